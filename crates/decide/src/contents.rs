@@ -93,19 +93,19 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     Some(Finding {
         id: THP_BLOAT.id,
         severity: if is_short { Severity::Warning } else { Severity::Info },
-        title: format!("{:.0} % of memory in huge pages is zeros, mostly in {}", all.share() * 100.0, short(name.as_str())),
+        title: format!("{:.0} % of the memory in huge pages is zeros, mostly in {}", all.share() * 100.0, short(name.as_str())),
         what: format!(
-            "Huge pages hold {huge} of memory ({:.0} % of RAM). Of {:.0} sampled small pages in huge pages, \
-             {:.0} % contain only zeros, so at least {at_least} in huge pages are zeros. {name} (pid {pid}) \
-             has most of these zeros, about {}.",
+            "Huge pages hold {huge} of memory ({:.0} % of RAM), of which at least {at_least} are zeros: of \
+             {:.0} small pages sampled in huge pages, {:.0} % contain only zeros. The process with the most \
+             zeros is {name} (pid {pid}), with about {}.",
             share.get(),
             all.sampled,
             all.share() * 100.0,
             worst.bytes(),
         ),
-        why: "A huge page is in RAM as a whole, even if the program wrote to a small part of it; with small \
-              pages, only the written part would be in RAM. Under memory pressure, the kernel splits such huge \
-              pages and frees the zeros only if shrink_underused is on and max_ptes_none is below its maximum."
+        why: "A huge page is in RAM as a whole, even if the program wrote to only a small part of it; with small \
+              pages, only the written part would be in RAM. Under memory pressure, the kernel splits such huge pages \
+              and frees the zeros, but only if shrink_underused is on and max_ptes_none is below its maximum."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("AnonHugePages", &host.memory.anon_huge_pages)
@@ -229,13 +229,13 @@ mod tests {
             panic!()
         };
         assert_eq!((finding.id, finding.severity), ("thp-bloat", Severity::Info));
-        assert_eq!(finding.title, "50 % of memory in huge pages is zeros, mostly in java");
+        assert_eq!(finding.title, "50 % of the memory in huge pages is zeros, mostly in java");
         // 400 of 800: Wilson's interval begins at 0.4654
         assert_eq!(
             finding.what,
-            "Huge pages hold 4.0 GiB of memory (25 % of RAM). Of 800 sampled small pages in huge pages, 50 % \
-             contain only zeros, so at least 1.9 GiB in huge pages are zeros. java (pid 8) has most of these \
-             zeros, about 781.2 MiB."
+            "Huge pages hold 4.0 GiB of memory (25 % of RAM), of which at least 1.9 GiB are zeros: \
+             of 800 small pages sampled in huge pages, 50 % contain only zeros. The process with \
+             the most zeros is java (pid 8), with about 781.2 MiB."
         );
         assert!(finding.next[0].ends_with("--pid 8"));
         assert!(finding.evidence[0].value.starts_with("AnonHugePages"));

@@ -58,10 +58,10 @@ static ENTRIES: &[Entry] = &[
         readings: &[PRESSURE, VMSTAT, "memory.pressure and memory.events of cgroups"],
         thresholds: "Warning: at least one task waited for memory (PSI some) 10 % of the last 10 s or 5 % of \
             the last minute; or, if the kernel has no PSI, more than half of the data read from disk are \
-            refaults. Critical: all tasks waited for memory at the same time (PSI full) 20 % of the last 10 s \
-            or 10 % of the last minute.",
-        act: "Find which processes hold memory (pagewise report --sort size) and which grow (pagewise report \
-            --sort growth). Then give the machine or the cgroup more memory, add swap in compressed RAM \
+            refaults (pages that the kernel had dropped shortly before). Critical: all tasks waited for memory \
+            at the same time (PSI full) 20 % of the last 10 s or 10 % of the last minute.",
+        act: "Find out which processes hold memory (pagewise report --sort size) and which grow (pagewise \
+            report --sort growth). Then give the machine or the cgroup more memory, add swap in compressed RAM \
             (zram), or run fewer programs at a time.",
     },
     Entry {
@@ -74,20 +74,20 @@ static ENTRIES: &[Entry] = &[
             "swappiness of the host and of cgroups",
             PRESSURE,
         ],
-        thresholds: "A zram or zmerge device is available or set up, but stores nothing. Info if memory is not \
-            short; warning if swapped pages are on a disk or tasks wait for memory; critical if both are the \
-            case.",
-        act: "The finding names the reason: the device has no size or no swap signature, was not enabled with \
-            swapon or has a lower priority than a disk; or vm.swappiness or a cgroup limit keeps anonymous \
-            pages out of swap. Correct the setting that the finding names.",
+        thresholds: "A zram or zmerge device exists or could be created, but stores nothing. Info if memory is \
+            not short; warning if swapped pages are on a disk or tasks wait for memory; critical if a disk \
+            with a higher swap priority holds pages while tasks wait for memory.",
+        act: "The finding names the reason, and you correct what it names: the device has no size or no swap \
+            signature, was not enabled with swapon, or has a lower priority than a disk; or vm.swappiness or a \
+            cgroup limit keeps anonymous pages out of swap.",
     },
     Entry {
         id: "swap-avoids-anon",
         severities: [Warning, Critical],
         readings: &[SWAPS, "/proc/sys/vm/swappiness", VMSTAT, PRESSURE],
-        thresholds: "At least 100 refaults of file pages and 10 major faults per second, while swap is off, \
-            vm.swappiness is 0, or vm.swappiness is 1 and no page was swapped out. The severity is that of the \
-            memory pressure (see memory-pressure), and warning without pressure.",
+        thresholds: "There are at least 100 refaults of file pages and 10 major faults per second, while swap \
+            is off, vm.swappiness is 0, or vm.swappiness is 1 and no page was swapped out. The severity is \
+            that of the rule memory-pressure, or warning if there is no memory pressure.",
         act: "Let the kernel swap out cold anonymous pages: add swap in compressed RAM (zram), and set \
             vm.swappiness to 60 or more. pagewise trial measures which value suits your own workload.",
     },
@@ -95,11 +95,11 @@ static ENTRIES: &[Entry] = &[
         id: "tier-order",
         severities: [Info, Critical],
         readings: &[SWAPS, "the kind of each device below /sys/block", PRESSURE],
-        thresholds: "A slower swap area has the same or a higher priority than a faster one. Info if the \
-            slower area is empty; warning if it holds pages; critical if it holds pages and tasks wait for \
-            memory.",
-        act: "Disable the slow swap area and enable it again with a lower priority (swapoff, swapon -p). Run \
-            swapoff while the machine is idle, because it reads all pages in the swap area back into memory.",
+        thresholds: "A slower swap area has the same or a higher priority than a faster one. Info if the slower area \
+            is empty; warning if it holds pages; critical if it holds pages and tasks wait for memory.",
+        act: "Disable one of the two swap areas (swapoff) and enable it again with another priority (swapon \
+            -p), so that the faster area has the higher priority. Run swapoff while the machine is idle, \
+            because it reads all pages in the swap area back into memory.",
     },
     Entry {
         id: "zram-full",
@@ -108,25 +108,25 @@ static ENTRIES: &[Entry] = &[
         thresholds: "Warning: the device uses 99 % of its size, or 90 % of its mem_limit. Critical: no other \
             swap area has room and little memory is available, or mem_limit is reached, or writes to the \
             device failed during the interval.",
-        act: "Find which processes are in swap (pagewise report --sort swap). Then raise mem_limit, add a swap \
-              area with a lower priority, or run fewer programs.",
+        act: "Find out which processes are in swap (pagewise report --sort swap). Then raise mem_limit, add a \
+              swap area with a lower priority, or run fewer programs.",
     },
     Entry {
         id: "zram-zswap-stacked",
         severities: [Warning, Warning],
         readings: &["/sys/module/zswap/parameters/enabled", SWAPS],
         thresholds: "zswap is on while a zram or zmerge device is used as swap.",
-        act: "Switch off either zswap or the device; usually zswap, because it is useful only in front of swap \
-              on a disk.",
+        act: "Switch off either zswap or the device. Usually this is zswap, because zswap is useful only in \
+              front of swap on a disk.",
     },
     Entry {
         id: "zram-incompressible",
         severities: [Warning, Warning],
         readings: &[ZRAM, ZMERGE],
-        thresholds: "Incompressible pages take at least 50 % of the memory that the device uses, and at least \
-                     64 MiB.",
-        act: "Find which program's memory does not compress (pagewise scan --name NAME). Write incompressible \
-            pages to the backing device of zram if it has one, or keep that program out of swap \
+        thresholds: "Incompressible pages take at least 50 % of the memory that a zram or zmerge device uses, \
+                     and at least 64 MiB.",
+        act: "Find out which program's memory does not compress (pagewise scan --name NAME). If the zram \
+            device has a backing device, write the incompressible pages to it; or keep the program out of swap \
             (memory.swap.max).",
     },
     Entry {
@@ -136,7 +136,7 @@ static ENTRIES: &[Entry] = &[
         thresholds: "If all zram and zmerge devices were full, they would use more memory than the machine \
             has, at the compression ratio measured on this host (2 : 1 if nothing was stored yet). Warning if \
             the slot tables of these devices take 2 % of RAM.",
-        act: "Set a smaller disksize the next time that the device is set up, or limit the memory that the \
+        act: "Choose a smaller disksize the next time that you set up the device, or limit the memory that the \
               device uses with mem_limit.",
     },
     Entry {
@@ -146,9 +146,10 @@ static ENTRIES: &[Entry] = &[
             "/sys/block/zmergeN/merge_mode",
             "/sys/block/zmergeN/merge_hits and merge_misses",
         ],
-        thresholds: "merge_mode is inline, at least 16,384 pages were searched in the index, and less than 1 % \
-                     of these pages had a copy.",
-        act: "Set merge_mode to adaptive, in which zmerge stops searching while few pages have copies.",
+        thresholds: "merge_mode is inline, zmerge searched for copies of at least 16,384 pages, and less than \
+                     1 % of these pages had one.",
+        act: "Set merge_mode to adaptive, in which zmerge searches for copies of only one page in sixteen \
+              while few pages have copies.",
     },
     Entry {
         id: "thp-coverage",
@@ -158,9 +159,9 @@ static ENTRIES: &[Entry] = &[
             "/proc/PID/smaps_rollup",
             VMSTAT,
         ],
-        thresholds: "transparent_hugepage/enabled is always, and a process with at least 256 MiB of anonymous \
-            memory has less than 50 % of it in huge pages; or page faults requested at least 100 huge pages \
-            and at least half of them got small pages (in the interval, otherwise since boot).",
+        thresholds: "transparent_hugepage/enabled is always, and a process with at least 256 MiB of anonymous memory \
+            has less than 50 % of it in huge pages; or at least 100 page faults requested a huge page, and at least \
+            half of them got small pages (in the interval or, if it has too few such faults, since boot).",
         act: "pagewise thp --pid PID shows which mappings of a process lack huge pages and why; pagewise thp \
               collapse collapses memory of a running process into huge pages.",
     },
@@ -168,8 +169,7 @@ static ENTRIES: &[Entry] = &[
         id: "khugepaged-starves",
         severities: [Info, Info],
         readings: &["/proc/PID/schedstat of khugepaged at both ends of the interval"],
-        thresholds: "khugepaged waits for a CPU for at least 10 % of the interval, and for longer than it \
-                     runs.",
+        thresholds: "khugepaged waits for a CPU for at least 10 % of the interval, and for longer than it runs.",
         act: "Raise the priority of khugepaged (renice), or collapse the memory of important programs with \
               pagewise thp collapse.",
     },
@@ -207,9 +207,9 @@ static ENTRIES: &[Entry] = &[
         ],
         thresholds: "Shared memory and files in tmpfs are at least 33 % of buff/cache and at least 18 % of RAM \
             (5 % if little memory is available). Warning if little memory is available and swap is off.",
-        act: "The finding names the mounts and processes that hold most of this memory, as far as this user \
-            may read them. Delete files in tmpfs that are not needed, or limit the tmpfs with its mount option \
-            size; ipcs -m shows System V shared memory, which is in no mount.",
+        act: "The finding names the mounts and processes that hold most of this memory, as far as the user who \
+            runs doctor may read them. Delete files in tmpfs that are not needed, or limit the tmpfs with its \
+            mount option size; ipcs -m shows System V shared memory, which is in no mount.",
     },
     Entry {
         id: "deleted-files",
@@ -230,15 +230,14 @@ static ENTRIES: &[Entry] = &[
         readings: &["/sys/kernel/mm/hugepages/hugepages-NkB/*_hugepages", MEMINFO],
         thresholds: "Huge pages of a hugetlb pool that are free and not reserved take at least 1 % of RAM. \
                      Warning from 5 % on.",
-        act: "Make the pool smaller (nr_hugepages), unless the program that needs the pool has not started \
-              yet.",
+        act: "Make the pool smaller (nr_hugepages), unless the program that needs the pool has not started yet.",
     },
     Entry {
         id: "fragmentation",
         severities: [Warning, Warning],
         readings: &[VMSTAT, "/proc/buddyinfo"],
-        thresholds: "At least one allocation per second stalled in compaction, and at least half of the free \
-            memory is in blocks smaller than a huge page.",
+        thresholds: "At least one allocation per second had to wait for compaction, and at least half of the \
+            free memory is in blocks smaller than a huge page.",
         act: "Compact memory while the machine is idle (write 1 to /proc/sys/vm/compact_memory), or let fewer \
             page faults compact memory for a huge page (transparent_hugepage/defrag).",
     },
@@ -258,8 +257,8 @@ static ENTRIES: &[Entry] = &[
             2 GiB, and critical below 2.5 % and 1 GiB; each of these is one level milder if swapping could \
             free enough memory. Swap in compressed RAM counts only with the memory that swapping would free at \
             its measured compression ratio.",
-        act: "Find which processes hold memory (pagewise report --sort size) and which grow (pagewise report \
-            --sort growth); stop or limit these processes, or add swap in compressed RAM (zram).",
+        act: "Find out which processes hold memory (pagewise report --sort size) and which grow (pagewise \
+            report --sort growth). Stop or limit these processes, or add swap in compressed RAM (zram).",
     },
     Entry {
         id: "group-limit",
@@ -268,12 +267,11 @@ static ENTRIES: &[Entry] = &[
             "memory.max, high, current, stat, events and pressure of cgroups at both ends of the interval",
             "cgroup version 1: memory.limit_in_bytes, usage_in_bytes, failcnt, oom_control",
         ],
-        thresholds: "The cgroup reached its own limit during the interval, and the kernel killed one of its \
-            tasks (critical), its tasks waited for memory 10 % of the last 10 s or 5 % of the last minute \
-            (critical: all tasks at the same time 20 % or 10 %), or it had 100 refaults and 10 major faults \
-            per second. Or memory that cannot be dropped takes 90 % of the limit, and swap has no room for a \
-            tenth of that memory. If the host itself has enough memory, the memory pressure of the host is \
-            attributed to the cgroup.",
+        thresholds: "The cgroup reached its own limit during the interval, and the kernel killed one of its tasks \
+            (critical), its tasks waited for memory 10 % of the last 10 s or 5 % of the last minute (critical: all \
+            tasks at the same time 20 % or 10 %), or it had 100 refaults and 10 major faults per second. Or memory \
+            that cannot be dropped takes 90 % of the limit, and swap has no room for a tenth of that memory. If the \
+            host itself has enough memory, the rule attributes the memory pressure of the host to the cgroup.",
         act: "Raise the limit of the cgroup, or let its programs do less at a time. Free memory of the host \
               does not help a cgroup at its limit.",
     },
@@ -287,12 +285,12 @@ static ENTRIES: &[Entry] = &[
             "limits of cgroups, and their anon, shmem and swap.current at both ends of the interval",
         ],
         thresholds: "A process grew by at least 1 MiB during the interval and would use up the available \
-            memory and the room in swap (or the limit of its cgroup) within an hour, at its rate in the \
-            interval or four times its average rate since it started, whichever is lower. A process younger \
-            than 30 s counts only if it holds 10 % of RAM. The same rule applies to the anonymous memory of a \
-            cgroup, with the age of its oldest process. A cgroup is reported if the processes and cgroups in \
-            it that would fill memory within an hour explain less than half of its growth. Critical: memory \
-            would be used up within two minutes.",
+            memory and the free swap (or reach the limit of its cgroup) within an hour. The assumed rate of \
+            growth is the rate in the interval or four times the average rate since the process started, \
+            whichever is lower. A process younger than 30 s counts only if it holds 10 % of RAM. The same \
+            applies to the anonymous memory of a cgroup, with the age of its oldest process; a cgroup is \
+            reported only if the growth of the reported processes and cgroups in it explains less than half of \
+            its own. Critical: memory would be used up within two minutes.",
         act: "Watch the growth (pagewise report --sort growth). A memory leak needs a fix or a restart; with a \
               memory limit on the systemd unit of the program, the kernel kills a process of that unit and not \
               another program.",
@@ -310,11 +308,10 @@ static ENTRIES: &[Entry] = &[
         id: "swap-full",
         severities: [Info, Warning],
         readings: &[MEMINFO, SWAPS],
-        thresholds: "90 % of all swap is used: info if enough memory is available, warning if little memory is \
-            available. If the only swap area is a full zram or zmerge device, the rule zram-full reports it \
-            instead.",
-        act: "Find which processes are in swap (pagewise report --sort swap). Add a swap area if the next peak \
-              of memory use needs one.",
+        thresholds: "At least 90 % of all swap is used: info if enough memory is available, warning if little memory \
+            is available. If the only swap area is a full zram or zmerge device, only the rule zram-full reports it.",
+        act: "Find out which processes are in swap (pagewise report --sort swap). Add a swap area if the next \
+              peak of memory use will need one.",
     },
     Entry {
         id: "oom-kills",
@@ -325,12 +322,12 @@ static ENTRIES: &[Entry] = &[
             VMSTAT,
             "memory.events of cgroups; cgroup version 1: memory.oom_control",
         ],
-        thresholds: "Critical: the kernel killed a process in the last ten minutes or during the interval; \
-            warning: in the last day or at an unknown time; info: earlier. A kill at the limit of a cgroup \
-            that no longer exists is a warning for one hour only. If neither the kernel log nor journald's files \
-            have a kill of this boot, the rule uses the counters of kills since boot.",
-        act: "pagewise doctor --oom shows which limit was reached, which processes held the memory, and why \
-              swap did not help.",
+        thresholds: "Critical: the kernel killed a process in the last ten minutes or during the interval. Warning: \
+            the kill was in the last day or at an unknown time. Info: the kill was earlier. A kill at the limit of a \
+            cgroup that no longer exists is a warning for only one hour. If neither the kernel log nor journald's \
+            files contain a kill of this boot, the rule uses the kernel's counters of kills since boot.",
+        act: "Run pagewise doctor --oom to see which limit was reached, which processes held the memory, and \
+              why swap did not help.",
     },
     Entry {
         id: "ksm-loss",
@@ -349,8 +346,8 @@ static ENTRIES: &[Entry] = &[
             "/proc/sys/vm/watermark_scale_factor",
             "/proc/zoneinfo",
         ],
-        thresholds: "vm.min_free_kbytes is above 5 % of RAM (khugepaged itself raises it to at most 5 %) or \
-            below 1024; or the distance between the low and high watermarks is above 10 % of RAM.",
+        thresholds: "vm.min_free_kbytes is above 5 % of RAM (khugepaged itself raises this setting to at most \
+            5 %) or below 1024; or the distance between the low and high watermarks is above 10 % of RAM.",
         act: "Set the setting that the finding names back to its default, and then watch allocation stalls \
               (allocstall_* in /proc/vmstat).",
     },
@@ -368,28 +365,28 @@ static ENTRIES: &[Entry] = &[
         severities: [Warning, Warning],
         readings: &[MEMINFO],
         thresholds: "One kind of kernel memory takes at least 32 MiB and at least 10 % of RAM (slab, vmalloc), \
-            5 % (page tables, per-CPU memory) or 3 % (kernel stacks); half of this share is enough if it grew \
-            by 16 MiB during the interval.",
+            5 % (page tables, per-CPU memory) or 3 % (kernel stacks); half of this share is enough if this \
+            kind of memory grew by 16 MiB during the interval.",
         act: "Find the largest slab cache (slabtop), or the process with the largest page tables (VmPTE in \
-            /proc/PID/status). Page tables are large if many processes map the same memory, or if a mapping is \
-            sparse.",
+            /proc/PID/status). Page tables are large if many processes map the same memory, or if a process \
+            uses only scattered pages of a large mapping.",
     },
     Entry {
         id: "memory-locked",
         severities: [Info, Warning],
         readings: &[MEMINFO, "VmLck in /proc/PID/status"],
         thresholds: "Unevictable memory is at least 25 % of RAM; warning from 50 % on.",
-        act: "Lock less memory, or limit the other programs to the memory that is not locked.",
+        act: "Let programs lock less memory, or limit the other programs to the memory that is not locked.",
     },
     Entry {
         id: "swap-stuck",
         severities: [Info, Info],
         readings: &[MEMINFO, SWAPS, ZRAM],
-        thresholds: "More data is in swap than memory is available, and the data is at least 5 % of RAM; \
-            memory that swap in compressed RAM would free counts as available. The rule reports nothing while \
-            memory is low, because memory-low does.",
-        act: "Free memory before you run swapoff, before you set up a zram device again, and before a shutdown \
-              that has to be quick.",
+        thresholds: "More data is in swap than memory is available, and this data is at least 5 % of RAM. \
+            Memory that compressed RAM would free when its data is swapped in counts as available. The rule \
+            reports nothing while memory is low, because the rule memory-low does.",
+        act: "Free memory before you run swapoff, before you change the size of a zram device, and before a \
+              shutdown that has to be quick.",
     },
     Entry {
         id: "swap-heavy-group",
@@ -397,16 +394,16 @@ static ENTRIES: &[Entry] = &[
         readings: &[
             "memory.current, swap.current, stat and pressure of cgroups at both ends of the interval",
         ],
-        thresholds: "A cgroup has at least 64 MiB in swap and more in swap than in RAM, swaps in 100 pages per \
-            second, and its tasks waited for memory 1 % of the last minute (cgroup version 1: 10 major faults \
-            per second). The rule reports nothing if the cgroup's own limit is the reason.",
-        act: "Protect the working set of the cgroup (memory.low), or find which other cgroup grew.",
+        thresholds: "A cgroup has at least 64 MiB in swap and more in swap than in RAM, its tasks swap in at \
+            least 100 pages per second, and they waited for memory 1 % of the last minute (cgroup version 1: \
+            10 major faults per second). The rule reports nothing if the cgroup's own limit is the reason.",
+        act: "Protect the memory of the cgroup (memory.low), or find out which other cgroup grew.",
     },
     Entry {
         id: "min-ttl-set",
         severities: [Info, Warning],
         readings: &["/sys/kernel/mm/lru_gen/min_ttl_ms"],
-        thresholds: "min_ttl_ms is not 0; warning above 3000, because the kernel's documentation expects \
+        thresholds: "min_ttl_ms is not 0. Warning above 3000, because the kernel's documentation warns of \
                      premature OOM kills with large values.",
         act: "Set min_ttl_ms to 1000 on a desktop and to 0 on a server, unless you have tested another value \
               with your own workload.",
@@ -426,10 +423,9 @@ static ENTRIES: &[Entry] = &[
             "zram-generator's program and files",
             "the active profile of tuned",
         ],
-        thresholds: "Two services are enabled that set up compressed swap (warning), two that kill processes \
-            when memory is short (info), or two of tuned, tlp and laptop-mode-tools (info); tuned counts only \
-            if its profile changes vm settings. The rule checks which services are enabled, not which are \
-            running.",
+        thresholds: "Two services are enabled that set up compressed swap (warning), two that kill processes when \
+            memory is short (info), or two of tuned, tlp and laptop-mode-tools (info); tuned counts only if its \
+            profile changes vm settings. The rule checks which services are enabled, not which are running.",
         act: "Keep one of the two services and disable the other with systemctl; zram-generator is disabled by \
               an empty zram-generator.conf.",
     },
@@ -441,13 +437,12 @@ static ENTRIES: &[Entry] = &[
             "/etc/tuned/active_profile, tuned-main.conf and tuned.conf of the profiles",
             "/proc/sys/vm",
         ],
-        thresholds: "A sysctl file sets another value than the one in effect; a value is not the kernel's \
-            default and in no file; two files below /etc or /run set different values; or the profile of tuned \
-            overrides one of these files. Profiles count only if tuned is enabled. A vm.min_free_kbytes above \
-            the value in the file is no difference, nor is the unused setting of a pair such as vm.dirty_bytes \
-            and vm.dirty_ratio.",
-        act: "Write the value that you want into a single file in /etc/sysctl.d, and apply it with sysctl \
-              --system.",
+        thresholds: "A sysctl file sets another value than the one in effect; a value is neither the kernel's \
+            default nor in a file; two files below /etc or /run set different values; or the profile of tuned \
+            overrides one of these files. Profiles count only if tuned is enabled. Two differences are not \
+            reported: a vm.min_free_kbytes above the value in the file, and the unused setting of a pair such \
+            as vm.dirty_bytes and vm.dirty_ratio.",
+        act: "Write the value that you want into a single file in /etc/sysctl.d, and apply it with sysctl --system.",
     },
     Entry {
         id: "generator-parameters",
@@ -462,7 +457,7 @@ static ENTRIES: &[Entry] = &[
         id: "hibernation-zram",
         severities: [Info, Info],
         readings: &["/sys/power/resume", SWAPS],
-        thresholds: "A device to resume from is set, and every swap area is in compressed RAM (zram or \
+        thresholds: "A device to resume from is configured, and every swap area is in compressed RAM (zram or \
                      zmerge).",
         act: "Enable a swap area on a disk that is at least as large as the memory in use, with a lower \
               priority than zram.",

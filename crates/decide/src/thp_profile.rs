@@ -9,8 +9,8 @@ use pagewise_model::ThpProfile;
 pub static PROFILES: &[ThpProfile] = &[
     ThpProfile {
         name: "kernel",
-        purpose: "what an untouched kernel does, but for enabled, which distributions choose",
-        source: "the kernel's own defaults, as in the table of knobs",
+        purpose: "the kernel's defaults, except for the setting enabled, which distributions choose",
+        source: "the defaults in the kernel's source",
         knobs: &[
             ("thp.defrag", "madvise"),
             ("thp.khugepaged.pages_to_scan", "4096"),
@@ -21,18 +21,18 @@ pub static PROFILES: &[ThpProfile] = &[
     },
     ThpProfile {
         name: "operator",
-        purpose: "one large operator's fleet of services with large heaps: programs opt in, and \
-                  memory grows by about 10 %",
-        source: "Baidu's published account of its clusters; its pacing of khugepaged is not in \
-                 what we could read, so it is left out rather than guessed",
+        purpose: "settings of one large operator for services with large heaps: programs have to request huge \
+                  pages, and memory use grows by about 10 %",
+        source: "Baidu's publication about its clusters, except the settings for the pace of khugepaged, \
+                 because we could not read that part",
         knobs: &[("thp.enabled", "madvise"), ("thp.khugepaged.max_ptes_none", "511")],
     },
     ThpProfile {
         name: "guarded",
-        purpose: "programs opt in, and huge pages that are mostly zeros are split again: \
-                  max_ptes_none below 511 is what switches that guard on",
-        source: "ours: with max_ptes_none 64 a limited group went from 263 to 34 MB, where 511 \
-                 kept all of it",
+        purpose: "programs have to request huge pages, and the kernel splits huge pages that are mostly zeros, \
+                  which it does only if max_ptes_none is below 511",
+        source: "our measurement: with max_ptes_none at 64, a cgroup with a memory limit shrank from 263 to 34 \
+                 MB; with 511, it did not shrink",
         knobs: &[
             ("thp.enabled", "madvise"),
             ("thp.defrag", "defer+madvise"),
@@ -42,9 +42,9 @@ pub static PROFILES: &[ThpProfile] = &[
     },
     ThpProfile {
         name: "collapse",
-        purpose: "khugepaged rests, and thp collapse --watch makes huge pages within a budget: it \
-                  waits for no processor at nice 19, and looks how full memory is before it fills it",
-        source: "ours: khugepaged waited 16 of 30 s for a processor on a busy machine",
+        purpose: "khugepaged hardly runs, and thp collapse --watch creates the huge pages instead: it does not \
+                  wait for a CPU at nice 19 as khugepaged does, and it limits how much memory grows",
+        source: "our measurement: on a busy machine, khugepaged waited for a CPU 16 of 30 s",
         knobs: &[
             ("thp.enabled", "madvise"),
             ("thp.khugepaged.max_ptes_none", "64"),

@@ -53,17 +53,17 @@ pub(crate) use trial::{Format, Trial};
 use undo::UNDO;
 pub(crate) use undo::Undo;
 
-const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a warning or \
-    worse, 130 stopped by Ctrl-C. If the program that reads the output from a pipe closes the pipe early, that \
-    is not an error.";
+const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a problem of \
+    severity warning or critical, 130 stopped by Ctrl-C. If a program that reads the output through a pipe \
+    stops reading early, as head does, that causes no error.";
 
-/// Shows how a Linux machine uses its memory, what is wrong, why, and what to do next
+/// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version, after_help = EXIT_STATUS, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
-    /// What to do [default: report]
+    /// The command to run [default: report]
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
 }
@@ -72,56 +72,62 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
 pub(crate) struct Global {
-    /// Read this recording, made by `capture`, instead of the machine: a file or a folder
+    /// Read a recording that `pagewise capture` made (a file or a folder) instead of this machine
     #[arg(long, global = true, value_name = "DIR|FILE")]
     pub(crate) root: Option<PathBuf>,
-    /// Print JSON for programs; `pagewise schema` describes it
+    /// Print the result as JSON; `pagewise schema COMMAND` prints the JSON Schema of the result
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print no colours, as with NO_COLOR=1 or CLICOLOR=0 in the environment
+    /// Print without colours; the environment variables NO_COLOR=1 and CLICOLOR=0 have the same effect
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
-    /// Time between the two readings from which rates are computed, such as 200ms, 1s or 1m; with 0, pagewise reads
-    /// once and shows no rates
+    /// Time between the two readings of the kernel's counters from which pagewise computes rates, such as 200ms, 1s
+    /// or 1m; with 0, pagewise reads the counters once and shows no rates
     #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
-    /// Time limit for reading the proportional set size (PSS) of processes; with 0, no PSS is read
+    /// Time limit for reading the proportional set size (PSS) of processes; processes whose PSS does not fit into
+    /// this time are shown without PSS
     #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) smaps_budget: Duration,
-    /// Print only the result of the command and errors
+    /// Print only the result of the command and errors, but no progress and no notes
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Also print how much CPU time and memory pagewise used, and every line of a kernel file that it could not parse
+    /// In addition to the result, print how much CPU time and memory pagewise used, and every line of a kernel file
+    /// that pagewise could not parse
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Print a report on one page: how memory is used, what is wrong, and what to do
+    /// Print a one-page report: how memory is used, which problems there are, and what to do about them
     #[command(long_about = REPORT)]
     Report(Box<Report>),
-    /// Print an overview of memory from a single reading, without rates and findings
+    /// Print an overview of memory from a single reading of the kernel's counters, without rates and without a search
+    /// for problems
     Status,
-    /// Print every finding with the values that prove it and the command to run next; exit status 3 if there is a
-    /// warning or worse
+    /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
+    /// exit status 3 if a finding has severity warning or critical
     #[command(long_about = DOCTOR)]
     Doctor(Doctor),
-    /// Estimate how small the memory in use would become if compressed (with each algorithm) or merged
+    /// Estimate how small the memory in use would become if it were compressed (with each algorithm) or if identical
+    /// pages were merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
-    /// Find the best zram algorithm for the memory in use: measure each one on temporary zram devices and in real
-    /// swap
+    /// Find the best zram compression algorithm for the memory in use: measure each algorithm on temporary zram
+    /// devices, as a block device and as swap
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
-    /// Compare two kernel settings by running your own command with each; the result can be "no difference shown"
+    /// Compare two sets of kernel settings by running your own command with each set several times; if the difference
+    /// can be due to chance, the verdict says so
     #[command(long_about = TRIAL)]
     Trial(Box<Trial>),
-    /// Show which memory is in huge pages and which other memory could be; collapse memory into huge pages or split
-    /// them
+    /// Show which memory is in huge pages and which other memory could be; collapse memory into huge pages, or split
+    /// huge pages
     #[command(long_about = THP)]
     Thp(Box<Thp>),
-    /// Merge the identical pages in zmerge devices immediately; needs root
+    /// Merge identical pages in zmerge devices (compressed RAM disks of the kernel module zmerge) immediately; needs
+    /// root
     #[command(long_about = MERGE)]
     Merge(Merge),
     /// Remove the devices and restore the settings that a killed run of pagewise left behind; needs root
@@ -130,7 +136,8 @@ pub(crate) enum Verb {
     /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests
     #[command(long_about = CAPTURE)]
     Capture(Capture),
-    /// Run experiments that compare memory settings, in guests with stock kernels or on this host
+    /// Run experiments that compare memory settings, on this host or in guests (virtual machines with unmodified
+    /// Debian kernels)
     Lab {
         /// What to do
         #[command(subcommand)]
@@ -147,9 +154,9 @@ pub(crate) enum Verb {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Print the JSON Schema of the document that a command prints with --json
+    /// Print the JSON Schema of what a command prints with --json
     Schema {
-        /// The command whose JSON document the schema describes
+        /// The command whose JSON output the schema describes
         noun: Noun,
     },
     /// Name or remove a file that a confined process filled: a helper of `scan --dump`

@@ -93,8 +93,7 @@ fn cause(kill: &OomKill) -> String {
         }
         Some(OomConstraint::Host) => "because the whole machine ran out of memory".to_owned(),
         Some(OomConstraint::Cpuset) => {
-            "because the NUMA nodes that its cpuset allows ran out of memory; other nodes may have had free \
-             memory"
+            "because the NUMA nodes that its cpuset allows ran out of memory; other nodes may have had free memory"
                 .to_owned()
         }
         Some(OomConstraint::Policy) => {
@@ -103,10 +102,9 @@ fn cause(kill: &OomKill) -> String {
                 .to_owned()
         }
         Some(OomConstraint::Cgroup) => {
-            let group = kill.group.as_ref().map_or("its cgroup".to_owned(), ToString::to_string);
+            let group = kill.group.as_ref().map_or("its cgroup".to_owned(), |group| format!("the cgroup {group}"));
             let limit = limit(kill).map_or_else(String::new, |limit| format!(" ({limit})"));
-            format!("because {group} reached its memory limit{limit}, not because the machine was out of \
-                     memory")
+            format!("because {group} reached its memory limit{limit}, not because the machine was out of memory")
         }
         None => "for lack of memory; the kernel printed no report with the reason".to_owned(),
     }

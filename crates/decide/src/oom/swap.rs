@@ -23,7 +23,7 @@ pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
         (_, Some(memory)) => machine(host, kill, memory),
         _ => None,
     };
-    why.unwrap_or_else(|| "the report of the kernel does not contain the reason".to_owned())
+    why.unwrap_or_else(|| "the kernel's report does not show why".to_owned())
 }
 
 fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
@@ -63,8 +63,7 @@ fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
              (memory.memsw.limit_in_bytes) was {limit}, the same as that of memory alone{room}"
         ),
         _ => format!(
-            "memory and swap together were at the cgroup's limit of {limit} \
-             (memory.memsw.limit_in_bytes){room}"
+            "memory and swap together were at the cgroup's limit of {limit} (memory.memsw.limit_in_bytes){room}"
         ),
     })
 }
@@ -79,8 +78,8 @@ fn by_limit_above(host: &Snapshot, group: &Cgroup) -> Option<String> {
 
 fn by_swappiness(group: &Cgroup) -> Option<String> {
     (group.swappiness.get() == Some(0)).then(|| {
-        "memory.swappiness of the cgroup is 0 now, so its anonymous memory is not swapped when it reaches its \
-         limit".to_owned()
+        "memory.swappiness of the cgroup is 0 now, so its anonymous memory is not swapped when the cgroup \
+         reaches its limit".to_owned()
     })
 }
 
@@ -116,8 +115,7 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         })
         .or_else(|| {
             Some(format!(
-                "{free} of {total} of swap were free; the report of the kernel does not show why they were not \
-                 used"
+                "{free} of {total} of swap were free; the kernel's report does not show why they were not used"
             ))
         })
 }
@@ -128,8 +126,8 @@ fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<S
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
     Some(format!(
-        "; all swap is in compressed RAM, and {other} of memory that no other counter explains hold its pool: \
-         the swapped pages compressed poorly or not at all"
+        "; all swap is in compressed RAM, which probably held most of the {other} of memory that no other \
+         counter explains, so the swapped pages compressed poorly or not at all"
     ))
 }
 
@@ -199,11 +197,11 @@ fn compressed(host: &Snapshot) -> String {
 fn taken(memory: &OomGroup) -> Option<String> {
     let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
     Some(match swapped.get() {
-        0 => "no page of the cgroup was swapped out; the report of the kernel does not show why"
+        0 => "no page of the cgroup was swapped out; the kernel's report does not show why"
             .to_owned(),
         _ => format!(
-            "{swapped} of the cgroup's memory were in swap; the cgroup used the rest too often or \
-                      grew too fast for more to be swapped out"
+            "{swapped} of the cgroup's memory were in swap; the rest was used too often, or the cgroup grew \
+                      too fast, for the kernel to swap out more"
         ),
     })
 }

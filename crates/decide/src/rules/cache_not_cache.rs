@@ -11,8 +11,7 @@ use crate::text::quoted;
 
 pub(super) const RULE: Rule = Rule {
     id: "cache-not-cache",
-    doc: "A large part of buff/cache is shared memory and files in tmpfs, which the kernel cannot drop but \
-          only swap.",
+    doc: "A large part of buff/cache is shared memory and files in tmpfs, which the kernel can swap but not drop.",
     diagnose,
 };
 
@@ -51,9 +50,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         title: format!("{shmem} of the {cache} in buff/cache cannot be dropped"),
         what: describe(host, shmem, cache, stuck) + &named(&held),
         why:
-            "Shared memory and files in tmpfs are in the page cache, but no disk has a copy of them. The \
-              kernel can swap them out but cannot drop them, although they are part of buff/cache in the output \
-              of free; the column `available` does not count them."
+            "Shared memory and files in tmpfs are part of the page cache, but no disk has a copy of them, so \
+              the kernel can swap them out but not drop them. The command `free` counts them under buff/cache \
+              but not under available."
                 .to_owned(),
         evidence: EvidenceList::new()
             .named("Shmem", &memory.shmem)
@@ -75,14 +74,13 @@ fn named(held: &ShmemHolder<'_>) -> String {
         .mounts
         .iter()
         .filter_map(|mount| Some(format!("{} holds {}", mount.point, mount.used.get()?)));
-    let holders = held
-        .holders
-        .iter()
-        .map(|holder| format!("{} holds {} in files without a path", holder.name(), holder.bytes));
+    let holders = held.holders.iter().map(|holder| {
+        format!("{} holds {} in open files that have no path", holder.name(), holder.bytes)
+    });
     let all: Vec<String> = mounts.chain(holders).collect();
     // names of mounts may hold full stops
     let all = all.join(", ").replace(". ", ".");
-    if all.is_empty() { all } else { format!(" Of the shared memory, {all}.") }
+    if all.is_empty() { all } else { format!(" Of this memory, {all}.") }
 }
 
 fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
@@ -112,11 +110,12 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
 fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
     let room = host.memory.free.get().zip(host.memory.available.get());
     let room = room.map_or_else(String::new, |(free, available)| {
-        format!("; {free} of memory are free and {available} are available")
+        format!("; {free} of memory are free, and {available} are available")
     });
     let swap = if stuck { ", and swap is off" } else { "" };
     format!(
-        "buff/cache is {cache}, of which {shmem} are shared memory and tmpfs (Shmem){swap}{room}."
+        "{shmem} of the {cache} in buff/cache are shared memory and files in tmpfs (Shmem in \
+         /proc/meminfo){swap}{room}."
     )
 }
 
@@ -141,8 +140,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, "3.0 GiB of the 5.4 GiB in buff/cache cannot be dropped");
         assert_eq!(
             finding.what,
-            "buff/cache is 5.4 GiB, of which 3.0 GiB are shared memory and tmpfs (Shmem); 4.0 GiB \
-             of memory are free and 9.0 GiB are available."
+            "3.0 GiB of the 5.4 GiB in buff/cache are shared memory and files in tmpfs (Shmem in \
+             /proc/meminfo); 4.0 GiB of memory are free, and 9.0 GiB are available."
         );
         assert_eq!(finding.severity, Severity::Info);
     }
@@ -167,8 +166,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &interval);
         assert!(
             finding.what.ends_with(
-                "available. Of the shared memory, /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds \
-                 600.0 MiB in files without a path."
+                "available. Of this memory, /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds 600.0 \
+                 MiB in open files that have no path."
             ),
             "{}",
             finding.what

@@ -22,20 +22,20 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
     let available = host.memory.available.get();
-    let available =
-        available.map_or_else(String::new, |it| format!(", although {it} of memory are available"));
+    let available = available
+        .map_or_else(String::new, |it| format!(", even though {it} of memory are available"));
     Finding {
         id: RULE.id,
         severity: if near.level >= Level::Short { Severity::Critical } else { Severity::Warning },
         title: format!("committed memory has reached {:.0} % of the commit limit", near.share.get().floor()),
         what: format!(
-            "Programs have committed {}, the limit of strict accounting (vm.overcommit_memory = 2); at this \
-             limit allocations fail{available}.",
-            near.committed.part_of(near.limit)
+            "Programs have committed {} of memory, and the commit limit is {} (vm.overcommit_memory is 2). Beyond \
+             this limit, allocations fail{available}.",
+            near.committed, near.limit
         ),
         why: "With vm.overcommit_memory = 2, the kernel counts the memory that programs have requested, not \
               what they use, and refuses every request beyond the limit: malloc and fork fail. The commit \
-              limit is swap plus a share of RAM (vm.overcommit_ratio) or plus a fixed size \
+              limit is the size of swap plus either a share of RAM (vm.overcommit_ratio) or a fixed amount \
               (vm.overcommit_kbytes)."
             .to_owned(),
         evidence: EvidenceList::new()
@@ -77,7 +77,7 @@ pub(super) mod tests {
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.title, "committed memory has reached 97 % of the commit limit");
         assert!(
-            finding.what.contains("although 9.0 GiB of memory are available"),
+            finding.what.contains("even though 9.0 GiB of memory are available"),
             "{}",
             finding.what
         );

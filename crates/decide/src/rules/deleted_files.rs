@@ -13,8 +13,8 @@ use crate::text::counted;
 
 pub(super) const RULE: Rule = Rule {
     id: "deleted-files",
-    doc: "A process keeps deleted files of a tmpfs open, and their memory is freed only when the process \
-          closes them.",
+    doc: "A process keeps deleted files of a tmpfs open; the kernel frees the memory of these files only when \
+          the process closes them.",
     diagnose,
 };
 
@@ -42,9 +42,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: if is_low { Severity::Warning } else { Severity::Info },
         title: format!("{} keeps {} of deleted files open", holder.name(), holder.bytes),
         what: describe(&holder, share.get()),
-        why: "A deleted file in a tmpfs keeps its memory until the last process closes it, and the kernel \
-              cannot drop this memory but only swap it. A deleted file has no path any more, so df counts it, \
-              but ls and du do not show it."
+        why: "A deleted file in a tmpfs takes memory until the last process closes it, and the kernel can swap \
+              this memory but not drop it. df counts a deleted file, but ls and du do not show it, because it \
+              has no path any more."
             .to_owned(),
         evidence: holder
             .files
@@ -63,13 +63,16 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 
 fn describe(holder: &Holder<'_>, percent: f64) -> String {
     let files = counted(holder.files.len() as u64, "deleted file");
+    let (take, them) = if holder.files.len() == 1 { ("takes", "it") } else { ("take", "them") };
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
     let others = match others {
         0 => String::new(),
-        others => format!("; {} them open, too", has(others)),
+        others => format!("; {} {them} open too", has(others)),
     };
-    let take = if holder.files.len() == 1 { "takes" } else { "take" };
-    format!("{files} in tmpfs {take} {} ({percent:.1} % of RAM){others}.", holder.bytes)
+    format!(
+        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because the process keeps {them} open{others}.",
+        holder.bytes
+    )
 }
 
 fn has(others: u64) -> String {
@@ -113,8 +116,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, "rsyslogd (pid 812) keeps 1000.0 MiB of deleted files open");
         assert_eq!(
             finding.what,
-            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM); 2 other processes have them \
-             open, too."
+            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM), because the process keeps them open; 2 \
+             other processes have them open too."
         );
         assert_eq!(finding.severity, Severity::Info);
         let proof = proof_of(&finding);

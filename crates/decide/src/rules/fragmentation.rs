@@ -45,16 +45,16 @@ fn finding(interval: &Interval) -> Option<Finding> {
             "tasks wait for compaction: {percent:.0} % of free memory is in small blocks"
         ),
         what: format!(
-            "{} allocations had to wait for compaction in {:.1} s{in_vain}; in zone {} of node {}, \
+            "{} allocations had to wait for compaction in {:.1} s{in_vain}. In zone {} of node {}, \
              {percent:.0} % of the free memory is in blocks too small for a huge page (order {order}).",
             count(stalls.delta),
             stalls.seconds,
             zone.zone,
             zone.node
         ),
-        why: "An allocation of several pages needs contiguous pages, however much memory is free in total. If \
-              no free block is large enough, the allocating task first has to move other pages out of the way \
-              (compaction), and waits meanwhile."
+        why: "An allocation of several pages needs contiguous free memory, however much memory is free in \
+              total. If no free block is large enough, the task that allocates has to wait while the kernel \
+              moves other pages out of the way (compaction)."
             .to_owned(),
         evidence: EvidenceList::new()
             .change("compact_stall", &stalls)
@@ -109,7 +109,7 @@ pub(super) mod tests {
         let title = "tasks wait for compaction: 100 % of free memory is in small blocks";
         assert_eq!(finding.title, title);
         assert!(finding.what.starts_with(
-            "50 allocations had to wait for compaction in 10.0 s, 30 of them without success; in zone Normal"
+            "50 allocations had to wait for compaction in 10.0 s, 30 of them without success. In zone Normal"
         ));
         assert!(
             proof_of(&finding).contains("/proc/buddyinfo:3 = free blocks by order: 90000 40000")

@@ -30,13 +30,13 @@ fn finding(line: &GeneratorLine) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("zram-generator does not apply the parameters of {}", crate::text::short(name)),
         what: format!(
-            "For {device}, {} requests {lost}, but zram-generator up to 1.2.1 applies the parameters of the \
-             first algorithm only.",
+            "For {device}, {} requests {lost}, but zram-generator up to version 1.2.1 applies the parameters \
+             of only the first algorithm in the list.",
             line.algorithms.source
         ),
-        why: "zram-generator writes the parameters of the other algorithms to the file recompress of the \
-              device before the device has a size, and the kernel refuses that. As a result, the kernel uses \
-              the other algorithms of the device with their default levels and without a dictionary."
+        why: "zram-generator writes the parameters of the second and later algorithms to the device's file \
+              recompress before the device has a size, and the kernel refuses this write. As a result, the \
+              device uses these algorithms with their default level and without a dictionary."
             .to_owned(),
         evidence: EvidenceList::new().named("compression-algorithm", &line.algorithms).done(),
         next: vec![

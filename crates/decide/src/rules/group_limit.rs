@@ -11,8 +11,8 @@ use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
     id: "group-limit",
-    doc: "A cgroup waits for memory, is nearly full or has a process killed because of its own limit, whatever \
-          the host has free.",
+    doc: "Because of a cgroup's own memory limit, its tasks wait for memory, the cgroup is nearly full, or a \
+          process in it was killed, even though the host may have free memory.",
     diagnose,
 };
 
@@ -38,9 +38,9 @@ fn finding(host: &Snapshot, group: &GroupTrouble<'_>) -> Option<Finding> {
             Severity::Warning
         },
         title: match worst {
-            Trouble::Kills(_) => format!("a process in {path} was killed at its limit of {limit}"),
+            Trouble::Kills(_) => format!("a process in {path} was killed at the limit of {limit}"),
             Trouble::Waits { .. } => format!("{path} waits for memory at its limit of {limit}"),
-            Trouble::Rereads { .. } => format!("{path} thrashes at its limit of {limit}"),
+            Trouble::Rereads { .. } => format!("{path} thrashes at its memory limit of {limit}"),
             Trouble::Full { held, .. } => {
                 let percent = held.percent_of(limit).map_or(0.0, pagewise_model::Percent::get);
                 format!("unreclaimable memory fills {percent:.0} % of the limit of {path}")
@@ -59,38 +59,38 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
     let reached = group.reached.as_ref().map_or_else(String::new, |at| {
         let times = count(at.reached.delta);
         format!(
-            "{path} reached its {} of {limit} {times} times in {:.1} s",
+            "The cgroup {path} reached its {} ({limit}) {times} times in {:.1} s",
             at.file, at.reached.seconds
         )
     });
     let clause = verdict::of_group(group);
     let text = if reached.is_empty() {
-        format!("{path}: {clause}")
+        format!("In the cgroup {path}, {clause}")
     } else {
-        format!("{reached}: {clause}")
+        format!("{reached}, and {clause}")
     };
     let room = host.memory.available.get();
     let room =
-        room.map_or_else(String::new, |room| format!(", while the host has {room} available"));
+        room.map_or_else(String::new, |room| format!(". The host has {room} of memory available"));
     format!("{text}{room}.")
 }
 
 fn why(worst: &Trouble) -> String {
     match worst {
         Trouble::Kills(_) => {
-            "A cgroup at its limit has to free a page for each new one, and if none of its pages can be freed, \
-             the kernel kills a process in the cgroup. Free memory of the host does not help a cgroup at its \
-             limit, because the limit applies to the cgroup alone."
+            "When a cgroup is at its memory limit, the kernel has to reclaim one of its pages for each new \
+             page, and if it can reclaim none, it kills a process in the cgroup. Free memory of the host does \
+             not help, because the limit applies to the cgroup alone."
         }
         Trouble::Waits { .. } | Trouble::Rereads { .. } => {
-            "A cgroup at its limit has to free a page for each new one, even if the host has free memory, and \
-             its tasks wait meanwhile. Either the limit of the cgroup is too small for the working set of its \
-             tasks, or this working set is larger than it should be."
+            "When a cgroup is at its memory limit, the kernel has to reclaim one of its pages for each new \
+             page, and its tasks wait meanwhile, even if the host has free memory. Either the limit is too \
+             small for the memory that the tasks regularly use, or the tasks use more memory than they should."
         }
         Trouble::Full { .. } | Trouble::Fills { .. } => {
-            "Anonymous memory and shmem cannot be dropped but only swapped, and most kernel memory can be \
-             neither dropped nor swapped. When such memory fills the limit of a cgroup, no memory is left for \
-             page cache, and at the next allocation the kernel kills a process in the cgroup."
+            "The kernel can swap anonymous memory and shmem but not drop them, and it can neither drop nor \
+             swap most kernel memory. When such memory fills the limit of a cgroup, no memory is left for page \
+             cache, and the kernel kills a process in the cgroup at the next allocation."
         }
     }
     .to_owned()
@@ -199,7 +199,7 @@ pub(super) mod tests {
             finding.title,
             "/system.slice/db.service waits for memory at its limit of 1.0 GiB"
         );
-        let reached = "/system.slice/db.service reached its memory.max of 1.0 GiB 4,998 times";
+        let reached = "/system.slice/db.service reached its memory.max (1.0 GiB) 4,998 times";
         assert!(finding.what.contains(reached), "{}", finding.what);
         assert_eq!(
             finding.next.first().unwrap(),
@@ -302,7 +302,8 @@ pub(super) mod tests {
     #[test]
     fn version_1_has_no_pressure_and_refaults_stand_for_it() {
         let finding = only(&RULE, &firing_v1());
-        assert_eq!(finding.title, "/system.slice/db.service thrashes at its limit of 64.0 MiB");
+        let title = "/system.slice/db.service thrashes at its memory limit of 64.0 MiB";
+        assert_eq!(finding.title, title);
         assert_eq!(finding.severity, Severity::Critical, "the host counts the group's waiting");
         assert!(proof_of(&finding).contains("memory.failcnt = reached max +10"));
     }

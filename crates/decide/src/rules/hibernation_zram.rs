@@ -9,7 +9,7 @@ use crate::proof::EvidenceList;
 pub(super) const RULE: Rule = Rule {
     id: "hibernation-zram",
     doc: "Hibernation is set up (a device to resume from is set), but all swap is in compressed RAM, which \
-          cannot hold the image.",
+          cannot keep the hibernation image.",
     diagnose,
 };
 
@@ -32,7 +32,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Info,
         title: "hibernation is set up, but all swap is in compressed RAM".to_owned(),
         what: format!(
-            "The kernel would resume from device {device}, but all swap in use is in compressed RAM ({}).",
+            "The kernel is set up to resume from device {device}, but all swap areas are in compressed RAM ({}).",
             first.path
         ),
         why: "Hibernation writes the memory in use to a swap area on a disk, because RAM loses its contents \
@@ -66,8 +66,7 @@ pub(super) mod tests {
     fn zram_alone_cannot_hold_the_image() {
         let finding = crate::testing::only(&RULE, &firing());
         assert!(finding.what.starts_with(
-            "The kernel would resume from device 259:3, but all swap in use is in \
-                                      compressed RAM (/dev/zram0)"
+            "The kernel is set up to resume from device 259:3, but all swap areas are in compressed RAM (/dev/zram0)"
         ));
         assert_eq!(finding.severity, Severity::Info);
     }

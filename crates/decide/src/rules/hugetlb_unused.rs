@@ -9,7 +9,7 @@ use crate::text::{counted, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "hugetlb-unused",
-    doc: "A hugetlb pool holds huge pages that no program uses, and nothing else can use their memory.",
+    doc: "A hugetlb pool holds huge pages that no program uses, and their memory cannot be used for anything else.",
     diagnose,
 };
 
@@ -35,15 +35,15 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if percent >= HURTS_PERCENT { Severity::Warning } else { Severity::Info },
-        title: format!("{bytes} in the pool of {} huge pages are unused", pool.page_bytes),
+        title: format!("{bytes} in the hugetlb pool of {} huge pages are unused", pool.page_bytes),
         what: format!(
-            "{unused} of {} of {} are free and not reserved; they take {percent:.0} % of RAM.",
+            "{unused} of the pool's {} of {} are neither in use nor reserved; they take {percent:.0} % of RAM.",
             counted(total, "huge page"),
             pool.page_bytes
         ),
-        why: "The memory of a hugetlb pool is taken from ordinary memory when the pool is set up: the kernel \
-              neither drops nor swaps it and does not count it as available. Unused hugetlb pages are wasted \
-              memory, unless a program that uses hugetlb pages has not started yet."
+        why: "When a hugetlb pool is set up, its memory is set aside: nothing but hugetlb mappings can use \
+              this memory, and the kernel can neither drop nor swap it. Unused hugetlb pages are therefore \
+              wasted memory, unless a program that is going to use them has not started yet."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("total", &pool.total)
@@ -81,10 +81,10 @@ pub(super) mod tests {
     #[test]
     fn free_and_promised_to_nobody() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "1.0 GiB in the pool of 2.0 MiB huge pages are unused");
+        assert_eq!(finding.title, "1.0 GiB in the hugetlb pool of 2.0 MiB huge pages are unused");
         assert_eq!(
             finding.what,
-            "512 of 1,024 huge pages of 2.0 MiB are free and not reserved; they take 6 % of RAM."
+            "512 of the pool's 1,024 huge pages of 2.0 MiB are neither in use nor reserved; they take 6 % of RAM."
         );
         assert_eq!(finding.severity, Severity::Warning);
         let command = "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages  # writes; until the next boot";

@@ -44,8 +44,8 @@ static PURPOSES: &[Purpose] = &[
         percent: 10.0,
         pick: |memory| &memory.slab_unreclaimable,
         why: "Slab caches hold small objects of the kernel, such as inodes of a tmpfs, sockets, cgroups, file \
-              locks and objects that a driver leaks. The kernel frees a slab object when the file, socket or \
-              cgroup that it describes is closed or deleted, and memory pressure does not free it earlier.",
+              locks and objects that a driver leaks. The kernel frees an unreclaimable object only when the \
+              file, socket or cgroup that it describes is closed or deleted, even if memory is short.",
         next: "sudo slabtop --once --sort=c | head -20",
     },
     Purpose {
@@ -54,9 +54,9 @@ static PURPOSES: &[Purpose] = &[
         percent: 5.0,
         pick: |memory| &memory.page_tables,
         why: "With pages of 4 KiB, each process needs a page table of 4 KiB for each 2 MiB of address space in \
-              which it has accessed a page, even if the memory is shared. If many processes map one large \
-              segment, or if accessed pages are far apart, the page tables can become as large as the data; \
-              huge pages need no such tables.",
+              which it has accessed a page, even if the memory is shared. If many processes map the same large \
+              shared memory, or if the accessed pages are far apart, page tables can become as large as the \
+              data; pages of a hugetlb pool need no such tables.",
         next: "grep -H VmPTE /proc/[0-9]*/status | sort -k2 -n -r | head",
     },
     Purpose {
@@ -64,9 +64,9 @@ static PURPOSES: &[Purpose] = &[
         name: "vmalloc memory",
         percent: 10.0,
         pick: |memory| &memory.vmalloc_used,
-        why: "The kernel uses vmalloc for large tables: slots of zram devices, BPF maps, firewall rules, \
-              buffers of drivers and kernel stacks. Only the code that allocated vmalloc memory frees it; \
-              /proc/vmallocinfo names the allocating function of each area.",
+        why: "The kernel uses vmalloc for large areas: slot tables of zram devices, BPF maps, firewall rules, \
+              buffers of drivers and kernel stacks. Only the code that allocated such an area can free it; \
+              /proc/vmallocinfo names the function that allocated each area.",
         next: "sudo sort -k2 -n -r /proc/vmallocinfo | head -20",
     },
     Purpose {
@@ -83,8 +83,8 @@ static PURPOSES: &[Purpose] = &[
         name: "kernel stacks",
         percent: 3.0,
         pick: |memory| &memory.kernel_stack,
-        why: "Each thread has a kernel stack of 16 KiB, whether it runs or sleeps. Large kernel stacks in \
-              total usually mean that a program starts more and more threads.",
+        why: "Each thread has a kernel stack of 16 KiB, whether the thread runs or sleeps. If kernel stacks \
+              take much memory in total, a program usually starts more and more threads.",
         next: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
     },
 ];
@@ -138,11 +138,11 @@ fn finding(interval: &Interval, excess: &Excess) -> Finding {
 fn describe(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes)>) -> String {
     let grown =
         interval.seconds().filter(|_| excess.grown >= GROWN).map_or_else(String::new, |seconds| {
-            format!(", {} more than {seconds:.1} s before", excess.grown)
+            format!(", {} more than {seconds:.1} s ago", excess.grown)
         });
     let owner = owner.map_or_else(String::new, |(process, bytes)| {
         format!(
-            "; {} (pid {}) has the largest page tables, {bytes}",
+            "; the process with the largest page tables is {} (pid {}), with {bytes}",
             short(process.name.as_str()),
             process.pid
         )
@@ -200,8 +200,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "page tables hold 1.0 GiB: 6 % of RAM");
         assert!(finding.what.contains(
-            "; postgres (pid 4121) has the largest page tables, 700.0 \
-                                       MiB"
+            "; the process with the largest page tables is postgres (pid 4121), with 700.0 MiB"
         ));
         assert_eq!(finding.severity, Severity::Warning);
     }
@@ -210,7 +209,7 @@ pub(super) mod tests {
     fn half_a_share_is_enough_while_it_grows() {
         let finding = only(&RULE, &firing_growing());
         assert_eq!(finding.title, "unreclaimable slab holds 1.1 GiB: 7 % of RAM");
-        assert!(finding.what.contains("76.0 MiB more than 10.0 s before"), "{}", finding.what);
+        assert!(finding.what.contains("76.0 MiB more than 10.0 s ago"), "{}", finding.what);
         let mut still = firing_growing();
         still.start = Some(Box::new(still.end.clone()));
         assert_silent(&RULE, &still);

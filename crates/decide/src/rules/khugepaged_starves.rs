@@ -40,9 +40,9 @@ fn finding(interval: &Interval) -> Option<Finding> {
             seconds(&cpu),
             seconds(&wait)
         ),
-        why: "khugepaged collapses small pages of running programs into huge pages, and it runs at the lowest \
-              ordinary priority (nice 19). On a busy machine khugepaged hardly gets CPU time, so memory that \
-              did not get a huge page at its first access never gets one."
+        why: "khugepaged, the kernel thread that collapses small pages of running programs into huge pages, \
+              runs at the lowest ordinary priority (nice 19). On a busy machine khugepaged hardly gets CPU \
+              time, so memory that did not get a huge page at its first access never gets one."
             .to_owned(),
         evidence: EvidenceList::new()
             .change("run-queue wait ns", &wait)
@@ -96,8 +96,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
         assert_eq!(
             finding.what,
-            "In 10.0 s, khugepaged ran for 0.80 s and waited for a CPU for \
-                                  5.40 s."
+            "In 10.0 s, khugepaged ran for 0.80 s and waited for a CPU for 5.40 s."
         );
         assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes; until the next boot");
     }

@@ -14,7 +14,8 @@ use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "ksm-loss",
-    doc: "KSM (kernel same-page merging) is on, but its records of pages take more memory than merging saves.",
+    doc: "KSM (kernel same-page merging) is on, but the records that it keeps of pages take more memory than \
+          merging saves.",
     diagnose,
 };
 
@@ -39,14 +40,14 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Warning,
         title: format!("KSM uses {loss} more memory than it saves"),
         what: format!(
-            "After {} full scans of mergeable memory, KSM saves {} pages by merging and keeps records of {} \
-             pages.",
+            "After {} full scans of mergeable memory, merging saves {} pages, but KSM keeps a record for each \
+             of {} pages.",
             count(ksm.full_scans.get()?),
             count(merged.get()),
             count(tracked.get())
         ),
-        why: "The kernel keeps a record of 64 bytes for each page that KSM scans, so merging saves memory only \
-              if KSM can merge more than one page in 64. Scanning also takes CPU time as long as KSM is on."
+        why: "The kernel keeps a record of 64 bytes for each page that KSM scans, so merging saves memory only if \
+              KSM can merge more than one page in 64. In addition, scanning takes CPU time as long as KSM is on."
             .to_owned(),
         evidence: proof(ksm),
         next: next(ksm),

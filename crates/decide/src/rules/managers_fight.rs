@@ -12,8 +12,8 @@ use crate::text::writes_and;
 
 pub(super) const RULE: Rule = Rule {
     id: "managers-fight",
-    doc: "Two enabled services both set up compressed swap, kill processes when memory is short, or change vm \
-          settings.",
+    doc: "Two enabled services do the same job: they set up compressed swap, kill processes when memory is \
+          short, or change vm settings.",
     diagnose,
 };
 
@@ -30,23 +30,23 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
     let (what, why, severity) = match purpose {
         Purpose::CompressedSwap => (
             "set up compressed swap",
-            "Each of the two services sizes its device as if it were alone, so together they plan to use more \
-             of RAM than intended, or one of them fails, and which one fails can differ between boots. The \
-             configuration of one service then has no effect, or both configurations take effect.",
+            "Each of the two services sizes its device as if there were no other, so together they may use \
+             more RAM than intended. If one of them fails instead, its configuration has no effect, and which \
+             one fails can differ between boots.",
             Severity::Warning,
         ),
         Purpose::OomKiller => (
             "kill processes when memory is short",
-            "Each of the two services has its own thresholds, and the service with the stricter thresholds \
-             always kills first. The rules of the other service about which processes to spare therefore have \
-             no effect.",
+            "Each of the two services kills processes at its own thresholds, and the service whose thresholds \
+             are reached earlier always kills first. The other service's rules about which processes to spare \
+             therefore have no effect.",
             Severity::Info,
         ),
         Purpose::Settings => (
             "set vm settings",
             "Both services write settings such as vm.dirty_writeback_centisecs when they start, and the \
-             service that starts last overwrites the values of the other. systemd stops tuned when tlp is \
-             started and the other way round, so which of them runs can differ between boots.",
+             service that starts last overwrites the values of the other. systemd also stops tuned when tlp \
+             starts, and tlp when tuned starts, so which of the two runs can differ between boots.",
             Severity::Info,
         ),
     };

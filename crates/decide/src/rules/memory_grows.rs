@@ -42,9 +42,9 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
         },
         title: format!("{name} will fill memory in {lasts} (+{rate})"),
         what: describe(growth),
-        why: "A program that never frees memory fills any amount of it, so more memory or swap only delays the \
-              problem. Steady growth is a memory leak, a cache or queue without a limit, or a workload that is \
-              too large for this machine."
+        why: "A program that never frees memory uses up any amount of it, so more memory or swap only delays \
+              the problem. The cause of steady growth is a memory leak, a cache or queue without a limit, or a \
+              workload that is too large for this machine."
             .to_owned(),
         evidence: proof(host, growth),
         next: next(host, growth),
@@ -53,9 +53,7 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
 
 fn describe(growth: &Growth<'_>) -> String {
     let into = match (growth.into, growth.grower) {
-        (GrowthLimit::Host, _) => {
-            "the available memory and the room in swap are used up".to_owned()
-        }
+        (GrowthLimit::Host, _) => "it uses up the available memory and the free swap".to_owned(),
         (GrowthLimit::Group(group, limit), Grower::Group(grower)) if group.path == grower.path => {
             format!("it reaches its limit of {limit}")
         }
@@ -70,12 +68,12 @@ fn describe(growth: &Growth<'_>) -> String {
     let age = growth::told(growth.age_seconds.max(10.0));
     match growth.grower {
         Grower::Process(_) => format!(
-            "{named} allocated {added} more anonymous memory in {seconds:.1} s and holds {held} after running \
-             for {age}; {at_that_rate}."
+            "The anonymous memory of {named} grew by {added} in {seconds:.1} s to {held}, and the process has \
+             run for {age}; {at_that_rate}."
         ),
         Grower::Group(_) => format!(
-            "The processes of {named} together allocated {added} more anonymous memory in {seconds:.1} s and \
-             hold {held}, and the oldest of them has run for {age}; {at_that_rate}. No single process that ran \
+            "The anonymous memory of all processes in the cgroup {named} grew by {added} in {seconds:.1} s to \
+             {held}, and the oldest of them has run for {age}; {at_that_rate}. No single process that ran \
              during the whole interval explains half of this growth."
         ),
     }
@@ -182,11 +180,7 @@ pub(super) mod tests {
             finding.title,
             "postgres (pid 4121) will fill memory in 4 minutes (+50.0 MiB/s)"
         );
-        assert!(
-            finding
-                .what
-                .contains("allocated 500.0 MiB more anonymous memory in 10.0 s and holds 3.0 GiB")
-        );
+        assert!(finding.what.contains("grew by 500.0 MiB in 10.0 s to 3.0 GiB"));
     }
 
     #[test]
@@ -247,7 +241,7 @@ pub(super) mod tests {
         // 9 GiB available and 1.75 GiB of RAM by swapping; the slice above is not told
         let title = "/system.slice/db.service will fill memory in 9 minutes (+20.0 MiB/s)";
         assert_eq!(finding.title, title);
-        assert!(finding.what.contains("allocated 200.0 MiB more"), "{}", finding.what);
+        assert!(finding.what.contains("grew by 200.0 MiB"), "{}", finding.what);
         assert!(finding.next[0].starts_with("sudo systemctl set-property db.service"));
 
         let finding = only(&RULE, &forked(mib(200), gib(2), Limit::Bytes(gib(4))));

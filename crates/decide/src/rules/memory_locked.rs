@@ -12,7 +12,7 @@ use crate::text::short;
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-locked",
-    doc: "A large share of RAM is locked (mlock, SHM_LOCK, ramfs): it can be neither swapped nor dropped.",
+    doc: "A large share of RAM is locked (mlock, SHM_LOCK, ramfs), so the kernel can neither swap nor drop it.",
     diagnose,
 };
 
@@ -33,7 +33,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     }
     let owner = largest(host);
     let named = owner.map_or_else(String::new, |(process, bytes)| {
-        format!("; {} (pid {}) locked the most, {bytes}", short(process.name.as_str()), process.pid)
+        format!("; {} (pid {}) locked the most: {bytes}", short(process.name.as_str()), process.pid)
     });
     Some(Finding {
         id: RULE.id,
@@ -92,7 +92,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "31 % of RAM is locked and cannot be reclaimed");
         assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.what.contains("; postgres (pid 4121) locked the most, 4.9 GiB"));
+        assert!(finding.what.contains("; postgres (pid 4121) locked the most: 4.9 GiB"));
         assert_eq!(only(&RULE, &locked(gib(8))).severity, Severity::Warning);
     }
 

@@ -39,19 +39,19 @@ fn finding(host: &Snapshot, level: Level, room: &Headroom) -> Finding {
 
 fn state(host: &Snapshot, room: &Headroom) -> String {
     let available = format!(
-        "{} of memory are available (below {}, a host of this size has little headroom)",
+        "{} of memory are available, less than the {} that a host of this size should have",
         room.available.part_of(room.total),
         room.tight_below()
     );
     let swap = match (room.swap_filled, room.swap) {
-        _ if tiers::swap_is_off(host) => ", and there is no swap".to_owned(),
+        _ if tiers::swap_is_off(host) => ", and the host has no swap".to_owned(),
         (Some(filled), Some(more)) => {
             format!(
-                ", swap is {:.0} % full and swapping could free {more} more",
+                "; swap is {:.0} % full, and swapping more pages could free {more}",
                 filled.get().floor()
             )
         }
-        (Some(filled), None) => format!(", and swap is {:.0} % full", filled.get().floor()),
+        (Some(filled), None) => format!("; swap is {:.0} % full", filled.get().floor()),
         (None, _) => String::new(),
     };
     format!("{available}{swap}")
@@ -59,15 +59,15 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
 
 fn why(host: &Snapshot, room: &Headroom) -> String {
     let end = if room.swap.is_some_and(|more| more > Bytes::new(0)) {
-        "As long as swap has room, the kernel can reclaim anonymous pages by swapping them."
+        "As long as swap has room, the kernel can reclaim anonymous pages by swapping them out."
     } else if tiers::swap_is_off(host) {
-        "Without swap, the kernel has to drop pages of code and files that programs use, and in the end it \
-         kills a process."
+        "Without swap, the kernel can only drop pages of code and files that programs still use, and when that \
+         is not enough, it kills a process."
     } else {
-        "Swap has no room for more pages either, so in the end the kernel kills a process."
+        "Swap has no room for more pages, so the kernel kills a process when it can reclaim no other memory."
     };
     format!(
-        "When no memory is available, each allocation waits until the kernel has reclaimed another page. {end}"
+        "When no memory is available, each allocation has to wait until the kernel has reclaimed a page. {end}"
     )
 }
 
@@ -84,7 +84,7 @@ fn largest(host: &Snapshot) -> Option<&Process> {
 fn holds(process: &Process) -> String {
     let anon = process.rss_anon.get().map_or_else(String::new, |anon| format!(" {anon}"));
     format!(
-        "; {} (pid {}) holds the most anonymous memory,{anon}",
+        ". The largest process is {} (pid {}), with{anon} of anonymous memory",
         short(process.name.as_str()),
         process.pid
     )
@@ -129,7 +129,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.title, "only 40.0 MiB of 16.0 GiB of memory are available");
-        assert!(finding.what.contains("and there is no swap; postgres (pid 4121) holds the most"));
+        assert!(finding.what.contains("and the host has no swap. The largest process is postgres"));
     }
 
     #[test]
@@ -137,7 +137,7 @@ pub(super) mod tests {
         let low = with(|host| host.memory.available = line("/proc/meminfo", 3, mib(40)));
         let finding = only(&RULE, &low);
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.what.contains("swapping could free 1.8 GiB more"), "{}", finding.what);
+        assert!(finding.what.contains("more pages could free 1.8 GiB"), "{}", finding.what);
     }
 
     #[test]

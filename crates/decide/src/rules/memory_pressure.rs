@@ -17,8 +17,8 @@ use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-pressure",
-    doc: "Tasks lose time waiting for memory, or most data read from disk are pages that the kernel dropped a \
-          moment before (refaults).",
+    doc: "Tasks lose time waiting for memory, or most data that is read from disk had been dropped from memory \
+          a moment before (refaults).",
     diagnose,
 };
 
@@ -45,9 +45,9 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-const WHY: &str = "When no memory is free, a task that needs a page waits until the kernel has dropped or \
-    swapped out another page; PSI measures this time. If the pages that programs use do not all fit into \
-    memory, each page that is read evicts another page that is needed soon: this is thrashing.";
+const WHY: &str = "When no memory is free, a task that needs a page has to wait until the kernel has dropped \
+    or swapped out another page; PSI measures this time. If the pages that programs use do not all fit into \
+    memory, each page that is read evicts another page that is needed again soon: this is thrashing.";
 
 fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>) -> String {
     let minute = host.psi.memory.some.avg60.get();
@@ -59,7 +59,7 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
             format!("tasks waited for memory {:.0} % of the last minute{everybody}", some.get())
         }
         (None, _, Some(share)) => {
-            format!("thrashing: {share:.0} % of the data read was dropped from memory just before")
+            format!("thrashing: {share:.0} % of the data read from disk was in memory just before")
         }
         _ => "tasks wait for memory".to_owned(),
     }
@@ -76,21 +76,21 @@ fn waited(host: &Snapshot) -> Option<String> {
     let memory = &host.psi.memory;
     let shown = |name: &str, ten: Option<f64>, sixty: Option<f64>| match (ten, sixty) {
         (Some(ten), Some(sixty)) => {
-            Some(format!("{name} {ten:.1} % (10 s) and {sixty:.1} % (60 s)"))
+            Some(format!("{name} {ten:.1} % of the last 10 s and {sixty:.1} % of the last 60 s"))
         }
-        (Some(one), None) => Some(format!("{name} {one:.1} % (10 s)")),
-        (None, Some(one)) => Some(format!("{name} {one:.1} % (60 s)")),
+        (Some(one), None) => Some(format!("{name} {one:.1} % of the last 10 s")),
+        (None, Some(one)) => Some(format!("{name} {one:.1} % of the last 60 s")),
         (None, None) => None,
     };
     let average = |reading: &Reading<Percent>| reading.get().map(Percent::get);
-    let lines = [("some", &memory.some), ("full", &memory.full)];
+    let lines = [("tasks waited", &memory.some), ("all tasks waited at once", &memory.full)];
     let listed =
         lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let lines: Vec<String> = listed.into_iter().flatten().collect();
     let worst = verdict::pressed_groups(host, NAMED).into_iter().next();
     let worst =
-        worst.map_or_else(String::new, |group| format!(", highest in the cgroup {}", group.path));
-    (!lines.is_empty()).then(|| format!("Memory pressure: {}{worst}.", lines.join("; ")))
+        worst.map_or_else(String::new, |group| format!("; the worst cgroup is {}", group.path));
+    (!lines.is_empty()).then(|| format!("Memory pressure (PSI): {}{worst}.", lines.join("; ")))
 }
 
 fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
@@ -98,7 +98,7 @@ fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
         share.map_or_else(String::new, |percent| format!("; {percent:.0} % of {of}"))
     };
     format!(
-        "Programs read {}/s from disk again that the kernel had just dropped (refaults){}{}.",
+        "Programs read {}/s from disk again that the kernel had dropped from memory just before (refaults){}{}.",
         thrashing.rereading.bytes_per_second(host),
         share(thrashing.of_read, "all data read from disk are refaults"),
         share(thrashing.of_faults, "all page faults waited for a disk")
@@ -174,9 +174,10 @@ pub(super) mod tests {
         );
         assert_eq!(
             finding.what,
-            "Memory pressure: some 14.0 % (10 s) and 11.2 % (60 s); full 4.0 % (10 s) and 3.0 % (60 s), \
-             highest in the cgroup /system.slice/db.service. Programs read 30.5 MiB/s from disk again that the \
-             kernel had just dropped (refaults); 78 % of all data read from disk are refaults; 10 % of all \
+            "Memory pressure (PSI): tasks waited 14.0 % of the last 10 s and 11.2 % of the last 60 s; all \
+             tasks waited at once 4.0 % of the last 10 s and 3.0 % of the last 60 s; the worst cgroup is \
+             /system.slice/db.service. Programs read 30.5 MiB/s from disk again that the kernel had dropped \
+             from memory just before (refaults); 78 % of all data read from disk are refaults; 10 % of all \
              page faults waited for a disk."
         );
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
@@ -195,8 +196,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &interval);
         assert_eq!(
             finding.title,
-            "thrashing: 78 % of the data read was dropped from memory just \
-                                   before"
+            "thrashing: 78 % of the data read from disk was in memory just before"
         );
     }
 

@@ -39,12 +39,12 @@ fn finding(interval: &Interval) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: "multi-gen LRU is available but off".to_owned(),
-        what: format!("Bit 0 of /sys/kernel/mm/lru_gen/enabled ({bits:#x}) is not set, so multi-gen LRU is \
-                       off{so_far}."),
-        why: "Multi-gen LRU sorts pages into several age groups instead of the two lists of the classic LRU, \
-              and in our trials reclaim scanned two to three times fewer pages to free the same number. Our \
-              trials did not show that programs run faster with multi-gen LRU, so measure it with your own \
-              workload."
+        what: format!("/sys/kernel/mm/lru_gen/enabled is {bits:#x}, in which bit 0 is not set, so multi-gen \
+                       LRU is off{so_far}."),
+        why: "Multi-gen LRU sorts pages by age into several generations, where the classic LRU has only an \
+              active and an inactive list. In trials by the authors of Pagewise, the kernel scanned a third to \
+              a half as many pages to reclaim the same number. These trials did not show that programs run \
+              faster, so measure the effect on your own workload."
             .to_owned(),
         evidence: proof.done(),
         next: vec![
@@ -68,8 +68,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "Bit 0 of /sys/kernel/mm/lru_gen/enabled (0x0) is not set, so multi-gen LRU is off; the classic \
-             LRU scanned 900,100 pages since boot."
+            "/sys/kernel/mm/lru_gen/enabled is 0x0, in which bit 0 is not set, so multi-gen LRU is off; the \
+             classic LRU scanned 900,100 pages since boot."
         );
     }
 

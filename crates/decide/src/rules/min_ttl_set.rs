@@ -13,8 +13,7 @@ use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
     id: "min-ttl-set",
-    doc: "min_ttl_ms of multi-gen LRU is set: the kernel kills a process rather than evict recently used \
-          pages.",
+    doc: "min_ttl_ms of multi-gen LRU is set: the kernel kills a process rather than evict recently used pages.",
     diagnose,
 };
 
@@ -35,13 +34,13 @@ fn finding(interval: &Interval) -> Option<Finding> {
         severity: if ttl > LONG { Severity::Warning } else { Severity::Info },
         title: format!("the kernel kills a process rather than evict pages used in the last {milliseconds} ms"),
         what: format!(
-            "min_ttl_ms of multi-gen LRU is {milliseconds}: if all pages were used within this time, the \
-             kernel kills a process instead of reclaiming memory."
+            "min_ttl_ms of multi-gen LRU is {milliseconds}. If the kernel needs memory and every page was used \
+             within the last {milliseconds} ms, it kills a process instead of reclaiming pages."
         ),
-        why: "With min_ttl_ms at 1000, a desktop stays responsive, because the kernel keeps the pages used in \
-              the last second and ends thrashing by a kill. With a larger min_ttl_ms, a short burst of work \
-              can cause a kill while swap still has room; the kernel's documentation names no value above 3000 \
-              ms."
+        why: "With a min_ttl_ms of 1000, a desktop stays responsive, because the kernel keeps the pages that \
+              were used in the last second and ends thrashing by killing a process. With a larger min_ttl_ms, \
+              a short burst of work can cause a kill while swap still has room; the kernel's documentation \
+              warns of premature OOM kills with values such as 3000."
             .to_owned(),
         evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).done(),
         next: vec![

@@ -22,7 +22,7 @@ use crate::text::{count, counted, short, short_group};
 
 pub(super) const RULE: Rule = Rule {
     id: oom::RULE,
-    doc: "The kernel killed processes because the machine ran out of memory or a cgroup was at its limit.",
+    doc: "The kernel killed processes because the machine ran out of memory or a cgroup reached its memory limit.",
     diagnose,
 };
 
@@ -138,10 +138,10 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     };
     let place = match (&last.group, is_of_group(kills)) {
         (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
-        (None, true) => " at a cgroup's limit".to_owned(),
+        (None, true) => " at a cgroup's memory limit".to_owned(),
         (_, false) => match OomScope::from_kill(last) {
-            OomScope::Cpuset => ": its cpuset ran out of memory".to_owned(),
-            OomScope::Policy => ": its NUMA nodes ran out of memory".to_owned(),
+            OomScope::Cpuset => ": the NUMA nodes of its cpuset were full".to_owned(),
+            OomScope::Policy => ": the NUMA nodes it may use were full".to_owned(),
             OomScope::Machine | OomScope::Group => ": the machine ran out of memory".to_owned(),
         },
     };
@@ -157,34 +157,32 @@ fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let reports = match kills.len() as u64 {
         1 => String::new(),
         several => {
-            format!("; this is the last of {} in the kernel log", counted(several, "such report"))
+            format!(". This is the last of {} in the kernel log", counted(several, "such report"))
         }
     };
     let available = host.memory.available.get().filter(|_| is_of_group(kills));
     let available = available
-        .map_or_else(String::new, |size| format!("; the host has {size} of memory available now"));
-    let gone = if is_group_gone(host, last) { "; this cgroup no longer exists" } else { "" };
-    let boot = if last.earlier_boot.is_some() { ", before this boot," } else { "" };
-    let text =
-        format!("{}{boot} {}{reports}{available}{gone}", oom::how_long_ago(last), oom::title(last));
-    sentence(&text) + "."
+        .map_or_else(String::new, |size| format!(". The host has {size} of memory available now"));
+    let gone = if is_group_gone(host, last) { ". This cgroup no longer exists" } else { "" };
+    let boot = if last.earlier_boot.is_some() { ", before this boot" } else { "" };
+    let text = sentence(&format!("{}{boot}, {}", oom::how_long_ago(last), oom::title(last)));
+    format!("{text}{reports}{available}{gone}.")
 }
 
 fn why(kill: &OomKill) -> &'static str {
     if kill.constraint == Some(OomConstraint::Cgroup) {
-        return "If a cgroup is at its limit and the kernel can neither drop nor swap out more of its pages, \
-                the kernel kills a process in the cgroup, even if the machine has free memory. The command \
-                pagewise doctor --oom explains from the kernel log what memory the cgroup held and why swap \
-                did not help.";
+        return "If a cgroup is at its memory limit and the kernel can neither drop nor swap out more of its pages, \
+                the kernel kills a process in the cgroup, even if the machine has free memory. Run pagewise doctor \
+                --oom to see what the memory of the cgroup was used for at that moment, and why swap did not help.";
     }
     if matches!(OomScope::from_kill(kill), OomScope::Cpuset | OomScope::Policy) {
         return "If the NUMA nodes that a process may use have no memory left, the kernel kills a process, even \
-                if other nodes have free memory. The report in the kernel log shows what memory was used for \
-                at that moment and which processes held it.";
+                if other nodes have free memory. Run pagewise doctor --oom to see what memory was used for at \
+                that moment, and which processes held it.";
     }
-    "When the kernel can neither drop nor swap out more pages, it kills the process whose end frees the most \
-     memory, whether or not this process caused the shortage. The report in the kernel log shows what memory \
-     was used for at that moment and which processes held it."
+    "When the kernel can neither drop nor swap out more pages, it kills the process that uses the most memory \
+     (adjusted by oom_score_adj), whether or not this process caused the shortage. Run pagewise doctor --oom \
+     to see what memory was used for at that moment, and which processes held it."
 }
 
 fn proof(kill: &OomKill) -> Evidence {
@@ -220,8 +218,8 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
             if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
         ),
         what: sentence(&format!("{}{}", no_report(host), told(now.as_ref(), &by_groups))) + ".",
-        why: "The kernel's counters show how many processes it killed, but neither which ones nor why. The \
-              kernel log shows both, until newer messages overwrite it and only to users who may read it."
+        why: "The kernel's counters show how many processes it killed, but neither which ones nor why. The kernel \
+              log shows both, but only until newer messages overwrite them, and only to users who may read it."
             .to_owned(),
         evidence: proof.done(),
         next: next_without_report(host),
@@ -344,8 +342,8 @@ pub(super) mod tests {
         assert!(!all.contains("machine ran out of memory"), "{all}");
         assert!(
             finding.what.starts_with(
-                "90 seconds ago nginx (pid 980) was killed because \
-                                      /system.slice/web.service reached its memory limit"
+                "90 seconds ago, nginx (pid 980) was killed because the cgroup /system.slice/web.service \
+                 reached its memory limit"
             ),
             "{}",
             finding.what
@@ -368,7 +366,10 @@ pub(super) mod tests {
         let by = |constraint| OomKill { constraint: Some(constraint), ..by_host() };
         let (cpuset, policy) = (by(OomConstraint::Cpuset), by(OomConstraint::Policy));
         let finding = only(&RULE, &with_kills(vec![ago(5.0, cpuset.clone())]));
-        assert_eq!(finding.title, "the kernel killed java (pid 77): its cpuset ran out of memory");
+        assert_eq!(
+            finding.title,
+            "the kernel killed java (pid 77): the NUMA nodes of its cpuset were full"
+        );
         assert!(
             finding
                 .what
@@ -380,7 +381,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &with_kills(vec![ago(5.0, policy.clone())]));
         assert_eq!(
             finding.title,
-            "the kernel killed java (pid 77): its NUMA nodes ran out of memory"
+            "the kernel killed java (pid 77): the NUMA nodes it may use were full"
         );
         let each = (RULE.diagnose)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
         assert_eq!(each.len(), 4, "{each:#?}");
@@ -413,7 +414,7 @@ pub(super) mod tests {
         assert_eq!(finding(3_601.0, by_limit_of_db()).severity, Severity::Warning);
         let what = |kill| finding(3_601.0, kill).what;
         assert!(
-            what(by_limit()).ends_with("; this cgroup no longer exists."),
+            what(by_limit()).ends_with(". This cgroup no longer exists."),
             "{}",
             what(by_limit())
         );
@@ -480,7 +481,7 @@ pub(super) mod tests {
         assert!(
             findings
                 .iter()
-                .any(|finding| finding.what.contains("this is the last of 2 such reports"))
+                .any(|finding| finding.what.contains("This is the last of 2 such reports"))
         );
     }
 

@@ -20,7 +20,7 @@ use crate::text::{counted, quoted, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
-    doc: "A kernel setting in effect differs from the sysctl files, is in none of them, or two files set \
+    doc: "The value of a kernel setting differs from the sysctl files or is in none of them, or two files set \
           different values.",
     diagnose,
 };
@@ -86,7 +86,7 @@ fn not_in_force(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: short(format!("{name} is {live}, but its file says {wanted}{others}")),
+        title: short(format!("{name} is {live}, but a file sets it to {wanted}{others}")),
         what: format!("{}.", named(differing.iter().map(Difference::shown))),
         why: why_not(&differing),
         evidence: differing
@@ -114,21 +114,20 @@ fn is_of_tuned(setting: &PersistentSetting) -> bool {
 
 fn why_not(differing: &[Difference<'_>]) -> String {
     if differing.first().is_some_and(|it| is_of_tuned(it.setting)) {
-        return "tuned applies its profile after the sysctl files, when tuned starts and when an administrator \
-                selects a profile. Either the value was changed later, or tuned does not run."
+        return "tuned applies its profile when tuned starts and when an administrator selects a profile, after \
+                the sysctl files were applied. Either the value was changed later, or tuned does not run."
             .to_owned();
     }
     let in_conf = differing.iter().any(|it| it.setting.value.source.path() == CONF);
     let second = if in_conf {
-        "systemd-sysctl reads /etc/sysctl.conf only through a link in /etc/sysctl.d, which Debian no longer \
-         has since version 13."
+        "systemd-sysctl reads /etc/sysctl.conf only through a link in /etc/sysctl.d, and Debian has no such \
+         link since version 13."
     } else {
-        "The setting was changed after its file was applied, and at the next boot the value of the file takes \
-         effect again."
+        "Either the setting was changed after its file was applied, or the file was changed and not applied; \
+         at the next boot, the value in the file takes effect."
     };
     format!(
-        "Sysctl files are applied at boot and by sysctl --system, but not when somebody edits them. \
-             {second}"
+        "Sysctl files are applied at boot and by sysctl --system, but not when somebody edits them. {second}"
     )
 }
 
@@ -168,7 +167,7 @@ fn lost(host: &Snapshot) -> Option<Finding> {
     let first = lost.first()?;
     let shown = lost.iter().map(|reading| {
         format!(
-            "{} is {}, and its default is {}",
+            "{} is {}, but its default is {}",
             reading.knob.name,
             value(reading),
             reading.default.unwrap_or("")
@@ -180,8 +179,8 @@ fn lost(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("{} in no sysctl file", counted_changed(lost.len())),
         what: format!("{}.", named(shown)),
-        why: "Values that were set by hand are lost at the next boot, and the host then behaves differently. \
-              If a service such as kubelet sets these values again at boot, nothing is lost."
+        why: "A value that somebody set by hand is lost at the next boot, and the host then behaves \
+              differently. If a service such as kubelet sets the value again at boot, nothing is lost."
             .to_owned(),
         evidence: lost
             .iter()
@@ -230,16 +229,15 @@ fn set_twice(host: &Snapshot) -> Option<Finding> {
             wanted_value(last)
         )),
         what: format!(
-            "{} sets {knob} to {}, but {} is applied later and sets it to {}.",
+            "{} sets {knob} to {}, but the file {} is applied later and sets it to {}.",
             first.value.source,
             wanted_value(first),
             last.value.source,
             wanted_value(last)
         ),
         why: "systemd-sysctl and sysctl --system apply the files of all sysctl.d folders in the order of their \
-              file names (a file in /etc masks one of the same name in /run or /usr), and sysctl --system \
-              applies /etc/sysctl.conf last. The value that is applied last takes effect, so if two files set \
-              different values, one of the values is never used."
+              file names; sysctl --system then applies /etc/sysctl.conf. The value that is applied last takes \
+              effect, so the value in the other file is never used."
             .to_owned(),
         evidence: EvidenceList::new().named(knob, &first.value).named(knob, &last.value).done(),
         next: vec![format!("grep -n {knob} {} {}", first.value.source.path(), last.value.source.path())],
@@ -268,8 +266,8 @@ fn overruled(host: &Snapshot) -> Option<Finding> {
             wins.value.source,
             wanted_value(wins)
         ),
-        why: "tuned applies its profile after the sysctl files, and reapply_sysctl in \
-              /etc/tuned/tuned-main.conf is off, so the sysctl files are not applied again. The value in the \
+        why: "tuned applies its profile after the sysctl files, and because reapply_sysctl in \
+              /etc/tuned/tuned-main.conf is off, it does not apply the sysctl files again. The value in the \
               sysctl file therefore has no effect."
             .to_owned(),
         evidence: EvidenceList::new()
@@ -362,9 +360,9 @@ pub(super) mod tests {
     #[test]
     fn the_profile_of_tuned_is_a_wish_like_a_file() {
         let finding = only(&RULE, &firing_tuned());
-        assert_eq!(finding.title, "vm.swappiness is 60, but its file says 30");
+        assert_eq!(finding.title, "vm.swappiness is 60, but a file sets it to 30");
         assert!(finding.what.contains("/usr/lib/tuned/virtual-guest/tuned.conf:22 sets it to 30"));
-        assert!(finding.why.starts_with("tuned applies its profile after"), "{}", finding.why);
+        assert!(finding.why.starts_with("tuned applies its profile when"), "{}", finding.why);
         assert_eq!(finding.next[1], "tuned-adm verify");
         assert_silent(&RULE, &with(|host| tuned(host, "60", true)));
     }
@@ -394,17 +392,16 @@ pub(super) mod tests {
         assert_silent(&RULE, &with_file("/etc/sysctl.d/90-swap.conf"));
         // a file of the vendor is not applied again
         let vendor = only(&RULE, &with_file("/usr/lib/sysctl.d/10-vendor.conf"));
-        assert_eq!(vendor.title, "vm.swappiness is 60, but its file says 30");
+        assert_eq!(vendor.title, "vm.swappiness is 60, but a file sets it to 30");
     }
 
     #[test]
     fn a_file_that_is_not_in_force_is_named_with_its_line() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "vm.swappiness is 60, but its file says 180");
+        assert_eq!(finding.title, "vm.swappiness is 60, but a file sets it to 180");
         assert_eq!(
             finding.what,
-            "vm.swappiness is 60, but /etc/sysctl.d/90-swap.conf:3 sets it to \
-                                  180."
+            "vm.swappiness is 60, but /etc/sysctl.d/90-swap.conf:3 sets it to 180."
         );
         let silent = with(|host| file(host, "/etc/sysctl.d/90.conf", "vm.swappiness", "060"));
         assert_silent(&RULE, &silent);
@@ -439,7 +436,7 @@ pub(super) mod tests {
     fn what_no_file_sets_is_lost_where_files_are_known() {
         let finding = only(&RULE, &firing_lost());
         assert_eq!(finding.title, "1 setting differs from its default and is in no sysctl file");
-        assert_eq!(finding.what, "vm.dirty_ratio is 40, and its default is 20.");
+        assert_eq!(finding.what, "vm.dirty_ratio is 40, but its default is 20.");
         let mut unknown = firing_lost();
         unknown.end.configuration.sysctl_files = 0;
         assert_silent(&RULE, &unknown);

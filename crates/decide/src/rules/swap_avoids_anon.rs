@@ -15,8 +15,8 @@ use crate::text::{count, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-avoids-anon",
-    doc: "Swap is off or vm.swappiness is very low, so the kernel drops file pages that programs soon read \
-          again.",
+    doc: "Swap is off or vm.swappiness is very low, so the kernel drops file pages that programs soon have to \
+          read again.",
     diagnose,
 };
 
@@ -36,7 +36,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: pressure::level(&host.psi).unwrap_or(Severity::Warning),
-        title: "the kernel re-reads files it dropped a moment ago".to_owned(),
+        title: "files are read again right after the kernel dropped them from memory".to_owned(),
         what: describe(&avoids, &rereading, host),
         why: why(&avoids),
         evidence: proof(&avoids, &rereading, host),
@@ -66,12 +66,12 @@ fn describe(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Stri
     };
     let refaults = &rereading.refaults;
     format!(
-        "The refault counter {} grew by {} pages in {:.1} s ({}/s) while tasks waited for {} major faults, and \
-         {state}.",
-        refaults.name,
-        count(refaults.change.delta),
+        "In {:.1} s, programs read {} pages ({}/s) again that the kernel had just dropped ({}), and {} page faults \
+         had to wait for a disk (major faults). At the same time, {state}.",
         refaults.change.seconds,
+        count(refaults.change.delta),
         rereading.bytes_per_second(host),
+        refaults.name,
         count(rereading.major_faults.delta),
     )
 }
@@ -82,9 +82,9 @@ fn why(avoids: &Avoids<'_>) -> String {
         Avoids::Swappiness(_) => "With a vm.swappiness this low",
     };
     format!(
-        "When memory runs short, the kernel can drop file pages, which include running code, or swap out \
-         anonymous pages. {removed}, idle anonymous pages stay in RAM, so the kernel drops code and files that \
-         programs use and soon read from disk again."
+        "When memory runs short, the kernel can drop file pages, which include the code of running programs, \
+         or swap out anonymous pages. {removed}, anonymous pages stay in RAM even if no program uses them, so \
+         the kernel drops file pages that programs use and soon have to read from disk again."
     )
 }
 
@@ -148,8 +148,9 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "The refault counter workingset_refault_file grew by 78,112 pages in 10.0 s (30.5 \
-             MiB/s) while tasks waited for 700 major faults, and vm.swappiness is 0."
+            "In 10.0 s, programs read 78,112 pages (30.5 MiB/s) again that the kernel had just dropped \
+             (workingset_refault_file), and 700 page faults had to wait for a disk (major faults). At the same \
+             time, vm.swappiness is 0."
         );
         assert!(proof_of(&finding).contains("/proc/sys/vm/swappiness = 0"));
         assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes; until the next boot");
@@ -158,8 +159,8 @@ pub(super) mod tests {
     #[test]
     fn swap_off_while_files_come_back() {
         let finding = only(&RULE, &firing_without_swap());
-        assert!(finding.what.ends_with("and swap is off."), "{}", finding.what);
-        assert!(finding.why.contains("idle anonymous pages stay in RAM"));
+        assert!(finding.what.ends_with("swap is off."), "{}", finding.what);
+        assert!(finding.why.contains("anonymous pages stay in RAM"));
     }
 
     #[test]
@@ -188,11 +189,7 @@ pub(super) mod tests {
         }
         grow(&mut interval, "workingset_refault", 2_000);
         grow(&mut interval, "pgsteal_kswapd", 1_500);
-        assert!(
-            only(&RULE, &interval)
-                .what
-                .starts_with("The refault counter workingset_refault grew by 2,000")
-        );
+        assert!(only(&RULE, &interval).what.starts_with("In 10.0 s, programs read 2,000 pages"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-full",
-    doc: "All swap areas together are nearly full, so the kernel can swap out hardly any more cold pages.",
+    doc: "All swap areas together are nearly full, so the kernel has hardly any room to swap out more pages.",
     diagnose,
 };
 
@@ -35,7 +35,7 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
         severity: if level >= Level::Short { Severity::Warning } else { Severity::Info },
         title: format!("swap is {:.0} % full", filled.get().floor()),
         what: format!(
-            "{} of swap are used, {free} of swap are free, and {available} of memory are available.",
+            "{} of swap are in use, so {free} are free, and {available} of memory are available.",
             total.saturating_sub(free).part_of(total)
         ),
         why: why(level),
@@ -53,14 +53,14 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
 
 fn why(level: Level) -> String {
     if level >= Level::Short {
-        "The kernel can reclaim anonymous memory only by swapping, so with full swap all of it stays in RAM, \
-         used or not. For further allocations, the kernel has to drop pages of code and files, and in the end \
-         it kills a process."
+        "The kernel can reclaim anonymous memory only by swapping, so when swap is full, all anonymous memory \
+         stays in RAM, whether programs use it or not. For further allocations, the kernel can only drop pages \
+         of code and files, and when that is not enough, it kills a process."
             .to_owned()
     } else {
-        "Swapped pages stay in swap until a program uses them again, so full swap while memory is available \
-         often comes from an earlier peak of memory use and does no harm. At the next peak, however, swap has \
-         no room for more pages."
+        "Swapped pages stay in swap until a program uses them again, so if swap is full while memory is \
+         available, the reason is often an earlier peak of memory use; this does no harm now. At the next \
+         peak, however, swap has no room for more pages."
             .to_owned()
     }
 }
@@ -91,8 +91,7 @@ pub(super) mod tests {
         );
         assert_eq!(
             finding.what,
-            "3.8 of 4.0 GiB of swap are used, 160.0 MiB of swap are free, and 9.0 GiB of memory \
-             are available."
+            "3.8 of 4.0 GiB of swap are in use, so 160.0 MiB are free, and 9.0 GiB of memory are available."
         );
     }
 

@@ -112,12 +112,12 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
         severity: Severity::Warning,
         title: format!("{} has {} in swap and keeps swapping pages in", short_group(name), heavy.swapped),
         what: format!(
-            "The cgroup {name} has {} in swap and {} in RAM, and swaps in {:.0} pages per second.",
+            "The cgroup {name} has {} in swap and only {} in RAM, and its tasks swap in {:.0} pages per second.",
             heavy.swapped, heavy.in_ram, heavy.refaults.per_second
         ),
-        why: "The kernel swapped out pages of this cgroup in favour of other cgroups, and its tasks wait each \
-              time that they need such a page again. Protection (memory.low) keeps the working set of the \
-              cgroup in RAM, at the cost of cgroups without protection."
+        why: "The kernel swapped out pages of this cgroup to make room for other cgroups, and the tasks of this \
+              cgroup wait each time that they need a swapped page again. Protection (memory.low) keeps the memory of \
+              the cgroup in RAM; the kernel then reclaims memory of cgroups without protection instead."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("swap.current", &group.swap_current)
@@ -166,7 +166,7 @@ pub(super) mod tests {
             finding.title,
             "/system.slice/db.service has 900.0 MiB in swap and keeps swapping pages in"
         );
-        assert!(finding.what.contains("swaps in 800 pages per second"));
+        assert!(finding.what.contains("swap in 800 pages per second"));
         assert!(finding.next[0].contains("db.service MemoryLow=1200M  # writes; permanent;"));
     }
 

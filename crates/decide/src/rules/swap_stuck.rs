@@ -13,7 +13,7 @@ use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "swap-stuck",
-    doc: "More data is in swap than would fit back into memory, so swapoff would run out of memory.",
+    doc: "More data is in swap than would fit back into memory, so swapoff would make the machine run out of memory.",
     diagnose,
 };
 
@@ -40,11 +40,11 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("swap cannot be switched off: {missing} would not fit into memory"),
         what: format!(
-            "swapoff would have to read {back} from swap into memory, but only {room} of memory are available \
-             or would become available meanwhile."
+            "swapoff would have to read {back} from swap back into memory, but only {room} of memory are \
+             available, including what compressed RAM would free meanwhile."
         ),
-        why: "swapoff, which is also part of a resize of zram and of many shutdowns, reads all swapped pages \
-              back into memory, and if they do not fit, the kernel kills processes. Before you switch swap \
+        why: "swapoff reads all swapped pages back into memory, and if they do not fit, the kernel kills \
+              processes; resizing a zram device and many shutdowns run swapoff too. Before you switch swap \
               off, add another swap area, or stop the programs that have the most memory in swap."
             .to_owned(),
         evidence: proof(host),

@@ -41,13 +41,13 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("with max_ptes_none = {none}, the kernel never splits huge pages of zeros"),
         what: format!(
-            "shrink_underused is on and max_ptes_none is {none}, while huge pages hold {huge} \
-             ({percent:.0} % of RAM)."
+            "Huge pages hold {huge} ({percent:.0} % of RAM). shrink_underused is on, but it has no effect, \
+             because max_ptes_none is at its maximum ({none})."
         ),
-        why: "With shrink_underused on and under memory pressure, the kernel splits huge pages in which more \
-              than max_ptes_none small pages are zero, and frees these zeros. If max_ptes_none is at its \
-              maximum, the kernel never splits huge pages that contain mostly zeros, so the memory that they \
-              waste is never freed."
+        why: "With shrink_underused on, the kernel splits a huge page under memory pressure if more than \
+              max_ptes_none of its small pages contain only zeros, and frees those small pages. If \
+              max_ptes_none is at its maximum, the kernel never splits a huge page for this reason, so memory \
+              that is wasted on zeros is never freed."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&thp.khugepaged.max_ptes_none)
@@ -89,8 +89,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "shrink_underused is on and max_ptes_none is 511, while huge pages hold 2.0 GiB (12 % of \
-             RAM)."
+            "Huge pages hold 2.0 GiB (12 % of RAM). shrink_underused is on, but it has no effect, \
+             because max_ptes_none is at its maximum (511)."
         );
     }
 

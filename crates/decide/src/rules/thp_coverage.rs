@@ -51,7 +51,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     let others = match low.len() {
         1 => String::new(),
         more => format!(
-            "; {} other large processes also have less than half of their anonymous memory in huge pages",
+            "; {} other large processes have less than half of their anonymous memory in huge pages too",
             more - 1
         ),
     };
@@ -59,18 +59,19 @@ fn processes(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: format!(
-            "only {:.0} % of {name} is in huge pages, with THP set to always",
+            "{name} has only {:.0} % of its memory in huge pages",
             worst.percent
         ),
         what: format!(
-            "{name} (pid {}) has {} of its {} of anonymous memory in huge pages{others}.",
+            "{name} (pid {}) has {} of its {} of anonymous memory in huge pages, although THP is set to \
+             always{others}.",
             worst.process.pid, worst.huge, worst.anon
         ),
         why:
-            "The kernel allocates a huge page at the first access, if a free block of that size exists, or \
-              later, when khugepaged collapses small pages at its own pace. If a process forks and then writes \
-              to its memory, the kernel splits its huge pages again, so a database that saves a snapshot in a \
-              child process can lose nearly all of them."
+            "Memory gets a huge page at its first access, if a free block of that size exists, or later, when \
+              khugepaged collapses small pages, which it does slowly. If a process forks and then writes to \
+              its memory, copy-on-write replaces its huge pages by small pages, so a database that saves \
+              snapshots in a child process can lose nearly all of its huge pages."
                 .to_owned(),
         evidence: low.iter().take(NAMED).fold(proof(host), process_proof).done(),
         next: next(host, worst),
@@ -128,16 +129,16 @@ fn faults(interval: &Interval) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("{percent:.0} % of page faults that requested a huge page got small pages"),
+        title: format!("{percent:.0} % of the page faults that requested a huge page got a small page"),
         what: format!(
-            "{} of {} page faults that requested a huge page fell back to small pages {}.",
-            count(requests.fallen_back),
+            "Of {} page faults that requested a huge page {}, {} got a small page instead.",
             count(all),
-            requests.over
+            requests.over,
+            count(requests.fallen_back)
         ),
-        why: "A huge page needs a free contiguous block at the moment of the page fault; the setting defrag \
-              determines what the kernel does to create one. Memory that got small pages keeps them until \
-              khugepaged collapses them."
+        why: "A huge page needs a free contiguous block at the moment of the page fault; the setting \
+              transparent_hugepage/defrag determines how hard the kernel tries to create one. Memory that got \
+              small pages keeps them until khugepaged collapses them into huge pages."
             .to_owned(),
         evidence: requests
             .proof
@@ -223,11 +224,12 @@ pub(super) mod tests {
     #[test]
     fn a_large_process_under_always() {
         let finding = only(&RULE, &firing());
-        let title = "only 4 % of redis-server is in huge pages, with THP set to always";
+        let title = "redis-server has only 4 % of its memory in huge pages";
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "redis-server (pid 4121) has 600.0 MiB of its 14.0 GiB of anonymous memory in huge pages."
+            "redis-server (pid 4121) has 600.0 MiB of its 14.0 GiB of anonymous memory in huge pages, although \
+             THP is set to always."
         );
         assert!(
             proof_of(&finding).contains("/proc/4121/smaps_rollup:12 = AnonHugePages 600.0 MiB")
@@ -248,12 +250,14 @@ pub(super) mod tests {
     #[test]
     fn faults_that_fell_back_did_ask() {
         let finding = only(&RULE, &firing_on_faults());
-        let what = "900 of 1,000 page faults that requested a huge page fell back to small pages \
-                    in 10.0 s.";
+        let what = "Of 1,000 page faults that requested a huge page in 10.0 s, 900 got a small page instead.";
         assert_eq!(finding.what, what);
         let since_boot = with(|host| set(host, "thp_fault_fallback", 9_000));
         let what = only(&RULE, &since_boot).what;
-        assert!(what.ends_with("fell back to small pages since boot."), "{what}");
+        assert!(
+            what.starts_with("Of 9,900 page faults that requested a huge page since boot, "),
+            "{what}"
+        );
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::text::{quoted, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "tier-order",
-    doc: "A slower swap area has the same or a higher priority than a faster one, so the kernel fills it first \
-          or along with the faster one.",
+    doc: "A slower swap area has the same priority as a faster one or a higher one, so the kernel does not \
+          fill the faster area first.",
     diagnose,
 };
 
@@ -53,21 +53,21 @@ fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
 
 fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
     let Inversion { slow, fast, .. } = inversion;
-    let order =
-        if inversion.slow_priority > inversion.fast_priority { "before" } else { "along with" };
+    let (slow_name, fast_name) = (short(slow.path.as_str()), short(fast.path.as_str()));
+    let title = if inversion.slow_priority > inversion.fast_priority {
+        format!("swap fills {slow_name} before the faster {fast_name}")
+    } else {
+        format!("swap uses {slow_name} and the faster {fast_name} alike")
+    };
     Finding {
         id: RULE.id,
         severity: severity(interval, slow),
-        title: format!(
-            "{} is used {order} the faster {}",
-            short(slow.path.as_str()),
-            short(fast.path.as_str())
-        ),
+        title,
         what: describe(inversion),
         why:
-            "The kernel fills swap areas in the order of their priority and never moves a swapped page to \
-              another area. Pages that are swapped out while the slower area has room stay in it and are read \
-              back at its speed, even if the faster area has room."
+            "The kernel fills the swap area with the highest priority first (areas of equal priority in turn), \
+              and never moves a swapped page to another area. Pages that were swapped out to the slower area \
+              stay there and are read back at its speed, even if the faster area has room."
                 .to_owned(),
         evidence: EvidenceList::new()
             .named(&format!("{} priority", slow.path), &slow.priority)
@@ -93,12 +93,12 @@ fn describe(inversion: &Inversion<'_>) -> String {
     let shown = |tier: &Tier, priority| {
         let used = tier.used.get().zip(tier.size.get());
         let used =
-            used.map_or_else(String::new, |(used, size)| format!(" and uses {used} of {size}"));
+            used.map_or_else(String::new, |(used, size)| format!(" and holds {used} of {size}"));
         let full = if tier.is_full() == Some(true) { " (full)" } else { "" };
         format!("{} has priority {priority}{used}{full}", tier.path)
     };
     format!(
-        "{}; the faster {}.",
+        "The swap area {}. The faster swap area {}.",
         shown(inversion.slow, inversion.slow_priority),
         shown(inversion.fast, inversion.fast_priority)
     )
@@ -148,11 +148,11 @@ pub(super) mod tests {
     #[test]
     fn a_full_disk_in_front_of_zram() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "/swap file is used before the faster /dev/zram0");
+        assert_eq!(finding.title, "swap fills /swap file before the faster /dev/zram0");
         assert_eq!(
             finding.what,
-            "/swap file has priority 50 and uses 4.0 GiB of 4.0 GiB (full); the faster /dev/zram0 \
-             has priority 5 and uses 300.0 MiB of 4.0 GiB."
+            "The swap area /swap file has priority 50 and holds 4.0 GiB of 4.0 GiB (full). The faster swap \
+             area /dev/zram0 has priority 5 and holds 300.0 MiB of 4.0 GiB."
         );
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.next[0].starts_with("sudo swapoff /dev/zram0 && sudo swapon -p 100 "));
@@ -161,7 +161,7 @@ pub(super) mod tests {
     #[test]
     fn equal_priorities_are_filled_in_turn() {
         let finding = only(&RULE, &tiers(mib(10), -2, mib(10), -2));
-        assert_eq!(finding.title, "/swap file is used along with the faster /dev/zram0");
+        assert_eq!(finding.title, "swap uses /swap file and the faster /dev/zram0 alike");
     }
 
     #[test]
@@ -176,8 +176,7 @@ pub(super) mod tests {
         });
         assert_eq!(
             only(&RULE, &interval).title,
-            "/dev/sda2 is used before the faster \
-                                                  /dev/nvme0n1p3"
+            "swap fills /dev/sda2 before the faster /dev/nvme0n1p3"
         );
     }
 

@@ -46,18 +46,18 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
     let percent = bytes.percent_of(total)?.get();
     let (title, what, why) = if percent > RESERVED_PERCENT {
         (
-            format!("the kernel keeps {bytes} of memory in reserve: {percent:.0} % of RAM"),
+            format!("the kernel keeps {bytes} of memory free as a reserve: {percent:.0} % of RAM"),
             format!(
-                "vm.min_free_kbytes keeps {} of RAM free for the kernel.",
+                "vm.min_free_kbytes makes the kernel keep {} of RAM free.",
                 bytes.part_of(total)
             ),
-            "Programs cannot use the reserve of vm.min_free_kbytes, and when only this reserve is free, each \
-             program that allocates memory has to reclaim pages itself and waits meanwhile. The reserve only \
-             has to cover short bursts of kernel allocations; the kernel's own formula makes it much smaller.",
+            "Programs cannot use this reserve, and when no other memory is free, each program that allocates \
+             memory has to reclaim pages itself and waits meanwhile. The reserve only has to cover short \
+             bursts of kernel allocations; the kernel's default is much smaller.",
         )
     } else if bytes < LEAST && total > SMALL {
         (
-            format!("only {bytes} of memory are in reserve for the kernel itself"),
+            format!("the kernel keeps only {bytes} of memory free as a reserve"),
             format!("vm.min_free_kbytes is {} on a host with {total} of RAM.", set.value),
             "Reclaim itself needs some memory, for example to write pages to a disk or over a network. With \
              less than 1024 KiB in reserve, the kernel may deadlock under load.",
@@ -100,14 +100,14 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
         severity: Severity::Warning,
         title: format!("kswapd keeps an additional {gap} of memory free: {percent:.0} % of RAM"),
         what: format!(
-            "With vm.watermark_scale_factor = {}, kswapd starts to reclaim when free memory is {gap} above the \
-             reserve, and stops when twice as much is free above the reserve.",
+            "With vm.watermark_scale_factor = {}, kswapd starts to reclaim memory when less than {gap} is free \
+             above the reserve of vm.min_free_kbytes, and stops when twice as much is free.",
             set.value
         ),
         why:
-            "The distance between the watermarks lets kswapd reclaim memory before programs have to wait for \
-              it. If this distance is too large, kswapd swaps and drops memory in use only to keep memory \
-              free."
+            "The distance between the low and the high watermark lets kswapd reclaim memory before programs \
+              have to wait for it. If this distance is too large, kswapd swaps out and drops memory that \
+              programs use, only to keep memory free."
                 .to_owned(),
         evidence: proof(host, &set),
         next: vec![
@@ -157,7 +157,8 @@ pub(super) mod tests {
     #[test]
     fn a_large_reserve_is_lost_memory() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "the kernel keeps 2.0 GiB of memory in reserve: 12 % of RAM");
+        let title = "the kernel keeps 2.0 GiB of memory free as a reserve: 12 % of RAM";
+        assert_eq!(finding.title, title);
         assert_eq!(
             finding.next[0],
             "sudo sysctl vm.min_free_kbytes=16384  # writes; until the next boot; undo with sudo \
@@ -168,7 +169,7 @@ pub(super) mod tests {
     #[test]
     fn a_small_reserve_is_a_danger_only_where_there_is_ram() {
         let finding = only(&RULE, &firing_little());
-        assert_eq!(finding.title, "only 512.0 KiB of memory are in reserve for the kernel itself");
+        assert_eq!(finding.title, "the kernel keeps only 512.0 KiB of memory free as a reserve");
         let mut tiny = firing_little();
         tiny.end.memory.total = line("/proc/meminfo", 1, Bytes::new(48 << 20));
         assert_silent(&RULE, &tiny);

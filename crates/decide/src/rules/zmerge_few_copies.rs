@@ -12,7 +12,8 @@ use crate::text::{count, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "zmerge-few-copies",
-    doc: "A zmerge device searches for a copy of every page that is written to it, but few pages have one.",
+    doc: "A zmerge device searches for an identical page each time that a page is written to it, but rarely \
+          finds one.",
     diagnose,
 };
 
@@ -38,16 +39,16 @@ fn finding(device: &Zram) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("{name} searches for a copy of each page, but only {percent:.2} % have one"),
+        title: format!("{name} searches each page for a copy, but only {percent:.2} % have one"),
         what: format!(
-            "zmerge searched its index for a copy of {} pages, and {} of them had one; the index uses {index} \
-             of memory and merging saves {saved}.",
+            "Of {} pages written to {name}, only {} had an identical page that zmerge could merge them with. \
+             The index for this search uses {index} of memory, and merging saves {saved}.",
             count(looked_for),
             count(merging.hits.get()?)
         ),
-        why: "The search for copies makes writing a page without a copy about 4 % slower, and the index needs \
-              an entry for each such page. In the mode adaptive, zmerge searches for only a sixteenth of all \
-              pages while few have a copy, and searches for all pages again when more have one."
+        why: "The search makes writing a page that has no copy about 4 % slower, and the index needs an entry \
+              for each such page. In the mode adaptive, zmerge searches for copies of only one page in sixteen \
+              while few pages have copies, and for copies of every page when more pages have them."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&merging.mode)
@@ -87,13 +88,12 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.title,
-            "zmerge0 searches for a copy of each page, but only 0.12 % have \
-                                   one"
+            "zmerge0 searches each page for a copy, but only 0.12 % have one"
         );
         assert_eq!(
             finding.what,
-            "zmerge searched its index for a copy of 100,000 pages, and 120 of them had one; the \
-             index uses 2.0 MiB of memory and merging saves 1.0 MiB."
+            "Of 100,000 pages written to zmerge0, only 120 had an identical page that zmerge could merge them \
+             with. The index for this search uses 2.0 MiB of memory, and merging saves 1.0 MiB."
         );
         let command =
             "echo adaptive | sudo tee /sys/block/zmerge0/merge_mode  # writes; until the next boot";

@@ -38,23 +38,24 @@ fn size_used_up(host: &Snapshot, tier: &Tier, device: Option<&Zram>) -> Option<F
     let overflow = behind(host, tier);
     let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
     let after = match overflow {
-        Some(next) => format!("the kernel writes further swapped pages to {}", next.path),
+        Some(next) => format!("the kernel now swaps pages to {} instead", next.path),
         None => "no other swap area has room".to_owned(),
     };
     let ratio = device.and_then(|device| device.original_per_memory_used);
-    let ratio = ratio.map_or_else(String::new, |ratio| {
-        format!(" (1 byte of RAM for every {:.1} bytes)", ratio.get())
-    });
+    let ratio = ratio
+        .map_or_else(String::new, |ratio| format!(" (compression ratio {:.1} : 1)", ratio.get()));
     let driver = device.map_or(Driver::Zram, |device| device.driver).name();
     Some(Finding {
         id: RULE.id,
         severity: if overflow.is_none() && is_low { Severity::Critical } else { Severity::Warning },
         title: format!("{} is full", short(tier.path.as_str())),
-        what: format!("The device holds {used} of data{ratio}, and its size is {size}; {after}."),
+        what: format!(
+            "The device holds {used} of uncompressed data{ratio}, and its size is {size}; {after}."
+        ),
         why: format!(
-            "The size of a {driver} device limits the uncompressed data in it, so the device can be full while \
-             it uses little memory. When a swap device is full, the kernel swaps pages to a slower swap area \
-             or, without one, keeps them in RAM, which can end with an OOM kill."
+            "The size of a {driver} device limits how much uncompressed data it can hold, so the device can be full \
+             while it uses little memory. When the device is full, the kernel swaps pages to a slower swap area or, \
+             if there is none, keeps them in RAM until no memory is left and it has to kill a process."
         ),
         evidence: size_proof(tier, device),
         next: vec![
@@ -93,7 +94,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     let failing = failing(interval, device);
     let lost = failing.as_ref().map_or_else(String::new, |failed| {
         format!(
-            ", and {} writes to the device failed in {:.1} s",
+            ", and {} writes to the device failed in the last {:.1} s",
             count(failed.delta),
             failed.seconds
         )
@@ -106,11 +107,11 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
             Severity::Warning
         },
         title: format!("{name} uses {percent:.0} % of the memory that its mem_limit allows"),
-        what: format!("The device uses {used} of RAM, and its mem_limit is {limit}{lost}."),
+        what: format!("{name} uses {used} of RAM, and its mem_limit is {limit}{lost}."),
         why: format!(
-            "At its mem_limit a {} device refuses pages, which the kernel sees as failed writes and not as a \
-             full swap area. After a failed write, the kernel does not use the next swap area: it keeps the \
-             pages in RAM and tries to write them again.",
+            "When a {} device has reached its mem_limit, writing a page to it fails, but the kernel does not \
+             regard the swap area as full. Therefore the kernel does not use the next swap area: it keeps the \
+             page in RAM and tries to write it again later.",
             device.driver.name()
         ),
         evidence: limit_proof(device, failing.as_ref()),
@@ -171,7 +172,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "/dev/zram0 is full");
         assert_eq!(
             finding.what,
-            "The device holds 4.0 GiB of data, and its size is 4.0 GiB; no other swap area has room."
+            "The device holds 4.0 GiB of uncompressed data, and its size is 4.0 GiB; no other swap area has room."
         );
         assert_eq!(finding.severity, Severity::Warning);
         let mut low = firing();
@@ -184,7 +185,7 @@ pub(super) mod tests {
         let mut interval = firing();
         interval.end.tiers.push(tier("/swapfile", TierKind::File, mib(1), -2));
         let finding = only(&RULE, &interval);
-        assert!(finding.what.ends_with("the kernel writes further swapped pages to /swapfile."));
+        assert!(finding.what.ends_with("the kernel now swaps pages to /swapfile instead."));
         assert_eq!(finding.severity, Severity::Warning);
     }
 
@@ -193,7 +194,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_at_its_limit());
         assert_eq!(finding.title, "zram0 uses 93 % of the memory that its mem_limit allows");
         assert!(
-            finding.what.ends_with(", and 7 writes to the device failed in 10.0 s."),
+            finding.what.ends_with(", and 7 writes to the device failed in the last 10.0 s."),
             "{}",
             finding.what
         );

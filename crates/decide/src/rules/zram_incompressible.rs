@@ -9,7 +9,7 @@ use crate::text::{count, trigger};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-incompressible",
-    doc: "More than half of the memory that a zram or zmerge device uses holds incompressible pages.",
+    doc: "Incompressible pages take more than half of the memory that a zram or zmerge device uses.",
     diagnose,
 };
 
@@ -36,14 +36,14 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("{share:.0} % of the memory of {name} holds incompressible pages"),
+        title: format!("incompressible pages take {share:.0} % of the memory that {name} uses"),
         what: format!(
-            "{} incompressible pages take {wasted} of the {taken} of memory that {name} uses.",
+            "{name} uses {taken} of RAM, and {wasted} of it are taken by {} incompressible pages.",
             count(pages.get())
         ),
         why: "The device stores an incompressible page as it is, so swapping this page costs CPU time and \
-              frees no RAM. Incompressible pages usually contain encrypted, compressed or media data; in swap \
-              on a disk they would not occupy RAM."
+              frees no RAM. Incompressible pages usually contain encrypted, compressed or media data; in a \
+              swap area on a disk, these pages would take no RAM."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("huge_pages", &stat.huge_pages)
@@ -86,11 +86,10 @@ pub(super) mod tests {
     #[test]
     fn most_of_the_pool_is_stored_as_it_is() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "61 % of the memory of zram0 holds incompressible pages");
+        assert_eq!(finding.title, "incompressible pages take 61 % of the memory that zram0 uses");
         assert_eq!(
             finding.what,
-            "40,000 incompressible pages take 156.2 MiB of the 256.0 MiB of memory that zram0 \
-             uses."
+            "zram0 uses 256.0 MiB of RAM, and 156.2 MiB of it are taken by 40,000 incompressible pages."
         );
         assert_eq!(finding.next.len(), 1);
     }

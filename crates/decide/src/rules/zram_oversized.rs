@@ -45,11 +45,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: if heavy { Severity::Warning } else { Severity::Info },
-        title: format!("{} is sized at {times:.1} times the RAM of this machine", maker(host)),
+        title: format!("the disksize of {} is {times:.1} times the RAM of this machine", maker(host)),
         what: describe(host, promised, ram, tables, ratio),
-        why: "The disksize limits the uncompressed data in a device, and when it is set, the kernel allocates \
-              a slot table for that much data, used or not. If a device would use up RAM before it is full, \
-              its disksize does not limit memory use; a smaller disksize or a mem_limit does."
+        why: "The disksize limits how much uncompressed data a device can hold; when disksize is set, the \
+              kernel allocates a slot table for that much data, even if the device stays empty. A device that \
+              would use up all RAM before it is full can make the machine run out of memory; a smaller \
+              disksize or a mem_limit prevents this."
             .to_owned(),
         evidence: proof(host),
         next: next(host, largest),
@@ -68,9 +69,10 @@ fn maker(host: &Snapshot) -> &'static str {
 
 fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
     let (maker, devices) = (maker(host), sized(host).count());
-    let known = if advice::measured_ratio(host).is_some() { "measured here" } else { "assumed" };
+    let known =
+        if advice::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
     let cost = if tables > Bytes::new(0) {
-        format!("; the slot tables take {tables} even while the devices are empty")
+        format!(" The slot tables take {tables} of RAM even while nothing is stored.")
     } else {
         String::new()
     };
@@ -82,8 +84,8 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
         }
     };
     format!(
-        "{promise} {promised} on a machine with {ram} of RAM, which is too little for full devices at a \
-         compression ratio of {ratio:.1} : 1 ({known}){cost}."
+        "{promise} {promised}; at a compression ratio of {ratio:.1} : 1 ({known}), that much data does not fit \
+         into {ram} of RAM.{cost}"
     )
 }
 
@@ -132,12 +134,12 @@ pub(super) mod tests {
     #[test]
     fn more_than_twice_ram_and_what_the_table_costs() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram is sized at 2.5 times the RAM of this machine");
+        assert_eq!(finding.title, "the disksize of zram is 2.5 times the RAM of this machine");
         assert_eq!(
             finding.what,
-            "The disksize of the zram device is 40.0 GiB on a machine with 16.0 GiB of RAM, which \
-             is too little for full devices at a compression ratio of 2.0 : 1 (measured here); the \
-             slot tables take 160.0 MiB even while the devices are empty."
+            "The disksize of the zram device is 40.0 GiB; at a compression ratio of 2.0 : 1 (measured on this \
+             host), that much data does not fit into 16.0 GiB of RAM. The slot tables take 160.0 MiB of RAM \
+             even while nothing is stored."
         );
         assert_eq!(finding.severity, Severity::Info);
         assert_eq!(finding.next.len(), 1, "what holds data is not reset");

@@ -25,7 +25,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let tier = tiers::in_ram(host).next()?;
     let held = match (zswap.stored.get(), tier.used.get()) {
         (Some(stored), Some(used)) => {
-            format!(": of the {used} swapped to it, zswap holds {stored}")
+            format!("; of the {used} swapped to this device, zswap holds {stored}")
         }
         _ => String::new(),
     };
@@ -34,12 +34,12 @@ fn finding(interval: &Interval) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Warning,
         title: format!("zswap is on in front of {driver}, so the kernel compresses pages twice"),
-        what: format!("zswap is on and {} is used as swap{held}.", tier.path),
+        what: format!("zswap is on, and {} is used as swap{held}.", tier.path),
         why: format!(
-            "zswap stores every page that is swapped out, whatever its swap area, and later writes the coldest pages \
-             that it holds to their swap areas. If the swap area is a {driver} device, each page that zswap \
-             writes to it is decompressed and compressed again, and the fill level of the device does not show \
-             how much data is swapped."
+            "zswap compresses every page that is swapped out and keeps it in RAM; later zswap decompresses the \
+             coldest of these pages and writes them to the swap area. If the swap area is a {driver} device, \
+             the device compresses these pages a second time, and the fill level of the device does not show \
+             how much data is swapped out."
         ),
         evidence: EvidenceList::new()
             .value(&zswap.enabled)
@@ -69,8 +69,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "zswap is on and /dev/zram0 is used as swap: of the 512.0 MiB swapped to it, zswap \
-             holds 0 B."
+            "zswap is on, and /dev/zram0 is used as swap; of the 512.0 MiB swapped to this device, zswap holds 0 B."
         );
         let command =
             "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes; until the next boot";

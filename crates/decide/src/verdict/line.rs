@@ -253,12 +253,12 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
             )
         }
         Some(Trouble::Rereads { refaults, .. }) => format!(
-            "{} of its pages per second are read again right after the kernel dropped them",
+            "its tasks read {} pages per second again that the kernel had just dropped",
             grouped(whole(refaults.per_second))
         ),
         Some(Trouble::Full { held, limit }) => {
             format!(
-                "memory that cannot be dropped takes {} of its limit, and swap has no room for it",
+                "memory that the kernel cannot drop takes {} of its limit, and swap has no room for it",
                 held.part_of(*limit)
             )
         }

@@ -34,8 +34,8 @@ fn a_kill_by_a_limit_is_told_in_full() {
     let explanation = told(&calm(), by_limit());
     assert_eq!(
         explanation.title,
-        "nginx (pid 980) was killed because /system.slice/web.service reached its memory limit (64.0 MiB), not \
-         because the machine was out of memory"
+        "nginx (pid 980) was killed because the cgroup /system.slice/web.service reached its memory limit \
+         (64.0 MiB), not because the machine was out of memory"
     );
     assert_eq!(fact(&explanation, "when"), "60 minutes ago, 44 seconds after boot");
     assert_eq!(
@@ -182,10 +182,7 @@ fn why_the_machines_swap_did_not_help() {
     assert!(why_no_swap(&calm, locked).contains("9.0 GiB were locked"));
     let zero = with(|host| swappiness(host, "0"));
     assert!(why_no_swap(&zero, of(gib(1), |_| {})).contains("vm.swappiness is 0 now"));
-    assert_eq!(
-        why_no_swap(&calm, blank(Source::none())),
-        "the report of the kernel does not contain the reason"
-    );
+    assert_eq!(why_no_swap(&calm, blank(Source::none())), "the kernel's report does not show why");
 }
 
 #[test]
@@ -207,8 +204,8 @@ fn nobody_to_kill_whole_groups_and_sysrq_have_titles_of_their_own() {
     let mut kill = by_limit();
     kill.others = vec![victim(981, "nginx", mib(16))];
     assert!(title(&kill).starts_with(
-        "nginx (pid 980) was killed with 1 other process because \
-                                  /system.slice/web.service reached its memory limit"
+        "nginx (pid 980) was killed with 1 other process because the cgroup \
+         /system.slice/web.service reached its memory limit"
     ));
     let mut kill = by_host();
     kill.invoker.as_mut().unwrap().order = -1;

@@ -94,8 +94,7 @@ fn guest_systemd_journal_has_kills_that_the_kernel_log_lost_and_those_of_another
     let pid = kill["victim"]["pid"].as_u64().unwrap();
     assert!(killed.contains(&format!("Killed process {pid} (tail)")), "{killed}");
     let text = answer(&session, "text").0.split_whitespace().collect::<Vec<_>>().join(" ");
-    let because =
-        "was killed because /system.slice/greedy.service reached its memory limit (24.0 MiB)";
+    let because = "was killed because the cgroup /system.slice/greedy.service reached its memory limit (24.0 MiB)";
     assert!(text.contains(because), "{text}");
 
     assert_same(&first, only_kill(&document(&session, "member")));

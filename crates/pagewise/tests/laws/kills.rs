@@ -101,8 +101,8 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
     ] {
         let (kill, told) = told(slug);
         let title = format!(
-            "nginx (pid {pid}) was killed because /system.slice/nginx.service reached its memory limit (64.0 \
-             MiB), not because the machine was out of memory"
+            "nginx (pid {pid}) was killed because the cgroup /system.slice/nginx.service reached its memory \
+             limit (64.0 MiB), not because the machine was out of memory"
         );
         assert_eq!(told.title, title, "{slug}");
         assert_eq!((kill.constraint, &kill.host), (Some(OomConstraint::Cgroup), &None));
@@ -125,7 +125,7 @@ fn groups_reached_their_limit_and_were_barred_from_swap() {
 fn a_group_of_version_1_reached_its_limit() {
     let (kill, told) = told("debian12-6.18-x86_64-24g-oom-limit");
     assert!(told.title.ends_with(
-        "because /cg-1 reached its memory limit (64.0 MiB), not because the machine was \
+        "because the cgroup /cg-1 reached its memory limit (64.0 MiB), not because the machine was \
                               out of memory"
     ));
     let memory = kill.group_memory.as_ref().unwrap();
@@ -162,7 +162,7 @@ fn a_group_was_killed_as_a_whole() {
     ] {
         let (kill, told) = told(slug);
         let title = format!(
-            "postgres (pid {victim}) was killed with 2 other processes because /system.slice/"
+            "postgres (pid {victim}) was killed with 2 other processes because the cgroup /system.slice/"
         );
         assert!(told.title.starts_with(&title), "{}", told.title);
         assert!(kill.whole_group);
@@ -177,7 +177,7 @@ fn zram_was_full_of_what_does_not_compress() {
     begins(
         &told,
         "why no swap",
-        "swap was full: 64.0 MiB of 64.0 MiB were in use; all swap is in compressed RAM, and 68.3 MiB",
+        "swap was full: 64.0 MiB of 64.0 MiB were in use; all swap is in compressed RAM, which probably held most of the 68.3 MiB",
     );
     assert_eq!(kill.tasks[0].swapped.get() >> 20, 47);
     assert!(told.title.ends_with("because the whole machine ran out of memory"));

@@ -54,7 +54,7 @@ fn a_kill_by_a_limit_is_read_back_whatever_the_victim_is_called() {
     let title = explained["title"].as_str().unwrap();
     assert!(
         title.contains(&format!(
-            "because {} reached its memory limit (32.0 MiB), not because",
+            "because the cgroup {} reached its memory limit (32.0 MiB), not because",
             group.path
         )),
         "{title}"

@@ -7,7 +7,7 @@ use super::{Case, RULE, holds_nothing, severity};
 use crate::facts::groups::{is_below, system_unit};
 use crate::facts::reclaim;
 use crate::proof::EvidenceList;
-use crate::text::{counted, put, quoted, short, writes_and};
+use crate::text::{counted, put, quoted, short_group, writes_and};
 
 /// Groups without swap explain an empty device where they hold at least this share of all
 /// anonymous memory: more than half of what could be swapped may not be.
@@ -30,15 +30,15 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         id: RULE.id,
         severity: severity(host),
         title: format!(
-            "{} stores nothing: {} is barred from swapping",
+            "{} is empty: {} is not allowed to swap",
             case.device.name(),
-            short(first.path.as_str())
+            short_group(first.path.as_str())
         ),
         what: describe(host, &groups),
-        why: "When a memory cgroup that is barred from swapping runs short of memory, the kernel drops its \
-              file pages and, if none are left, kills a process in it, even if the host has free swap. With \
-              some swap allowed, the kernel could swap out pages that the cgroup never uses and keep its code \
-              and page cache."
+        why: "When a cgroup that is not allowed to swap reaches its memory limit, the kernel drops its file \
+              pages and, when none are left, kills a process in the cgroup, even if the host has free swap. If \
+              the cgroup could swap, the kernel would swap out pages that its processes never use, and keep \
+              their code and page cache in RAM."
             .to_owned(),
         evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).done(),
         next: next(first),
@@ -82,10 +82,10 @@ fn holds_most(host: &Snapshot, groups: &[&Cgroup]) -> bool {
 fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
     let all = host.memory.anon_pages.get();
-    let of = all.map_or_else(String::new, |all| format!(" of {}", all.shown()));
+    let of = all.map_or_else(String::new, |all| format!(" (of {} on this host)", all.shown()));
     format!(
-        "With {} barred from swapping, memory limits were reached {}, and {}{of} of anonymous memory cannot be \
-         swapped.",
+        "Swapping is disabled for {}, whose memory limit was reached {}. Therefore {} of anonymous memory{of} \
+         cannot be swapped.",
         counted(groups.len() as u64, "memory cgroup"),
         counted(hits, "time"),
         anon_of(groups)
@@ -144,12 +144,12 @@ pub(super) mod tests {
     #[test]
     fn a_group_without_swap_that_hits_its_limit() {
         let finding = only(&RULE, &firing());
-        let title = "zram0 stores nothing: /system.slice/db.service is barred from swapping";
+        let title = "zram0 is empty: /system.slice/db.service is not allowed to swap";
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "With 1 memory cgroup barred from swapping, memory limits were reached 212 times, and 700.0 MiB of \
-             4.0 GiB of anonymous memory cannot be swapped."
+            "Swapping is disabled for 1 memory cgroup, whose memory limit was reached 212 times. Therefore 700.0 MiB \
+             of anonymous memory (of 4.0 GiB on this host) cannot be swapped."
         );
         let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; permanent; \
                        undo with MemorySwapMax=0";
@@ -160,7 +160,7 @@ pub(super) mod tests {
     fn groups_that_hold_most_of_what_could_be_swapped() {
         let mut most = barred(0);
         most.cgroups.groups[2].anon = line("/sys/fs/cgroup/x/memory.stat", 1, gib(3));
-        assert!(only(&RULE, &still(most)).title.contains("is barred from swapping"));
+        assert!(only(&RULE, &still(most)).title.contains("is not allowed to swap"));
     }
 
     #[test]
@@ -182,7 +182,7 @@ pub(super) mod tests {
         let mut nested = barred(212);
         nested.cgroups.groups[1].swap_max = nested.cgroups.groups[2].swap_max.clone();
         nested.cgroups.groups[1].events.max = line("/sys/fs/cgroup/x/memory.events", 3, 212);
-        assert!(only(&RULE, &still(nested)).what.starts_with("With 1 memory cgroup "));
+        assert!(only(&RULE, &still(nested)).what.starts_with("Swapping is disabled for 1 "));
     }
 
     #[test]

@@ -23,14 +23,14 @@ fn not_loaded(host: &Snapshot, zram: &Capability, module: &str) -> Finding {
     Finding {
         id: RULE.id,
         severity: severity(host),
-        title: "the zram module is not loaded, so swap is on a slower device or missing".to_owned(),
+        title: "the zram module is not loaded, so swap is on a slower device or absent".to_owned(),
         what: format!(
-            "The module {module} of this kernel is installed but not loaded; {}.",
+            "The kernel module {module} is installed but not loaded; {}.",
             instead(host)
         ),
-        why: "zram stores swapped pages compressed in RAM, commonly in a third to a half of their size, and \
+        why: "zram stores swapped pages compressed in RAM, usually in a third to a half of their size, and \
               reads them back within microseconds. The kernel does not load the zram module by itself: an \
-              administrator or a service has to load it and set up a device."
+              administrator or a service has to load the module and set up a device."
             .to_owned(),
         evidence: evidence(host, zram),
         next: vec![
@@ -48,11 +48,11 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
         severity: Severity::Info,
         title: "this container cannot have its own zram device".to_owned(),
         what: format!(
-            "Pagewise runs in a container{kind}, and swap belongs to the host of the container; {}.",
+            "Pagewise runs in a container{kind}, and a container uses the swap of its host; {}.",
             instead(host)
         ),
-        why: "Swap is a setting of the whole machine: a container uses the swap of its host, up to its own \
-              limit. zram helps this container only if its host uses a zram device as swap."
+        why: "Swap is set up for the whole machine, and a container can use it up to the limit of its cgroup. \
+              zram therefore helps this container only if the host uses a zram device as swap."
             .to_owned(),
         evidence: EvidenceList::new()
             .all(evidence(host, zram))
@@ -65,8 +65,8 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
 fn instead(host: &Snapshot) -> String {
     match tiers::on_disk(host).next() {
         Some(tier) => match tier.used.get() {
-            Some(used) => format!("{} holds {used} of swapped pages instead", tier.path),
-            None => format!("{} is used as swap instead", tier.path),
+            Some(used) => format!("instead, {used} of swapped pages are in {}", tier.path),
+            None => format!("instead, {} is used as swap", tier.path),
         },
         None => "memory is short and there is no swap".to_owned(),
     }
@@ -108,8 +108,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "The module zram of this kernel is installed but not loaded; /swapfile holds 1.0 GiB \
-             of swapped pages instead."
+            "The kernel module zram is installed but not loaded; instead, 1.0 GiB of swapped pages are in /swapfile."
         );
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.next[0], "sudo modprobe zram  # writes; until the next boot");
@@ -128,7 +127,7 @@ pub(super) mod tests {
     fn a_container_is_told_to_ask_outside() {
         let finding = only(&RULE, &firing_in_container());
         assert!(
-            finding.what.starts_with("Pagewise runs in a container (docker), and swap belongs")
+            finding.what.starts_with("Pagewise runs in a container (docker), and a container uses")
         );
         assert_eq!(finding.severity, Severity::Info);
         let mut no_swap = no_device(FeatureState::OutsideContainer);

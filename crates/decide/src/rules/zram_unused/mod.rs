@@ -20,7 +20,7 @@ use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
-    doc: "zram or zmerge is available but stores nothing; the finding names the reason.",
+    doc: "A zram or zmerge device could be used as swap but stores nothing; the finding names the reason.",
     diagnose,
 };
 

@@ -24,13 +24,13 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         title: match scanned.as_ref().map(|scanned| scanned.count) {
             Some(0) => format!("{name} is empty: memory was never short since boot"),
             Some(_) => format!("{name} is empty: dropping page cache has been enough so far"),
-            None => format!("{name} is empty: no zone is under its low watermark"),
+            None => format!("{name} is empty: no memory zone is below its low watermark"),
         },
         what: describe(host, scanned.as_ref()),
         why: format!(
-            "The kernel swaps pages out only when it reclaims memory, and kswapd starts to reclaim when the \
-             free memory of a zone falls below its low watermark. Until the kernel has to reclaim memory, an \
-             empty {} device costs only the memory of its slot table.",
+            "The kernel swaps pages out only when it reclaims memory, which kswapd starts when the free memory \
+             of a zone falls below the zone's low watermark. Until then, an empty {} device costs only the \
+             memory of its slot table.",
             case.device.driver.name()
         ),
         evidence: proof(case, scanned, stalls).all(zones::distances(host)).done(),
@@ -39,11 +39,10 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
 }
 
 fn describe(host: &Snapshot, scanned: Option<&Total>) -> String {
-    let zones =
-        "Free memory of every zone is above its low watermark and no page was ever swapped out";
+    let zones = "Every memory zone has more free memory than its low watermark, and no page was swapped out since boot";
     match (scanned, host.memory.free.get()) {
         (Some(scanned), Some(free)) => format!(
-            "{zones}; {free} of memory are free and the kernel scanned {} pages for reclaim since boot.",
+            "{zones}. {free} of memory are free, and the kernel has scanned {} pages for reclaim since boot.",
             count(scanned.count)
         ),
         _ => format!("{zones} (pswpout 0)."),
@@ -102,7 +101,7 @@ pub(super) mod tests {
         let mut uncounted = never();
         unset(&mut uncounted, "pgscan_kswapd");
         let title = only(&RULE, &still(uncounted)).title;
-        assert_eq!(title, "zram0 is empty: no zone is under its low watermark");
+        assert_eq!(title, "zram0 is empty: no memory zone is below its low watermark");
     }
 
     #[test]

@@ -49,11 +49,11 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     Some(Step {
         title: "is not initialised: its disksize was never set",
         what: format!(
-            "{name} exists, but its disksize was never set, so it cannot store anything."
+            "The device {name} exists, but nobody has set its disksize, so it cannot store anything."
         ),
-        why: "Loading the module creates a device without a size, which costs nothing and stores nothing. To \
-              use such a device as swap, set its disksize, write a swap signature (mkswap) and enable it \
-              (swapon).",
+        why: "When the zram module is loaded, it creates a device of size 0, which uses no memory and stores \
+              nothing. To use the device as swap, set its disksize, write a swap signature to it (mkswap), and \
+              enable it (swapon).",
         proof: EvidenceList::new()
             .named("initialised", &device.initialised)
             .value(&device.disksize),
@@ -79,10 +79,12 @@ fn no_signature(case: Case<'_>) -> Option<Step> {
     let device = case.device;
     let (name, size) = (device.name(), device.disksize.get()?);
     Some(Step {
-        title: "has a size but no swap signature that pagewise can see",
-        what: format!("{name} has a size of {size}, but it is neither mounted nor used as swap."),
-        why: "The kernel swaps only to devices that mkswap has prepared and swapon has enabled. Until it is \
-              enabled, the device costs only the memory of its slot table.",
+        title: "has a size, but pagewise sees no swap signature on it",
+        what: format!(
+            "The device {name} has a size of {size}, but it is neither mounted nor used as swap."
+        ),
+        why: "The kernel swaps only to devices that were prepared with mkswap and enabled with swapon. Until \
+              then, the device costs only the memory of its slot table.",
         proof: sized_and_empty(case),
         command: format!("sudo mkswap /dev/{name} && sudo swapon -p {PRIORITY} /dev/{name}"),
     })
@@ -94,11 +96,11 @@ fn not_on(case: Case<'_>) -> Option<Step> {
     Some(Step {
         title: "is prepared for swap but not enabled (swapon)",
         what: format!(
-            "{name} has a size of {size} and a swap signature, but it is not used as swap."
+            "The device {name} has a size of {size} and a swap signature, but it is not used as swap."
         ),
-        why: "A swap signature only marks a device as prepared for swap; the kernel uses the device only after \
-              swapon and until the next boot. A systemd unit, a line in /etc/fstab or zram-generator has to \
-              enable the device at every boot.",
+        why: "A swap signature only marks a device as prepared for swap; the kernel uses the device after \
+              swapon and until the next boot. To enable the device at every boot, use a systemd unit, a line \
+              in /etc/fstab or zram-generator.",
         proof: sized_and_empty(case),
         command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
     })
@@ -164,7 +166,7 @@ pub(super) mod tests {
     #[test]
     fn a_size_without_a_signature() {
         let finding = only(&RULE, &firing_unsigned());
-        assert_eq!(finding.title, "zram0 has a size but no swap signature that pagewise can see");
+        assert_eq!(finding.title, "zram0 has a size, but pagewise sees no swap signature on it");
         assert!(finding.next[0].starts_with("sudo mkswap /dev/zram0 && sudo swapon"));
     }
 

@@ -20,17 +20,17 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         id: RULE.id,
         severity: severity(host, used),
         title: format!(
-            "{name} is not used: its priority {own} is below the {priority} of {}",
+            "{name} is not used: its swap priority is {own}, and {} has {priority}",
             short(disk.path.as_str())
         ),
         what: format!(
-            "{} has priority {priority} and is not full ({used} of {size}); {name} has priority \
-             {own} and stores nothing.",
+            "The swap area {} has priority {priority} and still has room ({used} of {size} used). Therefore \
+             {name}, with priority {own}, stores nothing.",
             disk.path
         ),
-        why: "The kernel fills the swap area with the highest priority until it is full, and only then the \
-              next one. If a disk has a higher priority than compressed RAM, the kernel uses compressed RAM \
-              only when the disk is full, and until then reads every swapped page from the disk."
+        why: "The kernel fills the swap area with the highest priority first, and the next one only when the \
+              first is full. If a disk has a higher priority than compressed RAM, every swapped page goes to \
+              the disk and is read back from there until the disk is full."
             .to_owned(),
         evidence: holds_nothing(case)
             .named("priority", &case.tier?.priority)
@@ -90,11 +90,14 @@ pub(super) mod tests {
     #[test]
     fn a_file_is_filled_first() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram0 is not used: its priority 5 is below the 50 of /swapfile");
+        assert_eq!(
+            finding.title,
+            "zram0 is not used: its swap priority is 5, and /swapfile has 50"
+        );
         assert_eq!(
             finding.what,
-            "/swapfile has priority 50 and is not full (2.0 GiB of 4.0 GiB); zram0 has priority 5 \
-             and stores nothing."
+            "The swap area /swapfile has priority 50 and still has room (2.0 GiB of 4.0 GiB used). \
+             Therefore zram0, with priority 5, stores nothing."
         );
         assert_eq!(finding.severity, Severity::Warning);
         let command = "sudo swapoff /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes; until the next boot";

@@ -37,14 +37,14 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         id: RULE.id,
         severity: severity(host),
         title: format!(
-            "{} stores nothing: with swappiness {}, only file pages are reclaimed",
+            "{} is empty: with vm.swappiness {}, only file pages are reclaimed",
             case.device.name(),
             swappiness.value
         ),
         what: explained,
-        why: "vm.swappiness weighs the cost of swapping against the cost of reading files again; its default \
-              of 60 suits swap on a disk, and swap in compressed RAM is far cheaper. With a very low \
-              vm.swappiness, the kernel drops code and page cache first and keeps idle anonymous pages in RAM."
+        why: "vm.swappiness weighs the cost of swapping against the cost of reading files again; its default of 60 \
+              suits swap on a disk, but swapping to compressed RAM is far cheaper. With a very low vm.swappiness, \
+              the kernel drops code and page cache and keeps anonymous pages in RAM even if no program uses them."
             .to_owned(),
         evidence: proof.done(),
         next: vec![
@@ -71,9 +71,9 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
             loses(Lists { anon: lists.file, file: lists.file })?;
             let percent = loses(lists)?;
             Some(format!(
-                "vm.swappiness is {value}, so reclaim gives anonymous pages a weight of {value}/200 and file \
-                 pages {}/200; with {} of anonymous and {} of file pages, {percent:.1} % of the scanned pages \
-                 are anonymous (assuming equal scan cost, which the kernel does not export).",
+                "vm.swappiness is {value}, so the kernel scans anonymous pages with weight {value}/200 and file \
+                 pages with {}/200. With {} of anonymous and {} of file pages, about {percent:.1} % of the scanned \
+                 pages are anonymous (estimated without reclaim costs, which the kernel does not show).",
                 200u64.saturating_sub(value),
                 lists.anon,
                 lists.file
@@ -81,13 +81,13 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
         }
         Lru::Generations => (value <= GENERATIONS_LOW).then(|| {
             format!(
-                "vm.swappiness is {value} and multi-gen LRU is on, which does not use the cost formula of the \
-                 classic LRU: with 0 it never swaps, and with 1 it reclaims file pages first."
+                "vm.swappiness is {value}, and multi-gen LRU is on. With a swappiness of 0, multi-gen LRU \
+                 never swaps; with 1, it reclaims file pages first."
             )
         }),
         Lru::Unknown => (value == 0)
-            .then(|| format!("vm.swappiness is {value}, with which neither the classic nor the multi-gen LRU \
-                              swaps anonymous pages.")),
+            .then(|| format!("vm.swappiness is {value}, with which the kernel avoids swapping anonymous pages, \
+                              whether multi-gen LRU is on or off.")),
     }
 }
 
@@ -117,14 +117,13 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.title,
-            "zram0 stores nothing: with swappiness 5, only file pages are \
-                                   reclaimed"
+            "zram0 is empty: with vm.swappiness 5, only file pages are reclaimed"
         );
         assert_eq!(
             finding.what,
-            "vm.swappiness is 5, so reclaim gives anonymous pages a weight of 5/200 and file pages 195/200; \
-             with 4.0 GiB of anonymous and 4.0 GiB of file pages, 2.5 % of the scanned pages are anonymous \
-             (assuming equal scan cost, which the kernel does not export)."
+            "vm.swappiness is 5, so the kernel scans anonymous pages with weight 5/200 and file pages with \
+             195/200. With 4.0 GiB of anonymous and 4.0 GiB of file pages, about 2.5 % of the scanned pages \
+             are anonymous (estimated without reclaim costs, which the kernel does not show)."
         );
         let proof = proof_of(&finding);
         assert!(proof.contains("node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle"), "{proof}");
@@ -143,7 +142,7 @@ pub(super) mod tests {
     #[test]
     fn generations_do_not_use_that_formula() {
         let finding = only(&RULE, &still(low("0", 7)));
-        assert!(finding.what.contains("does not use the cost formula of the classic LRU"));
+        assert!(finding.what.contains("multi-gen LRU never swaps"));
         let weighed = only(&RULE, &still(low("5", 7)));
         assert!(weighed.title.contains("page cache has been enough"), "{}", weighed.title);
     }
@@ -152,14 +151,10 @@ pub(super) mod tests {
     fn a_kernel_without_generations_is_classic_and_an_unread_one_unknown() {
         let mut without = low("5", 0);
         erase(&mut without.mglru.enabled);
-        assert!(
-            only(&RULE, &still(without)).what.starts_with("vm.swappiness is 5, so reclaim gives")
-        );
+        assert!(only(&RULE, &still(without)).what.starts_with("vm.swappiness is 5, so the "));
         let mut unread = low("5", 0);
         unread.mglru.enabled = Reading::not_read();
-        assert!(
-            !only(&RULE, &still(unread)).what.starts_with("vm.swappiness is 5, so reclaim gives")
-        );
+        assert!(!only(&RULE, &still(unread)).what.starts_with("vm.swappiness is 5, so the "));
     }
 
     #[test]

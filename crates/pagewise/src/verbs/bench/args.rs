@@ -9,65 +9,69 @@ use pagewise_model::{Bytes, Compressor};
 
 use super::{Format, Sources};
 
-pub(super) const BENCH: &str = "Find the best zram algorithm for the memory in use: measure each one on temporary zram \
-    devices and in real swap, and name the best for latency, throughput, IOPS and compression ratio.\n\n\
-    For each algorithm that the kernel offers, bench creates a zram device and fills all devices with the same \
-    pages: a sample of memory, a dump, the contents of a swap device, or synthetic pages. Bench measures \
-    requests of 4 to 32 KiB to the devices in rounds that interleave the algorithms. Then bench swaps its own \
-    memory out and faults it in again, in a separate cgroup, with vm.page-cluster from 0 to 3. When bench \
-    ends, even by Ctrl-C, bench removes its devices and restores every setting that bench changed. If bench is \
-    killed, the next run or `pagewise undo` removes the devices and restores the settings. Without root or \
-    without zram, bench measures the algorithms in user-space libraries, and the output says that libraries \
-    were measured.\n\n\
-    Swap readahead of 8 pages (vm.page-cluster = 3) is not the same as one request of 32 KiB, so bench \
+pub(super) const BENCH: &str = "Find the best zram compression algorithm for the memory in use: measure each \
+    algorithm on temporary zram devices, as a block device and as swap, and name the best algorithm for \
+    latency, throughput, IOPS and compression ratio.\n\n\
+    Bench creates a zram device for each algorithm that the kernel offers, and fills all devices with the same \
+    pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic pages. \
+    Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all algorithms, so \
+    that changes of the machine's load affect all algorithms alike. Then bench uses the devices as swap: a \
+    process in a separate cgroup swaps its own memory out and in again. For the best algorithm, bench repeats \
+    this with vm.page-cluster at 0, 1, 2 and 3. When bench ends, even by Ctrl-C, it removes its devices and \
+    restores every setting that it changed. If bench is killed, the next run that changes the machine, or \
+    `pagewise undo`, removes the devices and restores the settings. Without root or without zram, bench \
+    measures compression libraries in user space instead of the kernel, and the output says so.\n\n\
+    Swap readahead of 8 pages (vm.page-cluster = 3) does not cost the same as one request of 32 KiB, so bench \
     measures both.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Measure synthetic pages, with these percentages of zero, repeated, text and random pages, and of duplicates
+    /// Measure synthetic pages instead of memory in use. KIND is zero, repeated, text, random or duplicates, and N is
+    /// the percentage of such pages, for example zero:10,text:60,random:30
     #[arg(long, value_name = "KIND:N,...", group = "sources")]
     pub(crate) mix: Option<Mix>,
-    /// Read page contents of other users' processes, not only of your own processes; needs root
+    /// Read the page contents of other users' processes too; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// Maximum size of the sample of pages with which each device is filled [default: 256M, with --quick 64M]
+    /// Maximum size of the sample of pages that bench writes to each device [default: 256M, with --quick 64M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
-    /// A compression algorithm of the kernel to measure, such as lz4 or zstd:7; may be given several times [default:
-    /// all]
+    /// Measure only this compression algorithm of the kernel, such as lz4 or zstd:7; may be given several times
+    /// [default: all algorithms]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Compressor>,
-    /// Finish in about 15 seconds and measure only requests of 4 and 32 KiB; only larger differences between
-    /// algorithms can then be detected
+    /// Finish in about 15 seconds: measure fewer rounds, and only requests of 4 and 32 KiB; small differences between
+    /// algorithms then remain undetected
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Measure swap for every algorithm, which takes about 10 minutes
+    /// Measure more rounds, more compression levels, and every kind of swapped memory for each algorithm instead of
+    /// only the best one; takes about 10 minutes
     #[arg(long)]
     pub(crate) full: bool,
-    /// Measure the disk that swap would use instead of zram, in addition to zram. If PATH is a device or a file, bench
-    /// only reads it; if PATH is a folder, bench writes up to 512 MiB of synthetic pages into the folder
+    /// Measure a disk in addition to zram, to compare zram with swap on this disk. If PATH is a device or a file,
+    /// bench only reads it; if PATH is a folder, bench writes up to 512 MiB of synthetic pages into the folder
     #[arg(long, value_name = "PATH")]
     pub(crate) disk: Option<PathBuf>,
-    /// Measure only requests to the block devices, not swap
+    /// Measure the zram devices only as block devices, not as swap
     #[arg(long)]
     pub(crate) no_swap: bool,
-    /// Measure swap even if this host already uses other swap; pages of other programs may then be swapped to the
-    /// device of bench
+    /// Measure swap even if this host already uses other swap areas; the kernel may then swap pages of other programs
+    /// to the devices of bench
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Measure the algorithms in user-space libraries even if zram is available
+    /// Measure compression libraries in user space, even if zram is available
     #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
     pub(crate) codecs: bool,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
     pub(crate) format: Format,
-    /// Write the result, the measurements of every round, the table and the chart to this folder, which must be empty
-    /// or new
+    /// Write the result, the measurements of every round, a table and a chart to this folder, which must be empty or
+    /// new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// The long help of the verb.
-pub(super) const CAPTURE: &str = "Record this machine's memory statistics in a redacted file, to send to somebody or to \
-    use in tests.\n\n\
-    A recording contains two readings of the kernel's memory statistics, one from the start and one from \
-    the end of the interval. A recording contains no memory contents, no command lines and no environment \
-    variables. Names of programs, cgroups, users, disks and files are kept only if they are common to all \
-    Linux systems; numbers replace all other names. The host name and the boot ID are hashed with a random \
-    key that is then discarded. The summary that the command prints counts what was left out of the \
-    recording.";
+pub(super) const CAPTURE: &str = "Record this machine's memory statistics in a redacted file, to send to \
+    somebody or to use in tests.\n\n\
+    A recording contains two readings of the kernel's memory statistics, one from the start and one from the \
+    end of --interval. A recording contains no memory contents, no command lines and no environment variables. \
+    A name of a program, cgroup, user, disk or file is kept only if it is common to all Linux systems; any \
+    other name is replaced by a number (for example proc-15). The host name and the boot ID are hashed with a \
+    random key, and the key is then discarded. The command then prints which kinds of files it left out of the \
+    recording, and how many of each kind.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Capture {

@@ -5,33 +5,37 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-pub(super) const DOCTOR: &str = "Print every finding with the values that prove it and the command to run next; exit \
-    status 3 if there is a warning or worse.\n\n\
-    Findings of severity info are worth knowing but do no harm now, so they are counted and not shown. With \
-    --min-severity info, findings of severity info are shown and also set the exit status to 3. Findings of \
-    rules that --ignore or /etc/pagewise/doctor.toml name are counted and never shown.\n\n\
-    With -q, doctor prints one line per finding, and nothing if there is no finding:\n\n  \
+pub(super) const DOCTOR: &str = "Find memory problems: print each problem (finding) with the values that prove \
+    it and the commands to run next; exit status 3 if a finding has severity warning or critical.\n\n\
+    Findings of severity info do no harm now, so doctor prints only how many there are. With --min-severity \
+    info, doctor prints findings of severity info in full, and the exit status is 3 even if there are no \
+    others. If --ignore or /etc/pagewise/doctor.toml names a rule, doctor prints only how many findings of \
+    this rule it ignored.\n\n\
+    With -q, doctor prints one line per finding, and prints nothing if there is no finding:\n\n  \
     WARNING zram-full: /dev/zram0 is full";
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Explain the last ten kills by the OOM killer, and what would have prevented each kill
+    /// Explain the last ten kills by the OOM killer: why each happened, and what would have prevented it
     #[arg(long)]
     pub(crate) oom: bool,
-    /// Show only findings of this severity or a higher one; findings of a lower severity do not affect the exit status
+    /// Show only findings of this or a higher severity; findings of a lower severity do not affect the exit status
     /// [default: warning]
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) min_severity: Option<Severity>,
-    /// Do not show the findings of this rule; may be given several times
+    /// Ignore the findings of this rule: do not show them and do not let them affect the exit status; may be given
+    /// several times
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
-    /// Read the rules to ignore and the lowest severity to show from this file instead of /etc/pagewise/doctor.toml
+    /// Read this configuration file instead of /etc/pagewise/doctor.toml; the file lists the rules to ignore and the
+    /// lowest severity to show
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// List the rules of doctor: the id and severity of each rule, and what it detects
+    /// List the rules by which doctor finds problems: the id of each rule, its severity, and what it detects
     #[arg(long, conflicts_with_all = ["explain", "ignore", "min_severity", "config"])]
     pub(crate) list: bool,
-    /// Explain one rule: what it detects, which files it reads, its threshold, and what to do about its findings
+    /// Explain one rule: what the rule detects, which files it reads, its threshold, and what to do about its
+    /// findings
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
         conflicts_with_all = ["ignore", "min_severity", "config"])]
     pub(crate) explain: Option<String>,
@@ -40,10 +44,10 @@ pub(crate) struct Doctor {
 /// As `pagewise_model::Severity`, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Severity {
-    /// Worth knowing, but no memory or time is lost now
+    /// The finding is worth knowing, but no memory or time is being lost
     Info,
-    /// Memory or time is being wasted now
+    /// The machine is wasting memory or time
     Warning,
-    /// Programs are slowed down or killed now, or will be at the next peak of memory use
+    /// Programs are being slowed down or killed, or will be at the next peak of memory use
     Critical,
 }

@@ -11,7 +11,7 @@ pub(crate) enum Noun {
     Scan,
     Bench,
     Trial,
-    /// lab run
+    /// The JSON output of `lab run`
     Lab,
     Thp,
     Collapse,

@@ -15,23 +15,24 @@ use pagewise_model::typed::parse_duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
-    /// Run a command in a guest: a virtual machine with a stock kernel
+    /// Run a command in a guest: a virtual machine with an unmodified Debian kernel
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a virtual machine under QEMU \
-        without network, with a stock kernel. The userland of the guest is busybox with pagewise as PID 1, or \
-        a small Debian with systemd. The command runs as root in the guest. With --out, the files that the \
-        command leaves in /out are copied to this machine.")]
+        without network, with an unmodified Debian kernel. The userland (root file system) of the guest is \
+        busybox with pagewise as PID 1, or a small Debian with systemd. The command runs as root in the guest. \
+        With --out, pagewise copies the files that the command leaves in the guest's folder /out to this \
+        machine.")]
     Guest(Box<Guest>),
-    /// List the experiments: those built into pagewise, and your own
+    /// List the experiments that are built into pagewise, and your own
     #[command(
-        long_about = "List the experiments: those built into pagewise, and your own, which are files in \
-        ~/.config/pagewise/experiments. An experiment of yours replaces a built-in experiment of the same \
-        name."
+        long_about = "List the experiments that are built into pagewise, and your own, which are files in \
+        ~/.config/pagewise/experiments. If an experiment of yours has the name of a built-in experiment, yours \
+        is used instead."
     )]
     List,
-    /// Describe an experiment: its workload, its arms and machines, the metric that decides the verdict, and its
-    /// duration
+    /// Describe an experiment: its workload, the variants (arms) that it compares, the machines to run on, the metric
+    /// that decides the verdict, and the expected duration
     Show(Box<Picked>),
-    /// Run an experiment, on this host or in guests with stock kernels
+    /// Run an experiment, on this host or in guests with unmodified Debian kernels
     #[command(long_about = LAB_RUN)]
     Run(Box<LabRun>),
     /// Conduct one cell of an experiment; `lab run` starts this in a guest
@@ -40,26 +41,26 @@ pub(crate) enum Lab {
         /// The experiment
         file: PathBuf,
     },
-    /// Compare identical settings (A with A) on this machine, to measure the rate of false alarms and the smallest
-    /// detectable effect
+    /// Run trials in which A and B are identical, to measure how often a trial reports a difference by mistake on
+    /// this machine, and how small a difference it can detect
     Selftest {
-        /// Maximum number of trials that compare A with A
+        /// Maximum number of trials with identical A and B
         #[arg(long, value_name = "N", default_value_t = SELFTEST_TRIALS,
             value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
         trials: u32,
     },
-    /// Compute the verdict of an earlier trial again, from the folder that --evidence wrote
+    /// Compute the verdict of an earlier trial again, from the files that its option --evidence wrote
     Replay {
-        /// The folder that --evidence of the trial wrote
+        /// The folder that was given to --evidence of the trial
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
     /// Check whether a second trial confirms the result of a first one
     Compare {
-        /// The folder that --evidence of the first trial wrote
+        /// The folder that was given to --evidence of the first trial
         #[arg(value_name = "DIR")]
         first: PathBuf,
-        /// The folder that --evidence of the second trial wrote
+        /// The folder that was given to --evidence of the second trial
         #[arg(value_name = "DIR")]
         second: PathBuf,
     },
@@ -69,7 +70,7 @@ pub(crate) enum Lab {
     /// Run one of the workloads with which experiments compare memory settings
     #[command(long_about = WORKLOAD, after_help = crate::workload_keys::workload_keys())]
     Workload(Workload),
-    /// List, verify, fetch or remove cached kernels and userlands
+    /// List, verify, fetch or remove the cached kernels and userlands (root file systems) of guests
     Cache {
         /// What to do
         #[command(subcommand)]
@@ -77,18 +78,18 @@ pub(crate) enum Lab {
     },
 }
 
-const LAB_RUN: &str = "Run an experiment, on this host or in guests with stock kernels.\n\n\
+const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodified Debian kernels.\n\n\
     An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
     the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab list` \
     lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs once, in \
     random order. Before each run of an arm, pagewise creates the swap and applies the settings of the arm. \
-    After each run, even after Ctrl-C, pagewise removes the swap and restores the previous settings. The first \
-    run and the warm-up rounds are discarded. Each combination of kernel and memory size gets its own verdict. \
-    In emulated guests (without KVM), verdicts are based on counts such as instructions and page faults, never \
-    on time.\n\n\
-    To run an experiment on this host you need root. On this host, the workload of the experiment runs in a \
-    cgroup with the memory limit that the file of the experiment names. To run an experiment in guests you do \
-    not need root, because a guest has its own swap, settings and files.";
+    After each run, even after Ctrl-C, pagewise removes the swap and restores the previous settings. The \
+    results of the first run and of the warm-up rounds are discarded. Each combination of kernel and memory \
+    size gets its own verdict. In emulated guests (without KVM), verdicts are based on counts such as \
+    instructions and page faults, never on time.\n\n\
+    Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit that \
+    the file of the experiment names. Running an experiment in guests does not need root, because a guest has \
+    its own swap, settings and files.";
 
 /// Which experiment, and what of it.
 #[derive(Debug, Args)]
@@ -96,33 +97,36 @@ pub(crate) struct Picked {
     /// Name of the experiment, or path of its file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) experiment: String,
-    /// Where to run the experiment [default: as in its file]
+    /// Where to run the experiment [default: as in the file of the experiment]
     #[arg(long, value_name = "WHERE")]
     pub(crate) runner: Option<Runner>,
-    /// Kernel of the guests, such as trixie; may be given several times [default: as in the file of the experiment]
+    /// Run the experiment in guests with this kernel, such as trixie; may be given several times [default: as in the
+    /// file of the experiment]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
-    /// Memory of the guests, such as 320M; may be given several times [default: as in the file of the experiment]
+    /// Run the experiment in guests with this much memory, such as 320M; may be given several times [default: as in
+    /// the file of the experiment]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Vec<Bytes>,
     /// Run only this arm (variant) of the experiment; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
-    /// Maximum number of pairs of runs; with fewer than six pairs, no difference can be shown [default: as in the
-    /// file of the experiment]
+    /// Maximum number of pairs of runs (one run of each of two arms); with fewer than six pairs, no difference can be
+    /// statistically significant [default: as in the file of the experiment]
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// Run only a preview of the experiment: some of its arms (variants), in three rounds, without verdicts
+    /// Run only a short preview of the experiment: three rounds of some of its arms (variants), without verdicts
     #[arg(long)]
     pub(crate) preview: bool,
-    /// Change a key of the workload in the experiment, such as workload.data=300M; may be given several times
+    /// Override a parameter of the experiment's workload, such as workload.data=300M; may be given several times
     #[arg(long, value_name = "workload.KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do not count instructions in guests; a verdict on time is then possible only if the guests run with KVM
+    /// Do not count the instructions that guests execute, even if the file of the experiment requests counting; only
+    /// guests with KVM then get a verdict on time
     #[arg(long)]
     pub(crate) no_count: bool,
-    /// Seed of the random order of runs: equal seeds give equal orders [default: random]
+    /// Seed of the random order of runs: with the same seed, two experiments run in the same order [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 }
@@ -131,14 +135,15 @@ pub(crate) struct Picked {
 pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) picked: Picked,
-    /// Create the swap of an arm on this host even if other swap is in use; pages of other programs may then be
-    /// swapped to it
+    /// Create the swap of an arm on this host even if the host already uses other swap areas; the kernel may then
+    /// swap pages of other programs to the swap of the arm
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Write the results of every run, the verdicts and pages with charts to this folder, which must be empty or new
+    /// Write the results of every run, the verdicts and HTML pages with charts to this folder, which must be empty or
+    /// new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
@@ -149,7 +154,7 @@ pub(crate) struct LabRun {
 pub(crate) enum Runner {
     /// On this host
     Host,
-    /// In guests
+    /// In guests (virtual machines)
     Guest,
 }
 
@@ -160,27 +165,28 @@ const GUEST_STATUS: &str = "Exit status: the exit status of the command; 128 plu
 
 const WORKLOAD: &str = "Run one of the workloads with which experiments compare memory settings, on this \
     machine with its current settings. Memory settings affect the result only if memory is short, so run the \
-    workload in a cgroup with a memory limit, or in a guest. The arguments KEY=VALUE determine what the \
-    workload does, and two runs with equal seeds make equal accesses. The last line of the output is the \
-    result as JSON.\n\n\
+    workload in a cgroup with a memory limit, or in a guest. The arguments KEY=VALUE set the parameters of the \
+    workload; two runs with the same parameters and the same seed access memory in the same order. The last \
+    line of the output is the result as JSON.\n\n\
     The workload swap accesses data in memory and code in a file that together are slightly larger than \
-    memory, and reports how long an iteration takes in the steady state. The workload coldpages accesses the \
-    pages of its memory, of a library and of a streamed file with known frequencies, and reports whether the \
-    kernel evicts the least used pages. The workload redis fills a real redis-server and sends requests to it \
+    memory, and reports how long an iteration takes in the steady state. The workload coldpages accesses pages \
+    of its own memory, of a library and of a file, each with a known frequency, and reports whether the kernel \
+    evicts the least used pages first. The workload redis fills a real redis-server and sends requests to it \
     with redis-benchmark.\n\n\
     Workloads create their temporary files in TMPDIR or, if TMPDIR is not set, in /var/tmp. The temporary \
-    files have no names, so none is left behind. A workload refuses a folder in tmpfs, because files in tmpfs \
-    are in memory.";
+    files have no names, so the kernel deletes them when the workload ends. A workload refuses to use a folder \
+    in tmpfs, because files in tmpfs are in memory.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
-    /// Which workload to run
+    /// The name of the workload to run
     #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
     pub(crate) kind: Option<String>,
-    /// A key of the workload and its value, if the value differs from the default listed below
+    /// A parameter of the workload and its value, if the value is to differ from the default listed below
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// The complete workload as JSON, in the form in which experiments start it
+    /// The workload with all its parameters as JSON, instead of a name and KEY=VALUE; experiments start workloads in
+    /// this form
     #[arg(long, value_name = "JSON", conflicts_with_all = ["kind", "settings"])]
     pub(crate) described: Option<String>,
 }
@@ -207,10 +213,12 @@ pub(crate) struct Guest {
     /// Time limit from the start of the guest until your command starts [default: 2m, or 5m with systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) start_deadline: Option<Duration>,
-    /// Copy a file of this machine into the guest; may be given several times
+    /// Copy this file from this machine into the guest, to PATH or, without PATH, into the folder /root; may be given
+    /// several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,
-    /// Copy the files that the command leaves in /out in the guest to this folder, which must be empty or new
+    /// Copy the files that the command leaves in the guest's folder /out to this folder on this machine, which must
+    /// be empty or new
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write the complete kernel log of the guest to this new file; with several boots, one file per boot: FILE.1,
@@ -221,25 +229,27 @@ pub(crate) struct Guest {
     /// several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
-    /// Add a disk to the guest: an image, or an empty disk of this size; may be given several times
+    /// Add a disk to the guest: a disk image of this machine, or an empty disk of the given size; may be given
+    /// several times
     #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
-        long_help = "Add a disk to the guest. The first disk is /dev/vda, the second disk is /dev/vdb, and 24 \
-        disks are possible. SIZE, such as 512M, adds an empty disk that is deleted when the guest ends and \
-        takes only as much space on this machine as the guest writes to it. FILE is a raw image or a block \
-        device: by default, what the guest writes to FILE is discarded; with ,ro the guest cannot write to \
-        FILE; with ,rw what the guest writes to FILE is kept. If the name of a file looks like a size, write \
-        its path as ./512M.")]
+        long_help = "Add a disk to the guest. The first disk is /dev/vda in the guest, the second disk is \
+        /dev/vdb, and up to 24 disks are possible. SIZE, such as 512M, adds an empty disk that is deleted when \
+        the guest ends and takes only as much space on this machine as the guest writes to the disk. FILE is a \
+        raw disk image or a block device. By default, the guest can write to the disk, but FILE does not \
+        change; with ,ro the guest cannot write; with ,rw what the guest writes changes FILE. If the name of a \
+        file looks like a size, put ./ before it, such as ./512M.")]
     pub(crate) disk: Vec<Disk>,
-    /// Parameters for the kernel command line of the guest
+    /// Parameters to append to the kernel command line of the guest
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(crate) append: Vec<String>,
-    /// Count the instructions that the guest executes; counting needs a single emulated CPU and is slower than KVM
+    /// Count the instructions that the guest executes; the guest then has a single emulated CPU, which is slower than
+    /// KVM
     #[arg(long, conflicts_with_all = ["cpus", "emulate"], long_help = "Count the instructions that the guest \
-        executes; counting needs a single emulated CPU and is slower than KVM. The count covers the whole \
-        guest, including its kernel, while the command runs; each nanosecond of idle time counts as one \
-        instruction. The load of this machine does not affect the number of counted instructions. Caches, TLB \
-        and DRAM are not modelled: the count shows how many instructions the guest executes, not how long they \
-        take.")]
+        executes; the guest then has a single emulated CPU, which is slower than KVM. The count covers \
+        everything that the guest executes while the command runs, including the guest's kernel; each \
+        nanosecond in which the guest is idle counts as one instruction. The load of this machine does not \
+        affect the count. The emulation does not imitate the timing of caches, TLB and DRAM, so the count \
+        shows how many instructions the guest executes, not how long they take.")]
     pub(crate) count: bool,
     /// How many times to boot the guest and run the command, one after the other [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -247,12 +257,14 @@ pub(crate) struct Guest {
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
     pub(crate) emulate: bool,
-    /// Pass the output of the command through unchanged: for binary data, or if you trust the command
+    /// Pass the output of the command to your terminal unchanged; use this for binary data, or if you trust the
+    /// command
     #[arg(
         long,
-        long_help = "Pass the output of the command through unchanged: for binary data, or if you trust the \
-        command. Without this option, control characters, characters that reorder text, and bytes that are not \
-        UTF-8 are printed as visible escapes, so that a guest cannot control your terminal."
+        long_help = "Pass the output of the command to your terminal unchanged; use this for binary data, or \
+        if you trust the command. Without this option, pagewise prints control characters, characters that \
+        reorder text, and bytes that are not UTF-8 as visible escape sequences, so that a guest cannot control \
+        your terminal."
     )]
     pub(crate) raw: bool,
     /// The command to run in the guest
@@ -264,25 +276,25 @@ pub(crate) struct Guest {
 pub(crate) enum LabCache {
     /// List the cached kernels and userlands
     List,
-    /// Remove cached kernels and userlands, and temporary files of runs that were killed
+    /// Remove cached kernels and userlands, and the temporary files that killed runs left behind
     Prune {
-        /// Remove only these items (trixie names a kernel, systemd/trixie a userland) [default: all]
+        /// Remove only these items, such as trixie (a kernel) or systemd/trixie (a userland) [default: all]
         items: Vec<Item>,
     },
-    /// Download the packages of the cached kernels again and compare every cached file with them; exit status 3 if a
-    /// file differs
+    /// Download the Debian packages of the cached kernels again and compare every cached file with the packages; exit
+    /// status 3 if a file differs
     ///
-    /// The command downloads the packages that the signed package lists of the Debian suite name today. The command
-    /// verifies the package lists with Debian's keyring, and the packages with the checksums in the lists. The
-    /// command does not change the cache.
+    /// The command downloads Debian's current package lists, verifies their signatures with Debian's keyring, and
+    /// verifies the packages with the checksums in the lists. If Debian has replaced the packages of a cached kernel
+    /// by newer ones, this kernel is not compared, and the output says so. The command does not change the cache.
     Verify {
-        /// Verify only these items [default: all]. Disk images of userlands are not verified: they are built on this
-        /// machine, so there is no published file to compare them with
+        /// Verify only these items [default: all]. Disk images of userlands cannot be verified, because pagewise
+        /// builds them on this machine and Debian publishes no file to compare them with
         items: Vec<Item>,
     },
-    /// Download the newest kernels or userlands of Debian suites
+    /// Download the newest kernels or userlands (root file systems) of Debian suites
     Fetch {
-        /// The items to download: trixie names a kernel, systemd/trixie a userland
+        /// The items to download, such as trixie (a kernel) or systemd/trixie (a userland)
         #[arg(required = true)]
         items: Vec<Item>,
     },

@@ -6,31 +6,34 @@ use std::time::Duration;
 use clap::Args;
 use pagewise_model::typed::parse_duration;
 
-pub(super) const MERGE: &str = "Merge the identical pages in zmerge devices immediately. Needs root.\n\n\
-    A merge pass examines every page that a device of the zmerge module stores (as swap or as a disk), stores \
-    identical pages once, and frees the memory of the copies. Programs can read and write the device during a \
-    merge pass. A merge pass changes neither the data on the device nor any setting. If a program writes to a \
-    merged page later, the device stores the written page separately again. The kernel always completes a \
-    merge pass: Ctrl-C ends this command but not the pass. The output shows the memory that the device uses \
-    and the number of merged pages, before and after the pass. With --predict, the command counts duplicate \
-    pages before the pass; `pagewise scan --device` counts duplicate pages without a merge pass.";
+pub(super) const MERGE: &str = "Merge identical pages in zmerge devices (compressed RAM disks of the kernel \
+    module zmerge) immediately. Needs root.\n\n\
+    A merge pass compares all pages that a zmerge device stores (as swap or as a disk), keeps one copy of \
+    identical pages, and frees the memory of the other copies. Programs can read and write the device during a \
+    merge pass. A merge pass changes neither the data on the device nor any setting. If a program later writes \
+    to a merged page, the device stores the new contents as a separate page. The kernel always completes a \
+    merge pass: Ctrl-C ends this command but not the pass. The output shows how much memory the device uses \
+    and how many of its pages are merged, before and after the pass. With --predict, the command first counts \
+    the duplicate pages; to count them without merging, use `pagewise scan --device DEVICE --duplicates`.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// A zmerge device, such as zmerge0; may be given several times [default: all devices that can be merged]
+    /// Merge only this zmerge device, such as zmerge0; may be given several times [default: all zmerge devices that
+    /// can merge]
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Vec<String>,
-    /// Start the pass only when almost no task is waiting for memory or a CPU
+    /// Start the merge pass only when the machine is calm: in the last 10 seconds, tasks waited for memory at most 1
+    /// % and for a CPU at most 20 % of the time (PSI some)
     #[arg(long)]
     pub(crate) when_calm: bool,
-    /// Time limit for the wait of --when-calm; if the time limit expires, pagewise merges nothing
+    /// How long --when-calm waits for a calm machine; after this time, pagewise gives up and merges nothing
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
-    /// Start the pass and exit without waiting for its end
+    /// Start the merge pass and exit without waiting for its end
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Count the duplicate pages of each device before the pass; counting reads the whole device
+    /// Count the duplicate pages of each device before the merge pass; counting reads the whole device
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) predict: bool,
 }

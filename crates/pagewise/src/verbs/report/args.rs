@@ -4,19 +4,22 @@
 use clap::Args;
 use pagewise_report::view::{Field, Section, Sort};
 
-pub(super) const REPORT: &str = "Print a report on one page: how memory is used, what is wrong, and what to do.\n\n\
+pub(super) const REPORT: &str = "Print a one-page report: how memory is used, which problems there are, and \
+    what to do about them.\n\n\
     With --sort, -n, -o or --args, the report contains only the tables of processes and cgroups, unless --only \
-    names other sections:\n\n  \
+    names other sections. Examples:\n\n  \
     pagewise report --sort swap       processes with the most memory in swap\n  \
     pagewise report --sort growth     processes that grow fastest\n  \
-    pagewise report --sort refaults   processes that wait for pages that were reclaimed too early\n\n\
-    The kernel counts refaults per cgroup and not per process, so --sort refaults sorts cgroups by refaults \
-    and processes by major faults (page faults that waited for a disk or for decompression). With --json, the \
-    report always contains all sections, without command lines.";
+    pagewise report --sort refaults   cgroups whose pages are read back soon after reclaim\n\n\
+    The kernel counts refaults (pages read back soon after they were reclaimed) per cgroup and not per \
+    process. Therefore --sort refaults sorts cgroups by refaults, but processes by major faults (page faults \
+    that waited for a disk or for decompression). With --json, the report always contains all sections, \
+    without command lines.";
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
-    /// Do not read page contents; the report then does not estimate how much memory compression would save
+    /// Do not read the contents of memory pages; the report then does not estimate how much memory compression would
+    /// save
     #[arg(long)]
     pub(crate) no_contents: bool,
     /// Print only these sections of the report, such as memory,processes
@@ -32,7 +35,7 @@ pub(crate) struct Report {
     #[arg(short = 'o', long, value_name = "COLUMN", value_delimiter = ',',
         value_parser = crate::chosen::field())]
     pub(crate) columns: Vec<Field>,
-    /// Print the command line of each process instead of its name; command lines may contain secrets
+    /// Print the command line of each process instead of its name; a command line may contain secrets
     #[arg(long)]
     pub(crate) args: bool,
 }

@@ -11,57 +11,58 @@ use pagewise_pages::kernel::{KERNELS, Kernel};
 
 use super::percent;
 
-pub(super) const SCAN: &str = "Estimate how small the memory in use would become if compressed with each algorithm that \
-    this kernel offers, and how much memory zram would use to store it. Same-filled pages (pages that repeat a \
-    single word) are not compressed, because zram stores only the repeated word.\n\n\
-    The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. The \
-    scan reads single pages at random until the compressed size is known within 2 % for every algorithm. \
-    --exact reads and compresses every page; --duplicates reads every page but compresses only a sample. \
-    Reading a page marks the page as accessed. The scan never swaps in a page or unshares a page on purpose; \
-    if reading had such side effects, the result lists the side effects. Page contents never leave the \
-    machine. The scan keeps only counts, unless --dump writes the pages to a file.";
+pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
+    each algorithm that this kernel offers, and how much memory zram would use to store it. The estimate \
+    counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram stores only the \
+    repeated word.\n\n\
+    The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. By \
+    default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) for \
+    every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads every \
+    page but compresses only a sample. Reading a page marks it as accessed, so the kernel may reclaim it later \
+    than otherwise. The scan does not swap pages in or break copy-on-write sharing on purpose; the result says \
+    how many pages were affected nevertheless. Page contents never leave the machine: the scan keeps only \
+    counts, unless --dump writes the pages to a file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Read file-backed pages (page cache) in addition to anonymous memory and shmem, although the kernel never swaps
-    /// file-backed pages but drops them
+    /// Read file-backed pages (page cache) too, although the kernel drops file-backed pages instead of swapping them
     #[arg(long)]
     pub(crate) file_backed: bool,
-    /// Read page contents of other users' processes, not only of your own processes; needs root
+    /// Read the page contents of other users' processes too; needs root
     #[arg(long)]
     pub(crate) measure: bool,
-    /// How many pages to read, as a number or a share of all pages, such as 20000 or 5%; with --duplicates, how many
-    /// pages to compress
+    /// How many pages to read, as a number such as 20000 or as a share of all pages such as 5%; with --duplicates,
+    /// how many pages to compress
     #[arg(long, value_name = "N|P%", conflicts_with = "exact")]
     pub(crate) sample: Option<Amount>,
-    /// Read and compress every page and count duplicates; this marks every page as accessed
+    /// Read and compress every page and count duplicate pages; this marks every page as accessed
     #[arg(long)]
     pub(crate) exact: bool,
-    /// Read every page and count duplicates, but compress only a sample; this marks every page as accessed
+    /// Read every page and count duplicate pages, but compress only a sample; this marks every page as accessed
     #[arg(long, conflicts_with = "exact")]
     pub(crate) duplicates: bool,
-    /// Time limit for the scan, such as 5s or 1m
+    /// Time limit for the scan, such as 5s or 1m; if the limit is reached, the result is labelled partial
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) budget: Option<Duration>,
-    /// CPU limit for this command, in percent of one CPU
+    /// Limit on the CPU use of this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_cpu: Option<f64>,
-    /// A compression algorithm to compare, such as lz4 or zstd:7; may be given several times [default: all that this
-    /// kernel offers]
+    /// Estimate only this compression algorithm, such as lz4 or zstd:7; may be given several times [default: all
+    /// algorithms that this kernel offers]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Algorithm>,
-    /// Estimate how zram of this kernel release would store the pages: 6.1, 6.12 or 7.2
+    /// Estimate how zram of another kernel release would store the pages: 6.1, 6.12 or 7.2
     #[arg(long, value_name = "RELEASE", value_parser = kernel)]
     pub(crate) kernel_like: Option<Kernel>,
     /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same
     /// pages
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
-    /// Write the contents of the pages that were read to this new file, as input for `bench`; the file may contain
-    /// secrets
+    /// Write the contents of all pages that the scan reads to this new file, for `pagewise bench --file`; the file
+    /// may contain secrets
     #[arg(long, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
 }
@@ -70,22 +71,22 @@ pub(crate) struct Scan {
 #[derive(Debug, Default, Args)]
 #[group(id = "sources", multiple = false)]
 pub(crate) struct Sources {
-    /// A process ID; may be given several times
+    /// Read the memory of the process with this ID; may be given several times
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// Processes with this name, such as redis-server or postgres*
+    /// Read the memory of all processes with this name, such as redis-server or postgres*
     #[arg(long, value_name = "GLOB")]
     pub(crate) name: Option<String>,
-    /// All processes in this memory cgroup and its descendants
+    /// Read the memory of all processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// Read the pages of all processes whose memory this user may read
+    /// Read the memory of all processes, as far as this user may read it
     #[arg(long)]
     pub(crate) host: bool,
     /// Read pages from a file, such as a memory dump
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Read pages from a block device, such as a swap partition or a zram device; it may be in use
+    /// Read pages from a block device, such as a swap partition or a zram device; the device may be in use
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<PathBuf>,
     /// Read pages from an ELF core file

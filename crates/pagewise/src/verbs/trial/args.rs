@@ -10,78 +10,84 @@ use pagewise_model::typed::{NotAPercentage, parse_duration};
 use pagewise_model::{Bytes, Percent};
 use pagewise_stats::Metric;
 
-pub(super) const TRIAL: &str = "Compare the kernel settings A and B by running your own command with each: which is \
-    better, by how much, and how certain the result is.\n\n\
-    The command runs in pairs (once with A and once with B, in random order), in a separate cgroup. Before \
-    each run, the trial applies the settings of A or B. After each run, even after Ctrl-C, the trial restores \
-    the previous settings of the machine. If the trial is killed, the next trial or `pagewise undo` restores \
-    the previous settings. The first run and the warm-up rounds are discarded. If several metrics are given, \
-    only the first metric decides the verdict; the trial only reports the other metrics. The verdict is \
-    better, worse, equivalent (the difference lies within --min-effect) or undecided. If the verdict is \
-    undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs detect an \
-    effect of 5 % if the results of equal runs vary by 2 %. With 12 or more pairs, the results are also tested \
-    after 50 % and 75 % of the pairs, with statistical bounds corrected for these interim tests; the trial \
-    ends early if an interim test is conclusive.\n\n\
-    Settings A and B are called the arms of the trial. The swap of an arm can be swap=off, \
-    swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of use, such as \
-    swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the arm and \
-    removes the swap areas after the run. While the machine's own swap is in use, the trial creates no swap \
-    area unless --allow-shared-swap is given. With swap=off, a limit of the cgroup bars the command from \
-    swapping.\n\n\
+pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by running your own command with \
+    each set several times. The result says which set is better, by how much, and how certain this is.\n\n\
+    The trial runs your command in pairs (once with A and once with B, in random order), in a separate cgroup. \
+    Before each run, the trial applies the settings of A or B. After each run, even after Ctrl-C, the trial \
+    restores the previous settings of the machine. If the trial is killed, the next run that changes the \
+    machine, or `pagewise undo`, restores the previous settings. The results of the first run and of the \
+    warm-up rounds are discarded. If several metrics are given, only the first metric decides the verdict of \
+    the trial; the other metrics are reported. The verdict is that B is better than A, worse than A, or \
+    equivalent to A (the difference is smaller than --min-effect), or that the trial is undecided. If the \
+    trial is undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs \
+    usually suffice to detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more \
+    pairs, the trial tests its results after 50 % and after 75 % of the pairs too, with bounds corrected for \
+    these interim tests; if an interim test is conclusive, the trial ends early.\n\n\
+    A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm can be \
+    swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of \
+    use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the \
+    arm and removes them after the run. If the machine already uses swap of its own, the trial refuses to \
+    create swap areas unless --allow-shared-swap is given. With swap=off, the cgroup of the command is not \
+    allowed to swap.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
     zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with one capture \
-    group. The capture group must match a number in the command's output. If the regular expression matches \
-    several times, the last match is used. The metric stolen counts the pages that the kernel reclaimed.";
+    group that matches a number in the command's output. If the regular expression matches several times, the \
+    last match is used. The metric stolen counts the pages that the kernel reclaimed.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
-    /// A setting of arm A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times [default: the
-    /// current settings of the machine]
+    /// A setting for the runs of A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
+    /// [default: the current settings of the machine]
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
     pub(crate) a: Vec<ArmSource>,
-    /// A setting of arm B, in the same form as a setting of arm A; may be given several times
+    /// A setting for the runs of B, in the same form as for --a; may be given several times [default: the current
+    /// settings of the machine]
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
     pub(crate) b: Vec<ArmSource>,
-    /// Allow arms A and B to have the same settings, to measure how much runs differ by chance
+    /// Allow A and B to have the same settings, to measure how much runs differ by chance
     #[arg(long)]
     pub(crate) aa: bool,
     /// The metric to compare, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; if several are given, only the
-    /// first metric decides the verdict, and the trial only reports the other metrics [default: time]
+    /// first metric decides the verdict of the trial, and the other metrics are reported [default: time]
     #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
-    /// Treat larger numbers as better, for metrics that are regular expressions
+    /// Treat larger numbers as better, if the metric is a regular expression
     #[arg(long)]
     pub(crate) higher_is_better: bool,
-    /// Maximum number of pairs of runs; with fewer than six pairs, no difference can be shown
+    /// Maximum number of pairs of runs (one run with A and one with B); with fewer than six pairs, no difference can
+    /// be statistically significant
     #[arg(long, value_name = "N", default_value_t = pagewise_stats::USUAL_PAIRS,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: u32,
     /// Memory limit of the cgroup in which the command runs, such as 256M
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Smallest difference that matters; if the difference between A and B is smaller, the verdict is equivalent
+    /// Smallest difference between A and B that matters to you; if the difference is certainly smaller, the verdict
+    /// is equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
-    /// Number of warm-up rounds to discard, in addition to the first run, which is always discarded
+    /// Number of warm-up rounds (one run with A and one with B) whose results are discarded, in addition to the very
+    /// first run
     #[arg(long, value_name = "N", default_value_t = 2,
         value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(crate) warm_up: u32,
     /// Time limit for each run of the command
     #[arg(long, value_name = "TIME", default_value = "60m", value_parser = parse_duration)]
     pub(crate) timeout: Duration,
-    /// Create the swap of an arm even if this host already uses other swap; pages of other programs may then be
-    /// swapped to the swap of the arm
+    /// Create the swap areas of --a and --b even if this host already uses other swap areas; the kernel may then swap
+    /// pages of other programs to the swap areas of the trial
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Write the results of every run, the verdict and a page with charts to this folder, which must be empty or new
+    /// Write the results of every run, the verdict and an HTML page with charts to this folder, which must be empty
+    /// or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Write the host name, the boot ID and complete command lines to the folder of --evidence; without this option,
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// Seed of the random order of runs: equal seeds give equal orders [default: random]
+    /// Seed of the random order of runs: with the same seed, two trials run in the same order [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// The command to run

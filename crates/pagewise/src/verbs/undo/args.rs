@@ -2,26 +2,25 @@
 //! The arguments of `pagewise undo`.
 
 /// The long help of the verb.
-pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise left behind. \
-    Needs root.\n\n\
-    Before pagewise creates a zram device, swap or a cgroup, or changes a setting, pagewise records the \
-    change in a journal in /var/lib/pagewise. A run undoes its changes to the machine when the run ends, \
-    so only a killed run leaves changes behind. The next run that creates devices or changes settings \
-    first undoes the changes of the killed run; `pagewise undo` undoes these changes immediately. If \
-    somebody else has changed a setting after the killed run changed it, undo keeps the new value and \
-    names the setting. The environment variable PAGEWISE_STATE names another folder for the journal.\n\n\
-    Pagewise reads a journal only if it is a regular file and only root or you can write to it. \
-    Pagewise never removes a damaged journal by itself: undo reverts the changes that the intact lines of \
-    the damaged journal name, and ends with exit status 1. After you have checked a damaged journal, \
-    remove the journal with --forget. Only one run at a time can create devices or change settings on a \
-    machine, even if runs use different folders for their journals. The lock is in /run/pagewise, or in \
-    the folder that the environment variable PAGEWISE_LOCK names.";
+pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise left \
+    behind. Needs root.\n\n\
+    Before pagewise creates a zram device, a swap area or a cgroup, or changes a setting, it records the \
+    change in a journal (a file) in /var/lib/pagewise. When a run of pagewise ends, it undoes its changes to \
+    the machine, so only a killed run leaves changes behind. The next run that creates devices or changes \
+    settings first undoes the changes of the killed run; `pagewise undo` undoes them immediately. If somebody \
+    else changed a setting after the killed run had changed it, undo keeps the new value and names the \
+    setting. The environment variable PAGEWISE_STATE names another folder for the journal.\n\n\
+    Pagewise reads a journal only if it is a regular file to which only root or you can write. If a journal is \
+    damaged, undo reverts the changes that its intact lines record, keeps the journal, and ends with exit \
+    status 1. After you have checked a damaged journal, remove it with --forget. Only one run at a time can \
+    create devices or change settings on a machine, even if runs use different folders for their journals. The \
+    lock that ensures this is in /run/pagewise, or in the folder that the environment variable PAGEWISE_LOCK \
+    names.";
 
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// Remove the journal with this ID after undoing everything in it that can be undone; the output lists what could
-    /// not be undone
+    /// Undo everything in the journal with this ID that can be undone, list the rest, and remove the journal
     #[arg(long, value_name = "ID")]
     pub(crate) forget: Option<String>,
 }
