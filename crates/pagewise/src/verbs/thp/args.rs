@@ -82,8 +82,9 @@ const RUN: &str = "Run a command with huge pages on, with huge pages off, or wit
     the variables, --off and --advised set a flag of the process in the kernel (PR_SET_THP_DISABLE); child \
     processes inherit this flag. After the time of --check, pagewise measures how much memory of the program \
     is in huge pages, and prints the result on standard error. If huge pages are on but less than half of the \
-    memory is in huge pages, pagewise collapses the memory of the running program, which needs root. This \
-    happens, for example, with Go programs, because no variable enables huge pages for Go.\n\n\
+    memory is in huge pages, pagewise also collapses the memory of the running program; without root, \
+    it prints that this was not possible. Pagewise collapses the memory of Go programs, for example, because no \
+    variable enables huge pages for Go.\n\n\
     In containers, you can set the environment variable PAGEWISE_THP to on, off or advised instead of giving \
     an option; an option takes precedence over PAGEWISE_THP.";
 
