@@ -161,3 +161,43 @@ fn keep_empty(disks: &[Disk], folder: &Path) -> Result<Vec<Disk>, Error> {
     };
     disks.iter().enumerate().map(kept).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+    use pagewise_model::Bytes;
+
+    fn refused(change: impl FnOnce(&mut Guest)) -> Option<String> {
+        let mut guest = Guest::new("/init".into(), vec!["true".to_owned()]);
+        guest.userland = "systemd".parse().unwrap();
+        change(&mut guest);
+        InstalledGuest::check(&guest).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_cannot_outlive_a_boot_is_refused() {
+        let told = |error: Option<String>, text: &str| error.is_some_and(|it| it.contains(text));
+        assert_eq!(refused(|_| {}), None);
+        assert!(told(refused(|guest| guest.userland = "minimal".parse().unwrap()), "no root disk"));
+        let package = |name: &str| refused(|guest| guest.packages = vec![name.to_owned()]);
+        assert_eq!(package(OPTIONAL[0]), None);
+        assert!(told(package("bash"), "expected systemd-zram-generator"));
+        let disk = |access| refused(|guest| guest.disks = vec![Disk::Image("/i".into(), access)]);
+        assert!(told(disk(Access::CopyOnWrite), "/i: what the guest writes"));
+        assert_eq!((disk(Access::Read), disk(Access::Write)), (None, None));
+    }
+
+    #[test]
+    fn empty_disks_become_files_that_stay_and_others_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = Disk::Image("/i".into(), Access::Read);
+        let disks = [image.clone(), Disk::Empty(Bytes::new(1 << 30))];
+        let kept = keep_empty(&disks, folder.path()).unwrap();
+        let path = folder.path().join("empty1");
+        assert_eq!(kept, [image, Disk::Image(path.clone(), Access::Write)]);
+        let data = path.metadata().unwrap();
+        assert_eq!((data.len(), data.blocks(), data.mode() & 0o777), (1 << 30, 0, 0o600));
+    }
+}
