@@ -53,6 +53,26 @@ pub enum Error {
         /// What was looked for.
         why: String,
     },
+    /// `--package` names none that the userland has.
+    #[error("no package {name} that can be left on the root disk: expected {expected}")]
+    NoPackage {
+        /// As typed.
+        name: String,
+        /// Those that there are.
+        expected: String,
+    },
+    /// A guest that reboots needs a root disk of its own.
+    #[error("the minimal userland has no root disk, so nothing in it outlives a reboot")]
+    NoRootDisk,
+    /// A guest that reboots has a disk that would forget.
+    #[error(
+        "{}: what the guest writes to this disk would be discarded at the end of each boot",
+        path.display()
+    )]
+    Forgetful {
+        /// The image.
+        path: PathBuf,
+    },
     /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Unusable {
@@ -103,6 +123,11 @@ impl Advice for Error {
                 "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),
             ),
             Self::Unsafe { path, named_by, .. } => Some(other_folder(path, *named_by)),
+            Self::NoRootDisk => Some("add --userland systemd".to_owned()),
+            Self::Forgetful { path } => Some(format!(
+                "write {0},rw to keep what the guest writes, or {0},ro",
+                path.display()
+            )),
             Self::TooLittle { .. } => Some("give more with --memory".to_owned()),
             Self::At { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or let PAGEWISE_CACHE name a folder elsewhere".to_owned())

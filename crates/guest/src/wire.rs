@@ -19,6 +19,12 @@ pub const JOB: &str = "job.json";
 pub const OUT: &str = "/out";
 /// The variable by which PID 1 knows that it is ours: the kernel hands it on from its command line.
 pub const MARK: &str = "PAGEWISE_GUEST";
+/// The variable that tells the job which boot of its root disk this is, the first being 0.
+pub const BOOT: &str = "PAGEWISE_BOOT";
+/// A line of output by which the job asks for a loss of power, if the runner allows it.
+pub const LOSE_POWER: &str = "lose-power";
+/// The folder of the initramfs whose files go to `/lib/modules/RELEASE` of the root disk.
+pub const DISK_MODULES: &str = "disk-modules";
 /// The most bytes of a file or of output in one event.
 pub const CHUNK: usize = 24 * 1024;
 
@@ -43,6 +49,12 @@ pub struct Job {
     /// Files that go onto that disk, with their permissions.
     #[serde(default)]
     pub files: Vec<(String, u32)>,
+    /// Which boot of that disk this is, the first being 0; none if nothing on the disk outlives the guest.
+    #[serde(default)]
+    pub boot: Option<u32>,
+    /// Files that are removed from that disk before its first start.
+    #[serde(default)]
+    pub removed: Vec<String>,
     /// How long that system may take to start before the job runs all the same.
     #[serde(default)]
     pub settle_seconds: u64,
@@ -61,6 +73,11 @@ pub enum Event {
     Trouble {
         /// What.
         what: String,
+    },
+    /// The kernel repaired the file system of the root disk when it was mounted.
+    Repaired {
+        /// What the kernel printed.
+        line: String,
     },
     /// The job runs.
     Started,
@@ -144,7 +161,7 @@ pub fn event(line: &[u8]) -> Option<Event> {
     let mut event = serde_json::from_slice(line).ok()?;
     match &mut event {
         Event::Up { release } => cut(release),
-        Event::Trouble { what } => cut(what),
+        Event::Trouble { what } | Event::Repaired { line: what } => cut(what),
         Event::Ended { how: JobExit::NotStarted(why), .. } => cut(why),
         // A name that is cut would be another file's.
         Event::File { path, .. } if path.len() > LONGEST_TEXT => return None,

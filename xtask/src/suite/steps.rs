@@ -100,6 +100,14 @@ pub(crate) const STEPS: &[Step] = &[
         runs: Runs::Guests("systemd::other_suites::"),
         builds: &[],
     },
+    Step {
+        name: "reboots",
+        about: "guests that reboot: bookworm and sid, zram-generator, a full disk, Ctrl-C",
+        inputs: &[PROGRAM, GUEST_TESTS],
+        minutes: 8.0,
+        runs: Runs::Guests("reboots::long::"),
+        builds: &[],
+    },
 ];
 
 /// The modules of a test program that are run by a step, and not with the others.

@@ -16,6 +16,14 @@ pub(super) enum Failure {
         /// What it said.
         error: io::Error,
     },
+    /// A program of the guest's could not do it.
+    #[error("{program}: {error}")]
+    Program {
+        /// Its path.
+        program: &'static str,
+        /// What it printed.
+        error: String,
+    },
     /// The job lists no program.
     #[error("the job is empty")]
     EmptyJob,

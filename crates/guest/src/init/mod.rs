@@ -85,7 +85,7 @@ fn run(channel: &Channel) -> Result<(), Failure> {
         (None, None) => here(&job, channel),
         (None, Some(disk)) => {
             channel.drain();
-            match hand_over::to_systemd(&job, disk) {
+            match hand_over::to_systemd(&job, disk, |event| channel.tell(event)) {
                 Ok(never) => match never {},
                 Err(failure) => job::not_started(failure.to_string()),
             }

@@ -5,9 +5,12 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
@@ -69,6 +72,29 @@ pub(super) fn unmount_all() {
     for (folder, _) in MOUNTS.iter().rev() {
         let _ = unmount(*folder, UnmountFlags::DETACH);
     }
+}
+
+/// What the kernel printed about repairing an ext4 file system: the replay of its journal, and files that
+/// were deleted but open. The log is read as far as it goes now.
+pub(super) fn repairs() -> Vec<String> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let log = File::options().read(true).custom_flags(flags).open("/dev/kmsg");
+    let Ok(mut log) = log else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut record = [0; 8192];
+    // each read gives one record
+    while let Ok(length @ 1..) = log.read(&mut record) {
+        let text = String::from_utf8_lossy(&record[..length]);
+        found.extend(repair(&text).map(str::to_owned));
+    }
+    found
+}
+
+/// `6,339,1202143,-;EXT4-fs (vda): recovery complete`.
+fn repair(record: &str) -> Option<&str> {
+    let text = record.split_once(';')?.1.lines().next()?;
+    let is_repair = ["recovery", "orphan"].iter().any(|word| text.contains(word));
+    (text.starts_with("EXT4-fs") && is_repair).then_some(text)
 }
 
 /// Two cgroups: that of whoever runs the job, and the job's.
@@ -167,4 +193,23 @@ pub(super) fn idle_milliseconds() -> u64 {
     let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let digits = text.split_whitespace().nth(1).unwrap_or_default().replace('.', "");
     digits.parse::<u64>().map_or(0, |hundredths| hundredths.saturating_mul(10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repairs_are_told_from_what_every_mount_prints() {
+        let record = |text: &str| format!("6,339,1202143,-;{text}\n SUBSYSTEM=x\n");
+        let repaired =
+            ["EXT4-fs (vda): recovery complete", "EXT4-fs (vda): 2 orphan inodes deleted"];
+        for text in repaired {
+            assert_eq!(repair(&record(text)), Some(text));
+        }
+        let mounted =
+            "EXT4-fs (vda): mounted filesystem 1-2 r/w with ordered data mode. Quota mode: none.";
+        assert_eq!(repair(&record(mounted)), None);
+        assert_eq!(repair(&record("systemd[1]: recovery")), None);
+    }
 }

@@ -107,6 +107,15 @@ impl Kernel {
         modules.closure(&names, |path| self.read(path))
     }
 
+    /// Files beside the modules from which depmod learns what is built in and in which order modules are
+    /// tried; those that this kernel has.
+    pub(crate) fn module_lists(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+        const LISTS: [&str; 3] = ["modules.builtin", "modules.builtin.modinfo", "modules.order"];
+        let Some(folder) = &self.modules else { return Ok(Vec::new()) };
+        let there = LISTS.into_iter().filter(|name| folder.join(name).is_file());
+        there.map(|name| Ok((name, self.read(&folder.join(name))?))).collect()
+    }
+
     fn without(&self, module: &str) -> Error {
         let (path, what) = match &self.modules {
             Some(folder) => (folder, format!("no module {module} here, and none built in")),

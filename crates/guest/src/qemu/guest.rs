@@ -48,6 +48,21 @@ pub struct Guest {
     pub program: PathBuf,
     /// What may run at the same time.
     pub budget: Budget,
+    /// Optional packages that a guest that reboots is to have; others have them all.
+    pub packages: Vec<String>,
+    /// Kill QEMU so long after the command has printed the line [`crate::wire::LOSE_POWER`].
+    pub lose_power: Option<Duration>,
+    /// Which boot of its root disk this is; only [`super::InstalledGuest`] makes one.
+    pub boot: Option<DiskBoot>,
+}
+
+/// A boot of a root disk that outlives the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskBoot {
+    /// The first is 0.
+    pub(crate) number: u32,
+    /// Files to remove from the disk at the first boot.
+    pub(crate) removed: Vec<String>,
 }
 
 impl Guest {
@@ -72,6 +87,23 @@ impl Guest {
             accelerator: None,
             program,
             budget: Budget::of_this_machine(),
+            packages: Vec::new(),
+            lose_power: None,
+            boot: None,
+        }
+    }
+
+    /// Whether this is the boot that prepares the root disk for those after it.
+    pub(super) fn is_first_boot(&self) -> bool {
+        self.boot.as_ref().is_some_and(|boot| boot.number == 0)
+    }
+
+    /// How long the machine may take to end once the command has. If it reboots, what the command changed is
+    /// to reach the disk, so only the deadline ends it.
+    pub(super) fn patience(&self) -> Duration {
+        match &self.boot {
+            Some(_) => self.deadline,
+            None => self.userland.patience(),
         }
     }
 }

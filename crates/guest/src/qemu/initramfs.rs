@@ -20,7 +20,7 @@ use crate::kernel::{Kernel, Module};
 use crate::program;
 use crate::user::User;
 use crate::userland::{self, Userland};
-use crate::wire::{JOB, Job, OUT};
+use crate::wire::{BOOT, DISK_MODULES, JOB, Job, OUT};
 
 /// What every guest gets, where its kernel has it as modules: the compressors come before zram,
 /// which in older kernels offers only those that are there when it looks.
@@ -33,10 +33,30 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
         Userland::Minimal => kernel.busybox()?,
         Userland::Systemd(_) => None,
     };
-    let modules = kernel.modules(&wanted(guest), &guest.modules)?;
+    let modules = match &guest.boot {
+        None => kernel.modules(&wanted(guest), &guest.modules)?,
+        Some(_) => kernel.modules(&[disk::MODULES, userland::ROOT_MODULES].concat(), &[])?,
+    };
     let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
+    if guest.is_first_boot() {
+        bytes.extend(disk_modules(guest, kernel)?);
+    }
     bytes.extend(job(guest, &modules)?);
     Ok(bytes)
+}
+
+/// What becomes `/lib/modules/RELEASE` of a root disk that outlives the guest.
+fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
+    let names = [&wanted(guest)[..], userland::DISK_MODULES].concat();
+    let mut archive = Archive::default();
+    archive.folder(DISK_MODULES);
+    for module in kernel.modules(&names, &guest.modules)? {
+        archive.file(&format!("{DISK_MODULES}/kernel/{}.ko", module.name), &module.bytes);
+    }
+    for (name, bytes) in kernel.module_lists()? {
+        archive.file(&format!("{DISK_MODULES}/{name}"), &bytes);
+    }
+    Ok(archive.finish())
 }
 
 fn wanted(guest: &Guest) -> Vec<&'static str> {
@@ -126,6 +146,8 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
     environment.extend(guest.environment.iter().cloned());
+    let boot = guest.boot.as_ref();
+    environment.extend(boot.map(|boot| (BOOT.to_owned(), boot.number.to_string())));
     let modules = modules.iter().map(|module| module.name.clone()).collect();
     let (argv, disks) = (guest.argv.clone(), guest.disks.len());
     let job = Job {
@@ -135,6 +157,8 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         disks,
         root: root(guest),
         files: permissions(guest)?,
+        boot: boot.map(|boot| boot.number),
+        removed: boot.map(|boot| boot.removed.clone()).unwrap_or_default(),
         quiet: guest.count,
         settle_seconds: guest.start_deadline.as_secs() / 2,
     };

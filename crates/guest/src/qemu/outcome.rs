@@ -45,6 +45,10 @@ pub enum Outcome {
         /// What QEMU said.
         message: String,
     },
+    /// The command restarted the guest or switched it off; only of a guest that reboots.
+    Restarted,
+    /// The command asked for a loss of power, and QEMU was killed.
+    PowerLost,
     /// The user stopped it.
     Stopped,
 }
@@ -95,9 +99,38 @@ pub struct Run {
     pub troubles: Vec<String>,
     /// The last lines of the kernel's log.
     pub log: Vec<String>,
+    /// Which boot of its root disk this was, the first being 0, and the disk after it; only of a guest that
+    /// reboots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskAfter>,
     /// All of it, where that was wanted.
     #[serde(skip)]
     pub whole_log: Option<Vec<u8>>,
+}
+
+/// The root disk of a guest that reboots, after one of its boots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiskAfter {
+    /// The first boot is 0.
+    pub boot: u32,
+    /// What the kernel printed of repairs when this boot mounted the disk.
+    pub repairs: Vec<String>,
+    /// Whether this boot unmounted it, or what its superblock says instead.
+    pub state: DiskState,
+}
+
+/// What the superblock of an ext4 file system says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskState {
+    /// It was unmounted, or mounted for reading alone.
+    Clean,
+    /// It was in use: the next mount replays its journal.
+    InUse,
+    /// The kernel found an error in it.
+    Damaged,
+    /// There is no ext4 file system.
+    Unknown,
 }
 
 /// One instruction is one nanosecond of the guest's clock. A processor that idles counts on.
@@ -117,7 +150,12 @@ pub(super) struct JobEnd {
 }
 
 /// The outcome of a guest that ended by itself.
-pub(super) fn judged(ended: Option<&JobEnd>, log: &[String], qemu_said: &str) -> Outcome {
+pub(super) fn judged(
+    ended: Option<&JobEnd>,
+    log: &[String],
+    qemu_said: &str,
+    reboots: bool,
+) -> Outcome {
     if let Some(JobEnd { how, oom_kills }) = ended {
         return match how {
             JobExit::Signalled(9) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
@@ -132,6 +170,7 @@ pub(super) fn judged(ended: Option<&JobEnd>, log: &[String], qemu_said: &str) ->
     match panic {
         Some((_, said)) if said.contains("memory") => Outcome::OutOfMemory { kills: 0 },
         Some((_, said)) => Outcome::Panicked { message: said.to_owned() },
+        None if reboots && was_restarted(log) => Outcome::Restarted,
         None if qemu_said.is_empty() => Outcome::Failed { message: left_by(log).to_owned() },
         None => Outcome::Failed { message: qemu_said.to_owned() },
     }
@@ -139,10 +178,15 @@ pub(super) fn judged(ended: Option<&JobEnd>, log: &[String], qemu_said: &str) ->
 
 /// A restart ends the machine, and a command may ask for one.
 fn left_by(log: &[String]) -> &'static str {
-    match log.last() {
-        Some(line) if line.contains("reboot: ") => "the command restarted it or switched it off",
-        _ => "neither kernel nor QEMU said why",
+    if was_restarted(log) {
+        "the command restarted it or switched it off"
+    } else {
+        "neither kernel nor QEMU said why"
     }
+}
+
+fn was_restarted(log: &[String]) -> bool {
+    log.last().is_some_and(|line| line.contains("reboot: "))
 }
 
 #[cfg(test)]
@@ -150,7 +194,7 @@ mod tests {
     use super::*;
 
     fn from_exit(how: JobExit, oom_kills: u64) -> Outcome {
-        judged(Some(&JobEnd { how, oom_kills }), &[], "")
+        judged(Some(&JobEnd { how, oom_kills }), &[], "", false)
     }
 
     #[test]
@@ -166,17 +210,20 @@ mod tests {
         let line = |text: &str| vec!["[ 1.0] boot".to_owned(), format!("[    1.7] {text}")];
         let panic = line("Kernel panic - not syncing: sysrq triggered crash");
         assert_eq!(
-            judged(None, &panic, "x"),
+            judged(None, &panic, "x", true),
             Outcome::Panicked { message: "sysrq triggered crash".to_owned() }
         );
         let deadlock = line("Kernel panic - not syncing: System is deadlocked on memory");
-        assert_eq!(judged(None, &deadlock, ""), Outcome::OutOfMemory { kills: 0 });
-        let left = |log: &[String]| match judged(None, log, "") {
+        assert_eq!(judged(None, &deadlock, "", true), Outcome::OutOfMemory { kills: 0 });
+        let left = |log: &[String]| match judged(None, log, "", false) {
             Outcome::Failed { message: said } => said,
             other => panic!("{other:?}"),
         };
         assert!(left(&line("reboot: Restarting system")).contains("restarted"));
         assert!(left(&[]).contains("neither"));
-        assert_eq!(judged(None, &[], "no kvm"), Outcome::Failed { message: "no kvm".to_owned() });
+        let failed = Outcome::Failed { message: "no kvm".to_owned() };
+        assert_eq!(judged(None, &[], "no kvm", true), failed);
+        let restarted = line("reboot: Restarting system");
+        assert_eq!(judged(None, &restarted, "", true), Outcome::Restarted);
     }
 }

@@ -28,7 +28,8 @@ use super::accelerator::{Accelerator, DEVICE, NoKvm, kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
-use super::outcome::{InstructionClock, JobEnd, Outcome, Phase, Run, judged};
+use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judged};
+use super::power::PowerCut;
 use super::proof::comes_up;
 use super::run_slot::RunSlot;
 use super::{disk, initramfs, log, machine};
@@ -73,7 +74,7 @@ pub enum GuestEvent<'a> {
 }
 
 /// What a listener answers: go on, or end the guest as the user would.
-type Answer = ControlFlow<()>;
+pub(super) type Answer = ControlFlow<()>;
 
 /// Runs a job in a guest to its end, or until `hear` breaks off.
 ///
@@ -86,57 +87,136 @@ pub fn run(
     stop: &AtomicBool,
     hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
-    let qemu = program::find("qemu-system-x86_64", "qemu-system-x86")?;
-    let mut image = kernel.image()?;
+    let qemu = find_qemu()?;
     let mut note = |line: &str| {
         // a note ends nothing: the next event does
         let _ = hear(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
-    let initramfs = initramfs::build(guest, kernel)?;
-    let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
-    if guest.memory.get() < needed {
-        return Err(Error::TooLittle { given: guest.memory, needed: Bytes::new(needed) });
+    let images = Images::of(guest, kernel)?;
+    let emulator = Emulator::choose(qemu, guest, (kernel, cache), stop)?;
+    if hear(GuestEvent::Chosen(emulator.accelerator)).is_break() {
+        return Ok(emulator.nothing_yet());
     }
-    let (accelerator, why_emulated) =
-        chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
-    if hear(GuestEvent::Chosen(accelerator)).is_break() {
-        return Ok(Run { accelerator, why_emulated, ..nothing_yet() });
-    }
+    let slot = take_slot(guest, cache, stop, hear)?;
+    let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
+    let place = BootPlace { slot: &slot, folder: &slot.folder, root };
+    boot(guest, images, &emulator, place, stop, hear)
+}
+
+pub(super) fn find_qemu() -> Result<PathBuf, Error> {
+    program::find("qemu-system-x86_64", "qemu-system-x86")
+}
+
+/// Waits until there is room for the guest.
+pub(super) fn take_slot(
+    guest: &Guest,
+    cache: &Cache,
+    stop: &AtomicBool,
+    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+) -> Result<RunSlot, Error> {
     let mut note = |line: &str| {
-        // a note ends nothing: the next event does
         let _ = hear(GuestEvent::Note(line));
     };
-    let seat = RunSlot::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)?;
+    RunSlot::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)
+}
+
+/// What a guest starts from.
+pub(super) struct Images {
+    kernel: Image,
+    initramfs: Vec<u8>,
+}
+
+impl Images {
+    pub(super) fn of(guest: &Guest, kernel: &Kernel) -> Result<Self, Error> {
+        let image = kernel.image()?;
+        let initramfs = initramfs::build(guest, kernel)?;
+        let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
+        if guest.memory.get() < needed {
+            return Err(Error::TooLittle { given: guest.memory, needed: Bytes::new(needed) });
+        }
+        Ok(Self { kernel: image, initramfs })
+    }
+}
+
+/// QEMU, and with what it executes instructions.
+#[derive(Debug)]
+pub(super) struct Emulator {
+    qemu: PathBuf,
+    pub(super) accelerator: Accelerator,
+    why_emulated: Option<String>,
+}
+
+impl Emulator {
+    pub(super) fn choose(
+        qemu: PathBuf,
+        guest: &Guest,
+        (kernel, cache): (&Kernel, &Cache),
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
+        let (accelerator, why_emulated) =
+            chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
+        Ok(Self { qemu, accelerator, why_emulated })
+    }
+
+    /// The run of a guest that was not started.
+    pub(super) fn nothing_yet(&self) -> Run {
+        let why_emulated = self.why_emulated.clone();
+        Run { accelerator: self.accelerator, why_emulated, ..nothing_yet() }
+    }
+}
+
+/// Where a guest runs.
+pub(super) struct BootPlace<'a> {
+    pub(super) slot: &'a RunSlot,
+    /// For the files of this boot: the slot's folder, or one below it.
+    pub(super) folder: &'a Path,
+    /// The last disk, if it is open already.
+    pub(super) root: Option<File>,
+}
+
+/// Starts QEMU and listens until it has ended.
+pub(super) fn boot(
+    guest: &Guest,
+    mut images: Images,
+    emulator: &Emulator,
+    place: BootPlace<'_>,
+    stop: &AtomicBool,
+    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+) -> Result<Run, Error> {
+    let (qemu, folder) = (&emulator.qemu, place.folder);
     let user = User::without_rights();
     if user == User::BareRoot {
-        note("QEMU runs as root without capabilities: this user namespace knows no other user");
+        let note =
+            "QEMU runs as root without capabilities: this user namespace knows no other user";
+        let _ = hear(GuestEvent::Note(note));
     }
     let mut files = OpenFiles::default();
-    let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
-    let disks = disk::back(&guest.disks, root, &seat.folder, &mut files)?;
-    let machine = machine::machine(&qemu, guest, &image, &disks)?;
-    let own = OwnFolder::new(&seat, user)?;
-    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(&seat.folder)?;
-    let (log, to_log) = log(&seat.folder)?;
+    let disks = disk::back(&guest.disks, place.root, folder, &mut files)?;
+    let machine = machine::machine(qemu, guest, &images.kernel, &disks)?;
+    let own = OwnFolder::new(folder, user)?;
+    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
+    let (log, to_log) = log(folder)?;
     let places = machine::MachineFiles {
-        kernel: own.kernel(&mut image)?,
-        initramfs: own.file("initramfs", &initramfs)?,
+        kernel: own.kernel(&mut images.kernel)?,
+        initramfs: own.file("initramfs", &images.initramfs)?,
         log: files.add([to_log.into()]),
         channel: files.add([channel]),
     };
     let (options, files) = files.into_parts();
-    let group = match accelerator {
+    let group = match emulator.accelerator {
         Accelerator::Kvm => user.group_for(Path::new(DEVICE)).unwrap_or(None),
         Accelerator::Tcg => None,
     };
-    let mut command = program::confined(&qemu, user, group, files);
+    let mut command = program::confined(qemu, user, group, files);
     // Where QEMU keeps what is written to a copy: its folder, which it cannot reach by a path from the root.
     command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
-    command.args(machine::arguments(guest, accelerator, &disks, machine, places, &seat.folder));
-    let watch = Watch::start(command, told.into(), log, guest.userland.patience())?;
+    let (accelerator, mark) = (emulator.accelerator, &place.slot.folder);
+    command.args(machine::arguments(guest, accelerator, &disks, machine, places, mark));
+    let watch = Watch::start(command, told.into(), log, guest)?;
     let run = watch.finish(guest, stop, hear);
-    Ok(Run { accelerator, why_emulated, initramfs_bytes: initramfs.len() as u64, ..run })
+    let initramfs_bytes = images.initramfs.len() as u64;
+    Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
 
 /// The kernel's log, open for the runner to read and to shorten, and for QEMU to write.
@@ -155,8 +235,8 @@ struct OwnFolder {
 }
 
 impl OwnFolder {
-    fn new(seat: &RunSlot, user: User) -> Result<Self, Error> {
-        let folder = seat.folder.join("machine");
+    fn new(run: &Path, user: User) -> Result<Self, Error> {
+        let folder = run.join("machine");
         DirBuilder::new().mode(0o700).create(&folder).with_path(&folder)?;
         chown(&folder, user.number(), user.number()).with_path(&folder)?;
         Ok(Self { folder, user })
@@ -236,6 +316,10 @@ struct Watch {
     started: Instant,
     /// When the command started, by the first event that says so: the command can write events too.
     command: Option<Instant>,
+    /// When the command wants the power to go.
+    power: PowerCut,
+    /// What the kernel repaired on the root disk.
+    repairs: Vec<String>,
     phase: Phase,
     ended: Option<JobEnd>,
     run: Run,
@@ -252,17 +336,13 @@ impl Drop for Watch {
 enum StopReason {
     Over,
     TimedOut,
+    PowerCut,
     Stopped,
 }
 
 impl Watch {
     /// The command holds QEMU's end of the pipe open, and is gone with this.
-    fn start(
-        mut command: Command,
-        events: File,
-        log: File,
-        patience: Duration,
-    ) -> Result<Self, Error> {
+    fn start(mut command: Command, events: File, log: File, guest: &Guest) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
         let mut qemu = command.spawn().with_path(Path::new(command.get_program()))?;
@@ -274,11 +354,13 @@ impl Watch {
         Ok(Self {
             qemu,
             log,
-            patience,
+            patience: guest.patience(),
             lines,
             errors,
             started,
             command: None,
+            power: PowerCut::after(guest.lose_power),
+            repairs: Vec::new(),
             phase: Phase::Kernel,
             ended: None,
             run: nothing_yet(),
@@ -302,10 +384,17 @@ impl Watch {
         let log = self.log();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
-            StopReason::Over => judged(self.ended.as_ref(), &log, &output),
+            StopReason::Over => judged(self.ended.as_ref(), &log, &output, guest.boot.is_some()),
             StopReason::TimedOut => Outcome::TimedOut { phase: self.phase },
+            StopReason::PowerCut => Outcome::PowerLost,
             StopReason::Stopped => Outcome::Stopped,
         };
+        self.run.disk = guest.boot.as_ref().map(|boot| DiskAfter {
+            boot: boot.number,
+            repairs: std::mem::take(&mut self.repairs),
+            // the disk is looked at when nobody writes to it any more
+            state: DiskState::Unknown,
+        });
         self.run.log = log[log.len().saturating_sub(SHOWN)..].to_vec();
         if !guest.count {
             self.run.counted = None;
@@ -323,7 +412,7 @@ impl Watch {
         let mut until = self.started + guest.start_deadline;
         let mut looked = Instant::now();
         loop {
-            match self.lines.recv_timeout(LOOK) {
+            match self.lines.recv_timeout(self.power.wait(Instant::now(), LOOK)) {
                 Ok(line) => {
                     if self.take(&line, guest.deadline, &mut until, hear).is_break() {
                         return StopReason::Stopped;
@@ -335,9 +424,14 @@ impl Watch {
             if stop.load(Ordering::SeqCst) {
                 return StopReason::Stopped;
             }
+            if self.power.is_due(Instant::now()) {
+                return StopReason::PowerCut;
+            }
             if Instant::now() >= until {
-                // A machine that is done but does not end is ended; that is no time-out.
-                return if self.phase == Phase::End { self.end() } else { StopReason::TimedOut };
+                // A machine that is done but does not end is ended; that is no time-out, unless its disk is
+                // to be unmounted.
+                let may_end = self.phase == Phase::End && guest.boot.is_none();
+                return if may_end { self.end() } else { StopReason::TimedOut };
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -388,6 +482,7 @@ impl Watch {
             }
             Some(Event::Output { stream, bytes }) => {
                 if let Some(bytes) = wire::unpacked(&bytes) {
+                    self.power.hear(stream, &bytes, Instant::now());
                     return hear(GuestEvent::Output(stream, bytes));
                 }
             }
@@ -398,6 +493,9 @@ impl Watch {
             }
             Some(Event::Trouble { what }) => {
                 wire::add_trouble(&mut self.run.troubles, printable_line(&what));
+            }
+            Some(Event::Repaired { line }) => {
+                wire::add_trouble(&mut self.repairs, printable_line(&line));
             }
             Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
                 let how = match how {
@@ -446,6 +544,7 @@ fn nothing_yet() -> Run {
         initramfs_bytes: 0,
         troubles: Vec::new(),
         log: Vec::new(),
+        disk: None,
         whole_log: None,
     }
 }

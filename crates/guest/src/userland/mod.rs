@@ -26,12 +26,13 @@ use std::time::Duration;
 
 use crate::apt::{Apt, Archive};
 use crate::error::Error;
+use crate::files;
 use crate::item::Item;
 use crate::program;
 
 /// What a disk is made by: raise it with whatever makes disks different, here or in [`tree`]; those
 /// that were made otherwise are made again.
-pub(crate) const RECIPE: u32 = 2;
+pub(crate) const RECIPE: u32 = 3;
 
 /// What it is for. The first is apt's way to say what no Debian system is without.
 const PACKAGES: &[&str] = &[
@@ -41,12 +42,26 @@ const PACKAGES: &[&str] = &[
     "mount",
     "procps",
     "util-linux",
+    "kmod",
     "redis-server",
     "systemd-zram-generator",
 ];
 
+/// Packages that set swap up by themselves at every start. A guest that reboots is there to try what
+/// somebody else writes to /etc, so it has only those that its user names.
+pub(crate) const OPTIONAL: &[&str] = &["systemd-zram-generator"];
+
+/// The folder that has, for each optional package, a list of its files.
+pub(crate) const LISTS: &str = "optional";
+
 /// What systemd would load itself, where it is a module: a guest has only those that were loaded.
 pub(crate) const MODULES: &[&str] = &["ext4", "autofs4"];
+
+/// What a guest that reboots needs to mount its root disk; systemd finds all else on the disk.
+pub(crate) const ROOT_MODULES: &[&str] = &["ext4"];
+
+/// What such a guest finds on its disk, beside what others get: for swap files and zswap.
+pub(crate) const DISK_MODULES: &[&str] = &["loop", "zbud", "z3fold"];
 
 /// The disk's name in its folder.
 pub(crate) const DISK: &str = "disk";
@@ -123,10 +138,35 @@ pub(crate) fn make(
     for archive in &archives {
         unpack(&archive.path, &root)?;
     }
+    keep_lists(&archives, entry)?;
     let owned = tree::complete(&root)?;
     tell(&format!("systemd/{suite}: making the disk"));
     image::make(&root, &entry.join(DISK), &owned)?;
     Ok((release(&archives), archives))
+}
+
+/// The lists of the optional packages' files.
+fn keep_lists(archives: &[Archive], entry: &Path) -> Result<(), Error> {
+    files::make_folder(&entry.join(LISTS))?;
+    for name in OPTIONAL {
+        let begin = format!("{name}_");
+        let mut text = String::new();
+        for archive in archives.iter().filter(|one| one.name.starts_with(&begin)) {
+            let mut deb = Command::new("dpkg-deb");
+            let listed = program::output("dpkg-deb", deb.arg("--contents").arg(&archive.path))?;
+            text.extend(listed.lines().filter_map(file_of_line).map(|path| path + "\n"));
+        }
+        files::write(&entry.join(LISTS).join(name), text.as_bytes(), 0o600)?;
+    }
+    Ok(())
+}
+
+/// `-rw-r--r-- root/root 1234 2024-01-01 00:00 ./usr/lib/file`; folders are left out, and of a link what it
+/// leads to.
+fn file_of_line(line: &str) -> Option<String> {
+    let (about, path) = line.split_once(" ./")?;
+    let path = path.split(" -> ").next()?.split(" link to ").next()?;
+    (!about.starts_with('d')).then(|| path.to_owned())
 }
 
 /// `systemd_257.13-1~deb13u1` → `systemd 257.13-1~deb13u1`.
@@ -178,6 +218,17 @@ mod tests {
         for bad in ["", "systemd/", "systemd/../x", "trixie", "Systemd"] {
             assert!(bad.parse::<Userland>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_files_of_a_package_are_listed_without_its_folders() {
+        let line = |text: &str| file_of_line(text);
+        assert_eq!(line("drwxr-xr-x root/root  0 2024-01-01 00:00 ./usr/lib/"), None);
+        let file = "-rwxr-xr-x root/root 9 2024-01-01 00:00 ./usr/lib/a b";
+        assert_eq!(line(file), Some("usr/lib/a b".to_owned()));
+        let link = "lrwxrwxrwx root/root 0 2024-01-01 00:00 ./usr/lib/c -> ../d";
+        assert_eq!(line(link), Some("usr/lib/c".to_owned()));
+        assert_eq!(line("dpkg-deb: warning"), None);
     }
 
     #[test]

@@ -68,3 +68,51 @@ pub(crate) fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, Str
         .unwrap_or_else(|_| panic!("no document: {} {}", ran.out, ran.err));
     (document["runs"][0].clone(), ran.err)
 }
+
+/// One boot of a guest that reboots.
+#[derive(Debug)]
+pub(crate) struct Boot {
+    /// What `--json` says of it.
+    pub(crate) run: serde_json::Value,
+    /// What its script printed to both streams.
+    pub(crate) output: String,
+}
+
+impl Boot {
+    /// The script ended with this status; the disk was unmounted.
+    #[track_caller]
+    pub(crate) fn assert_exited(&self, status: i32) {
+        let found = (&self.run["outcome"], &self.run["status"], &self.run["disk"]["state"]);
+        assert_eq!(found, (&"exited".into(), &status.into(), &"clean".into()), "{self:#?}");
+    }
+}
+
+/// A guest with systemd that runs one script at each of its boots, all on one root disk; `scripts` are two or
+/// more. There are fewer boots than scripts if one of them fails. The options are those of `lab guest`; with
+/// `--lose-power 0`, a script loses its power when it prints the line `lose-power`.
+pub(crate) fn reboots(options: &[&str], scripts: &[&str]) -> Vec<Boot> {
+    let folder = tempfile::tempdir().unwrap();
+    let last = (scripts.len() - 1).to_string();
+    let sent = scripts.iter().enumerate().map(|(number, script)| {
+        let path = folder.path().join(number.to_string());
+        std::fs::write(&path, script).unwrap();
+        format!("--file={}:/root/boots/{number}", path.display())
+    });
+    let sent: Vec<String> = sent.collect();
+    let is_named = options.iter().any(|option| option.starts_with("--userland"));
+    let userland = if is_named { &[][..] } else { &["--userland=systemd"] };
+    let sent: Vec<&str> = sent.iter().map(String::as_str).collect();
+    let own = [&["--json", "--reboots", &last], userland, &sent].concat();
+    let command = "echo \"== boot $PAGEWISE_BOOT\"; exec sh /root/boots/$PAGEWISE_BOOT";
+    let ran = finish(&mut lab(&[&own[..], options, &["--", "sh", "-c", command]].concat()));
+    let document: serde_json::Value = serde_json::from_str(&ran.out)
+        .unwrap_or_else(|_| panic!("no document: {} {}", ran.out, ran.err));
+    let runs = document["runs"].as_array().unwrap();
+    let boot = |(number, run): (usize, &serde_json::Value)| {
+        let (begin, end) = (format!("== boot {number}\n"), format!("== boot {}\n", number + 1));
+        let output = ran.err.split_once(&begin).map_or("", |(_, rest)| rest);
+        let output = output.split_once(&end).map_or(output, |(output, _)| output).to_owned();
+        Boot { run: run.clone(), output }
+    };
+    runs.iter().enumerate().map(boot).collect()
+}

@@ -254,6 +254,27 @@ pub(crate) struct Guest {
     /// How many times to boot the guest and run the command, one after the other [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) boots: Option<u32>,
+    /// Reboot the guest N times, at most 50, and run the command at every boot, on a root disk that keeps what is
+    /// written to it; needs --userland systemd
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50),
+        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and run the \
+        command at every boot. The root disk of the guest keeps what is written to it from one boot to the next, \
+        and is deleted at the end. The variable PAGEWISE_BOOT tells the command which boot this is: 0 is the \
+        first, N the last. When the command has ended, the guest reboots as with `systemctl reboot`; the command \
+        may also call `systemctl reboot`. kmod and the modules of the kernel are on the root disk, and before \
+        systemd starts, only the modules that the root disk needs are loaded; --module adds modules to the disk. \
+        Deadlines hold for each boot. If the command of a boot fails, there is no further boot.")]
+    pub(crate) reboots: Option<u32>,
+    /// With --reboots: leave this package on the root disk: systemd-zram-generator; may be given several times
+    #[arg(long, value_name = "NAME", requires = "reboots")]
+    pub(crate) package: Vec<String>,
+    /// With --reboots: cut the power of the guest this long after the command has printed the line lose-power
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "reboots",
+        long_help = "With --reboots: when the command prints a line that is lose-power and nothing else, to \
+        standard output or standard error, wait this long and kill QEMU. What the kernel of the guest had not \
+        yet written to its disks is lost; the next boot follows. Every boot whose command prints the line loses \
+        its power.")]
+    pub(crate) lose_power: Option<Duration>,
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
     pub(crate) emulate: bool,

@@ -2,8 +2,8 @@
 //! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
 
 use std::io::IsTerminal;
-use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -11,8 +11,11 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
-use pagewise_guest::qemu::{self, Accelerator, Guest, GuestEvent, MOST_DISKS, Phase, Run};
-use pagewise_guest::wire::Stream;
+use pagewise_guest::qemu::{
+    self, Accelerator, DiskAfter, DiskState, Guest, GuestEvent, InstalledGuest, MOST_DISKS, Phase,
+    Run,
+};
+use pagewise_guest::wire::{LOSE_POWER, Stream};
 use pagewise_model::{Bytes, printable};
 
 use super::out::{self, OutputFiles};
@@ -28,20 +31,24 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
     let guest = described(args)?;
-    let boots = args.boots.unwrap_or(if args.count { 5 } else { 1 });
+    if args.reboots.is_some() {
+        InstalledGuest::check(&guest)?;
+    }
+    let boots = Boots::of(args);
     if let Some(folder) = &args.out {
         output::empty_folder(folder)?;
     }
     if let Some(log) = &args.kernel_log {
-        out::no_file(&log_of(log, 1, boots))?;
+        out::no_file(&boots.log(log, boots.first))?;
     }
     let shown = GuestProgress::start(global);
     let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
     let mut runs: Vec<Run> = Vec::new();
     let mut reader_is_gone = false;
-    for boot in 1..=boots {
+    let mut machine = Machine::new(args, &guest, &kernel, (cache, stop), &shown)?;
+    for boot in boots.numbers() {
         shown.boot(boot, boots);
-        let folder = args.out.as_deref().map(|folder| folder_of(folder, boot, boots));
+        let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
         let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
         let mut hear = |event: GuestEvent<'_>| {
@@ -53,12 +60,18 @@ pub(super) fn run(
                 ControlFlow::Continue(())
             }
         };
-        let mut run = qemu::run(&guest, &kernel, cache, stop, &mut hear)?;
+        let mut run = machine.run(&guest, &kernel, (cache, stop), &mut hear)?;
         passed.end();
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
-            output::new_file(&log_of(file, boot, boots), &log)?;
+            output::new_file(&boots.log(file, boot), &log)?;
         }
         brought.finish()?;
+        if let (Some(disk), false) = (&run.disk, global.json) {
+            shown.end();
+            for line in boot_lines(global, &kernel, &run, disk) {
+                tell(global, &line);
+            }
+        }
         let go_on = status(&run.outcome) == 0;
         runs.push(run);
         if !go_on {
@@ -68,6 +81,10 @@ pub(super) fn run(
     shown.end();
     if reader_is_gone && args.out.is_none() {
         return Ok(Outcome::Done);
+    }
+    let is_lost = |run: &Run| run.outcome == qemu::Outcome::PowerLost;
+    if args.lose_power.is_some() && !runs.iter().any(is_lost) {
+        tell(global, &format!("no power was lost: no command printed the line {LOSE_POWER}"));
     }
     told(global, &kernel, &runs)?;
     Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
@@ -94,17 +111,86 @@ fn described(args: &cli::Guest) -> anyhow::Result<Guest> {
         append: args.append.clone(),
         count: args.count,
         accelerator: args.emulate.then_some(Accelerator::Tcg),
+        packages: args.package.clone(),
+        lose_power: args.lose_power,
         ..Guest::new(program, args.command.clone())
     })
 }
 
-/// Each of several boots has a folder of its own.
-fn folder_of(folder: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
-    if boots == 1 { folder.to_owned() } else { folder.join(boot.to_string()) }
+/// The boots of one command line: those of new guests are counted from 1, those of one root disk from 0, as its
+/// command counts them.
+#[derive(Debug, Clone, Copy)]
+struct Boots {
+    first: u32,
+    last: u32,
 }
 
-fn log_of(file: &std::path::Path, boot: u32, boots: u32) -> PathBuf {
-    if boots == 1 { file.to_owned() } else { PathBuf::from(format!("{}.{boot}", file.display())) }
+impl Boots {
+    fn of(args: &cli::Guest) -> Self {
+        match args.reboots {
+            Some(last) => Self { first: 0, last },
+            None => Self { first: 1, last: args.boots.unwrap_or(if args.count { 5 } else { 1 }) },
+        }
+    }
+
+    fn numbers(self) -> RangeInclusive<u32> {
+        self.first..=self.last
+    }
+
+    fn is_one(self) -> bool {
+        self.first == self.last
+    }
+
+    /// Each of several boots has a folder of its own.
+    fn folder(self, folder: &Path, boot: u32) -> PathBuf {
+        if self.is_one() { folder.to_owned() } else { folder.join(boot.to_string()) }
+    }
+
+    fn log(self, file: &Path, boot: u32) -> PathBuf {
+        if self.is_one() { file.to_owned() } else { format!("{}.{boot}", file.display()).into() }
+    }
+}
+
+/// What is booted.
+enum Machine<'a> {
+    /// A new guest each time.
+    New,
+    /// The same one, with its root disk.
+    Installed(Box<InstalledGuest<'a>>),
+}
+
+impl<'a> Machine<'a> {
+    fn new(
+        args: &cli::Guest,
+        guest: &Guest,
+        kernel: &'a Kernel,
+        (cache, stop): (&Cache, &AtomicBool),
+        shown: &GuestProgress,
+    ) -> Result<Self, pagewise_guest::Error> {
+        if args.reboots.is_none() {
+            return Ok(Self::New);
+        }
+        let installed = InstalledGuest::new(guest, kernel, cache, stop, &mut |event| {
+            if let GuestEvent::Note(line) = event {
+                shown.note(line);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(Self::Installed(Box::new(installed)))
+    }
+
+    fn run(
+        &mut self,
+        guest: &Guest,
+        kernel: &Kernel,
+        (cache, stop): (&Cache, &AtomicBool),
+        hear: &mut dyn FnMut(GuestEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<Run, pagewise_guest::Error> {
+        match self {
+            Self::New => qemu::run(guest, kernel, cache, stop, hear),
+            Self::Installed(installed) => installed.boot(None, stop, hear),
+        }
+    }
 }
 
 fn hear(
@@ -174,6 +260,7 @@ fn status(outcome: &qemu::Outcome) -> u8 {
         qemu::Outcome::OutOfMemory { .. } => exit::OUT_OF_MEMORY,
         qemu::Outcome::TimedOut { .. } => exit::TIMED_OUT,
         qemu::Outcome::Stopped => exit::STOPPED,
+        qemu::Outcome::Restarted | qemu::Outcome::PowerLost => 0,
         qemu::Outcome::NotStarted { .. }
         | qemu::Outcome::Panicked { .. }
         | qemu::Outcome::Failed { .. } => exit::GUEST_LOST,
@@ -192,7 +279,8 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
         output::document(&format!("{document:#}\n"))?;
         return Ok(());
     }
-    for run in runs {
+    // those of a root disk were printed as they ended
+    for run in runs.iter().filter(|run| run.disk.is_none()) {
         for line in run_lines(global, kernel, run) {
             tell(global, &line);
         }
@@ -203,11 +291,34 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// One boot of a root disk.
+fn boot_lines(global: &Global, kernel: &Kernel, run: &Run, disk: &DiskAfter) -> Vec<String> {
+    let mut lines: Vec<String> =
+        disk.repairs.iter().map(|line| format!("root disk repaired at start: {line}")).collect();
+    lines.extend(run_lines(global, kernel, run));
+    if let qemu::Outcome::Exited { status } = run.outcome {
+        lines.push(format!("the command exited with status {status}"));
+    }
+    lines.push(format!("root disk: {}", state_in_words(disk.state)));
+    lines.into_iter().map(|line| format!("boot {}: {line}", disk.boot)).collect()
+}
+
+fn state_in_words(state: DiskState) -> &'static str {
+    match state {
+        DiskState::Clean => "unmounted",
+        DiskState::InUse => {
+            "not unmounted: what was not yet written is lost; the next boot replays the journal"
+        }
+        DiskState::Damaged => "the kernel found an error in its file system",
+        DiskState::Unknown => "no ext4 file system was found on it",
+    }
+}
+
 fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
     let ended = in_words(run);
     if let Some(ended) = &ended {
-        let log = if run.outcome == qemu::Outcome::Stopped { &[][..] } else { &run.log };
+        let log = if is_expected(&run.outcome) { &[][..] } else { &run.log };
         lines.extend(log.iter().map(|line| format!("kernel: {line}")));
         lines.push(ended.clone());
     }
@@ -218,6 +329,12 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
         lines.push(summary(kernel, run));
     }
     lines
+}
+
+/// Ends for which the kernel's log gives no reason.
+fn is_expected(outcome: &qemu::Outcome) -> bool {
+    use qemu::Outcome::{PowerLost, Restarted, Stopped};
+    matches!(outcome, PowerLost | Restarted | Stopped)
 }
 
 fn summary(kernel: &Kernel, run: &Run) -> String {
@@ -257,6 +374,10 @@ pub(super) fn in_words(run: &Run) -> Option<String> {
             format!("still {} after {seconds:.0} s: ended by {option}", doing(*phase))
         }
         qemu::Outcome::Failed { message: said } => format!("the machine ended early: {said}"),
+        qemu::Outcome::Restarted => "the command restarted the guest or switched it off".to_owned(),
+        qemu::Outcome::PowerLost => {
+            format!("the power was cut {:.1} s after the start", run.seconds)
+        }
         qemu::Outcome::Stopped => {
             format!("stopped by the user after {:.1} s; QEMU is gone", run.seconds)
         }
@@ -315,11 +436,11 @@ impl GuestProgress {
         Self { bar, quiet: global.quiet }
     }
 
-    fn boot(&self, boot: u32, boots: u32) {
-        if let (Some(bar), true) = (&self.bar, boots > 1) {
+    fn boot(&self, boot: u32, boots: Boots) {
+        if let (Some(bar), false) = (&self.bar, boots.is_one()) {
             bar.reset();
             bar.enable_steady_tick(TICK);
-            bar.set_prefix(format!("boot {boot} of {boots}: "));
+            bar.set_prefix(format!("boot {boot} of {} to {}: ", boots.first, boots.last));
         }
         self.phase(Phase::Kernel);
     }

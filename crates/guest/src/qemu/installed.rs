@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A guest with a root disk of its own, which it boots again and again: what one boot writes, the next one
+//! finds.
+//!
+//! Each boot is a QEMU of its own on the same disk: a machine that restarts is one that QEMU ends. So each boot
+//! has its own outcome and deadlines, and a power loss is a QEMU that is killed. The first boot puts the
+//! program, the user's files and modules onto the disk. At later boots PID 1 loads no more than the root disk
+//! needs and changes nothing on it but what it empties in `/out`.
+//!
+//! The guest keeps its place among the guests that run at the same time from the first boot to the last. Its
+//! disks lie in the run's folder and go with it.
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::disk::{Access, Disk};
+use super::guest::{DiskBoot, Guest};
+use super::outcome::Run;
+use super::root_disk;
+use super::run::{Answer, BootPlace, Emulator, GuestEvent, Images, boot, find_qemu, take_slot};
+use super::run_slot::RunSlot;
+use crate::cache::{Cache, CacheEntry};
+use crate::error::{Error, ErrorContext};
+use crate::files;
+use crate::kernel::Kernel;
+use crate::userland::{self, OPTIONAL};
+
+/// Hears events, and ends the boot with a break.
+type Listener<'a> = &'a mut dyn FnMut(GuestEvent<'_>) -> Answer;
+
+/// A guest, between two boots or before the first.
+#[derive(Debug)]
+pub struct InstalledGuest<'a> {
+    guest: Guest,
+    kernel: &'a Kernel,
+    emulator: Emulator,
+    slot: RunSlot,
+    root: PathBuf,
+    boots: u32,
+}
+
+impl<'a> InstalledGuest<'a> {
+    /// What can be refused before anything is fetched or made.
+    ///
+    /// # Errors
+    /// If the userland has no disk, a disk would forget what is written to it, or a package is not known.
+    pub fn check(guest: &Guest) -> Result<(), Error> {
+        guest.userland.item().ok_or(Error::NoRootDisk)?;
+        check_packages(&guest.packages)?;
+        refuse_forgetful(&guest.disks)
+    }
+
+    /// Makes the disks. `guest.argv` is the command of a boot that names none.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; and if the userland cannot be had or the disks do not fit.
+    pub fn new(
+        guest: &Guest,
+        kernel: &'a Kernel,
+        cache: &Cache,
+        stop: &AtomicBool,
+        hear: Listener<'_>,
+    ) -> Result<Self, Error> {
+        Self::check(guest)?;
+        let qemu = find_qemu()?;
+        let item = guest.userland.item().ok_or(Error::NoRootDisk)?;
+        let mut guest = guest.clone();
+        let mut note = |line: &str| {
+            let _ = hear(GuestEvent::Note(line));
+        };
+        let kept = cache.get(&item, stop, &mut note)?;
+        let removed = unwanted(&kept, &guest.packages)?;
+        guest.boot = Some(DiskBoot { number: 0, removed });
+        let emulator = Emulator::choose(qemu, &guest, (kernel, cache), stop)?;
+        let _ = hear(GuestEvent::Chosen(emulator.accelerator));
+        let slot = take_slot(&guest, cache, stop, hear)?;
+        let root = slot.folder.join("root");
+        root_disk::copy(&kept.open(&kept.path(userland::DISK))?, &root)?;
+        guest.disks = keep_empty(&guest.disks, &slot.folder)?;
+        guest.disks.push(Disk::Image(root.clone(), Access::Write));
+        Ok(Self { guest, kernel, emulator, slot, root, boots: 0 })
+    }
+
+    /// Where the root disk is until this is dropped: raw, with an ext4 file system. While a boot runs, QEMU
+    /// writes to it.
+    #[must_use]
+    pub fn root_disk(&self) -> &Path {
+        &self.root
+    }
+
+    /// Boots once, with another command or the guest's.
+    ///
+    /// # Errors
+    /// If the guest cannot be started. What becomes of a started one is in the [`Run`].
+    pub fn boot(
+        &mut self,
+        argv: Option<&[String]>,
+        stop: &AtomicBool,
+        hear: Listener<'_>,
+    ) -> Result<Run, Error> {
+        let mut guest = self.guest.clone();
+        guest.argv = argv.map_or(guest.argv, <[String]>::to_vec);
+        if let Some(boot) = &mut guest.boot {
+            boot.number = self.boots;
+        }
+        self.boots += 1;
+        let images = Images::of(&guest, self.kernel)?;
+        let folder = self.slot.folder.join("boot");
+        DirBuilder::new().mode(0o700).create(&folder).with_path(&folder)?;
+        let place = BootPlace { slot: &self.slot, folder: &folder, root: None };
+        let run = boot(&guest, images, &self.emulator, place, stop, hear);
+        files::remove_folder(&folder)?;
+        let mut run = run?;
+        if let Some(disk) = &mut run.disk {
+            disk.state = root_disk::state(&self.root)?;
+        }
+        Ok(run)
+    }
+}
+
+/// Refuses names that are those of no optional package.
+fn check_packages(wanted: &[String]) -> Result<(), Error> {
+    let unknown = wanted.iter().find(|name| !OPTIONAL.contains(&name.as_str()));
+    unknown.map_or(Ok(()), |name| {
+        Err(Error::NoPackage { name: name.clone(), expected: OPTIONAL.join(" or ") })
+    })
+}
+
+/// The files of the optional packages that are not wanted.
+fn unwanted(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    for name in OPTIONAL.iter().filter(|name| wanted.iter().all(|wanted| wanted != *name)) {
+        let list = kept.read(&kept.path(userland::LISTS).join(name))?;
+        found.extend(String::from_utf8_lossy(&list).lines().map(str::to_owned));
+    }
+    Ok(found)
+}
+
+/// QEMU would drop what is written to such a disk at the end of each boot.
+fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
+    let forgetful = disks.iter().find_map(|disk| match disk {
+        Disk::Image(path, Access::CopyOnWrite) => Some(path.clone()),
+        Disk::Image(..) | Disk::Empty(_) => None,
+    });
+    forgetful.map_or(Ok(()), |path| Err(Error::Forgetful { path }))
+}
+
+/// Empty disks as files that outlive a boot.
+fn keep_empty(disks: &[Disk], folder: &Path) -> Result<Vec<Disk>, Error> {
+    let kept = |(number, disk): (usize, &Disk)| match disk {
+        Disk::Image(..) => Ok(disk.clone()),
+        Disk::Empty(size) => {
+            let path = folder.join(format!("empty{number}"));
+            let mut open = File::options();
+            let file = open.write(true).create_new(true).mode(0o600).open(&path);
+            file.and_then(|file| file.set_len(size.get())).with_path(&path)?;
+            Ok(Disk::Image(path, Access::Write))
+        }
+    };
+    disks.iter().enumerate().map(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+    use pagewise_model::Bytes;
+
+    fn refused(change: impl FnOnce(&mut Guest)) -> Option<String> {
+        let mut guest = Guest::new("/init".into(), vec!["true".to_owned()]);
+        guest.userland = "systemd".parse().unwrap();
+        change(&mut guest);
+        InstalledGuest::check(&guest).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_cannot_outlive_a_boot_is_refused() {
+        let told = |error: Option<String>, text: &str| error.is_some_and(|it| it.contains(text));
+        assert_eq!(refused(|_| {}), None);
+        assert!(told(refused(|guest| guest.userland = "minimal".parse().unwrap()), "no root disk"));
+        let package = |name: &str| refused(|guest| guest.packages = vec![name.to_owned()]);
+        assert_eq!(package(OPTIONAL[0]), None);
+        assert!(told(package("bash"), "expected systemd-zram-generator"));
+        let disk = |access| refused(|guest| guest.disks = vec![Disk::Image("/i".into(), access)]);
+        assert!(told(disk(Access::CopyOnWrite), "/i: what the guest writes"));
+        assert_eq!((disk(Access::Read), disk(Access::Write)), (None, None));
+    }
+
+    #[test]
+    fn empty_disks_become_files_that_stay_and_others_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = Disk::Image("/i".into(), Access::Read);
+        let disks = [image.clone(), Disk::Empty(Bytes::new(1 << 30))];
+        let kept = keep_empty(&disks, folder.path()).unwrap();
+        let path = folder.path().join("empty1");
+        assert_eq!(kept, [image, Disk::Image(path.clone(), Access::Write)]);
+        let data = path.metadata().unwrap();
+        assert_eq!((data.len(), data.blocks(), data.mode() & 0o777), (1 << 30, 0, 0o600));
+    }
+}

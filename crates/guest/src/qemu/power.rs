@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A line in the command's output → when the guest loses its power.
+//!
+//! The guest asks for it in its output because that comes at once; a file would have to be looked for. Killing
+//! QEMU loses what the guest's kernel had not written to its disks. What the kernel had written is kept, also
+//! what it had not told the disk to flush: this is no test of a disk's own cache.
+
+use std::time::{Duration, Instant};
+
+use crate::wire::{LOSE_POWER, Stream};
+
+/// When to kill QEMU.
+#[derive(Debug, Default)]
+pub(super) struct PowerCut {
+    /// How long after the line; none if the user wants no loss of power.
+    delay: Option<Duration>,
+    out: Line,
+    error: Line,
+    at: Option<Instant>,
+}
+
+impl PowerCut {
+    pub(super) fn after(delay: Option<Duration>) -> Self {
+        Self { delay, ..Self::default() }
+    }
+
+    /// Takes what the command printed.
+    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
+        let Some(delay) = self.delay else { return };
+        let line = match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.error,
+        };
+        if line.ends_as(LOSE_POWER.as_bytes(), bytes) && self.at.is_none() {
+            self.at = Some(now + delay);
+        }
+    }
+
+    /// How long to wait for the next event, at most `longest`.
+    pub(super) fn wait(&self, now: Instant, longest: Duration) -> Duration {
+        self.at.map_or(longest, |at| at.saturating_duration_since(now).min(longest))
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.at.is_some_and(|at| now >= at)
+    }
+}
+
+/// The beginning of the line that a stream is in; of a long line no more than tells it from the asked one.
+#[derive(Debug, Default)]
+struct Line(Vec<u8>);
+
+impl Line {
+    /// Whether one of the lines that end in these bytes is this one.
+    fn ends_as(&mut self, asked: &[u8], bytes: &[u8]) -> bool {
+        let mut found = false;
+        for byte in bytes {
+            if *byte == b'\n' {
+                found |= self.0 == asked;
+                self.0.clear();
+            } else if self.0.len() <= asked.len() {
+                self.0.push(*byte);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(delay: Option<u64>, pieces: &[(Stream, &str)]) -> Option<Duration> {
+        let mut power = PowerCut::after(delay.map(Duration::from_millis));
+        let now = Instant::now();
+        for (stream, text) in pieces {
+            power.hear(*stream, text.as_bytes(), now);
+        }
+        power.at.map(|at| at - now)
+    }
+
+    #[test]
+    fn only_the_whole_line_cuts_the_power() {
+        let (out, error) = (Stream::Out, Stream::Err);
+        let delay = Some(Duration::from_millis(7));
+        assert_eq!(cut(Some(7), &[(out, "lose-power\n")]), delay);
+        assert_eq!(cut(Some(7), &[(out, "a\nlose-"), (error, "b"), (out, "power\nc")]), delay);
+        assert_eq!(cut(Some(7), &[(error, "lose-power\n")]), delay);
+        assert_eq!(cut(None, &[(out, "lose-power\n")]), None);
+        let others = ["lose-power", "xlose-power\n", "lose-power \n", "lose-\npower\n", "\n"];
+        for other in others {
+            assert_eq!(cut(Some(7), &[(out, other)]), None, "{other:?}");
+        }
+        assert_eq!(cut(Some(7), &[(out, "lose-"), (error, "power\n")]), None);
+    }
+
+    #[test]
+    fn the_power_goes_when_its_time_has_come() {
+        let now = Instant::now();
+        let mut power = PowerCut::after(Some(Duration::from_millis(30)));
+        let (look, long) = (Duration::from_millis(50), Duration::from_secs(1));
+        assert!(!power.is_due(now + long) && power.wait(now, look) == look);
+        power.hear(Stream::Out, b"lose-power\n", now);
+        assert_eq!(power.wait(now, look), Duration::from_millis(30));
+        // asked for once more: the first time counts
+        power.hear(Stream::Out, b"lose-power\n", now + long);
+        assert!(!power.is_due(now) && power.is_due(now + Duration::from_millis(30)));
+        assert_eq!(power.wait(now + long, look), Duration::ZERO);
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The cached disk of a userland → a copy that one guest may write to, boot after boot; and what the
+//! superblock of the copy says after a boot.
+//!
+//! The copy shares blocks with the cached disk if the file system can; otherwise what is written on the
+//! cached disk is copied, and holes stay holes. A guest is foreign: of what it leaves on the disk, the host
+//! reads two numbers of the superblock, and mounts or checks nothing.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
+use rustix::io::Errno;
+
+use super::outcome::DiskState;
+use crate::error::{Error, ErrorContext};
+
+/// Makes the copy, which may not exist yet.
+pub(super) fn copy(from: &File, to: &Path) -> Result<(), Error> {
+    let mut open = File::options();
+    let copy = open.read(true).write(true).create_new(true).mode(0o600).open(to).with_path(to)?;
+    if ioctl_ficlone(&copy, from).is_ok() {
+        return Ok(());
+    }
+    copy_data(from, &copy).with_path(to)
+}
+
+/// Everything but holes.
+fn copy_data(from: &File, to: &File) -> io::Result<()> {
+    let length = from.metadata()?.len();
+    to.set_len(length)?;
+    let mut at = 0;
+    while at < length {
+        let start = match seek(from, SeekFrom::Data(at)) {
+            Err(Errno::NXIO) => return Ok(()),
+            found => found?,
+        };
+        let end = seek(from, SeekFrom::Hole(start))?;
+        copy_range(from, to, start, end)?;
+        at = end;
+    }
+    Ok(())
+}
+
+fn copy_range(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
+    while at < end {
+        let left = usize::try_from(end - at).unwrap_or(usize::MAX);
+        let (mut source, mut target) = (at, at);
+        match copy_file_range(from, Some(&mut source), to, Some(&mut target), left)? {
+            // somebody shortens the file
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            copied => at += copied as u64,
+        }
+    }
+    Ok(())
+}
+
+/// Reads the superblock of an ext4 file system.
+pub(super) fn state(disk: &Path) -> Result<DiskState, Error> {
+    let mut superblock = [0; 0x100];
+    let file = File::open(disk).with_path(disk)?;
+    match file.read_exact_at(&mut superblock, 1024) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(DiskState::Unknown),
+        read => read.with_path(disk).map(|()| state_of(&superblock)),
+    }
+}
+
+/// `s_magic`, `s_state` (bit 1: errors) and `s_feature_incompat` (bit 2: the journal is needed).
+fn state_of(superblock: &[u8; 0x100]) -> DiskState {
+    let half = |at: usize| u16::from_le_bytes([superblock[at], superblock[at + 1]]);
+    if half(0x38) != 0xef53 {
+        DiskState::Unknown
+    } else if half(0x3a) & 2 != 0 {
+        DiskState::Damaged
+    } else if half(0x60) & 4 != 0 {
+        DiskState::InUse
+    } else {
+        DiskState::Clean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_copy_has_the_same_bytes_and_keeps_holes() {
+        // a file system in memory takes no clone, so the data is copied
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
+        for folder in &folders {
+            let path = folder.path().join("disk");
+            let disk = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+            disk.set_len(64 << 20).unwrap();
+            for (at, byte) in [(0, 1), (20 << 20, 2), ((40 << 20) + 123, 3)] {
+                disk.write_all_at(&[byte; 5000], at).unwrap();
+            }
+            let to = folder.path().join("copy");
+            copy(&File::open(&path).unwrap(), &to).unwrap();
+            assert!(std::fs::read(&path).unwrap() == std::fs::read(&to).unwrap());
+            let blocks = to.metadata().unwrap().blocks();
+            assert!(blocks * 512 < 1 << 20, "{blocks} blocks");
+            assert!(copy(&File::open(&path).unwrap(), &to).is_err(), "the copy was there");
+        }
+    }
+
+    #[test]
+    fn the_superblock_tells_a_clean_disk_from_one_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        let disk = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        assert_eq!(state(&path).unwrap(), DiskState::Unknown);
+        disk.set_len(8 << 20).unwrap();
+        assert_eq!(state(&path).unwrap(), DiskState::Unknown);
+        let mut command = std::process::Command::new("/usr/sbin/mke2fs");
+        let made = command.args(["-q", "-F", "-t", "ext4"]).arg(&path).status().unwrap();
+        assert!(made.success() && state(&path).unwrap() == DiskState::Clean);
+        let mut superblock = [0; 0x100];
+        disk.read_exact_at(&mut superblock, 1024).unwrap();
+        superblock[0x60] |= 4;
+        assert_eq!(state_of(&superblock), DiskState::InUse);
+        superblock[0x3a] |= 2;
+        assert_eq!(state_of(&superblock), DiskState::Damaged);
+    }
+}
