@@ -25,7 +25,7 @@ pub mod watch;
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents};
 pub use explain::{explanations, rules};
-pub use facts::advice::{choose_zram, zram_size};
+pub use facts::advice::{FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size};
 
 use pagewise_model::{Finding, Interval};
 

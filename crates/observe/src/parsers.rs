@@ -10,7 +10,7 @@ use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
     capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
-    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
+    installation, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
     zone, zram, zswap,
 };
 
@@ -273,6 +273,9 @@ pub static PARSERS: &[Parser] = &[
             keep(process::read_earlier(host, &at, true));
         },
     ),
+    files("installation", &["etc/os-release", "etc/machine-id"], |host| {
+        keep(installation::installation(host));
+    }),
     files("users", &["etc/passwd"], |host| {
         keep(users::user_names(host, &BTreeSet::from([0, 1000])));
     }),

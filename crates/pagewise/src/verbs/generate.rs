@@ -43,6 +43,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
+        Noun::Plan => json::Noun::Plan,
     };
     output::document(json::schema(noun).as_ref())?;
     Ok(Outcome::Done)

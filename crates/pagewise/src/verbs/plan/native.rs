@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plan --native-only`: the configuration files of a plan below a folder, for tools that distribute them.
+
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use anyhow::Context;
+use pagewise_model::Refusal;
+use pagewise_model::plan::{Change, Plan};
+
+use crate::output;
+
+/// Others can write to it.
+const FOREIGN_WRITE: u32 = 0o022;
+
+/// Refuses a folder that is not ours alone, before anything is read.
+pub(super) fn check(folder: &Path) -> anyhow::Result<()> {
+    output::empty_folder(folder)?;
+    let meta = std::fs::metadata(folder).with_context(|| folder.display().to_string())?;
+    let ours = meta.uid() == rustix::process::geteuid().as_raw();
+    if ours && meta.mode() & FOREIGN_WRITE == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "{}: expected a folder that only you can write to, found owner {} and mode {:04o}; nothing was written",
+        folder.display(),
+        meta.uid(),
+        meta.mode() & 0o7777
+    );
+    Err(Refusal::advised(what, "give the name of a new folder").into())
+}
+
+/// Writes the files and links of the plan, by their paths below `folder`.
+pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
+    check(folder)?;
+    let below = |path: &str| path.trim_start_matches('/').to_owned();
+    let files = plan.steps.iter().filter_map(|step| match &step.change {
+        Change::WriteFile { target, to, .. } => Some((below(target), to.clone().into_bytes())),
+        _ => None,
+    });
+    output::new_files_below(folder, files)?;
+    for step in &plan.steps {
+        if let Change::MakeLink { target, to, .. } = &step.change {
+            let link = output::with_parent(folder, &below(target))?;
+            symlink(to, &link).with_context(|| link.display().to_string())?;
+        }
+    }
+    Ok(())
+}
