@@ -9,9 +9,9 @@ use pagewise_files::{Entry, HostRoot};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
-    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
-    installation, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
-    zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, installation,
+    kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime,
+    users, zmerge, zone, zram, zswap,
 };
 
 /// Files of one folder that stands for many like it.

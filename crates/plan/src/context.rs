@@ -3,7 +3,7 @@
 
 use pagewise_model::plan::Goal;
 use pagewise_model::{
-    Bytes, Finding, HostVerdict, Installation, Interval, Level, Limit, Name, Snapshot, Tier, Zram,
+    Bytes, Finding, HostVerdict, Installation, Interval, Level, Snapshot, Tier, Zram,
 };
 
 use crate::Request;
@@ -68,7 +68,9 @@ impl<'a> Context<'a> {
     pub(crate) fn has_systemd(&self) -> bool {
         let groups = &self.host.cgroups.groups;
         self.installation.has_systemd
-            || groups.iter().any(|group| matches!(group.path.as_str(), "/init.scope" | "/system.slice"))
+            || groups
+                .iter()
+                .any(|group| matches!(group.path.as_str(), "/init.scope" | "/system.slice"))
     }
 
     /// Why nothing on this host can be changed from here; `None` if something can.
@@ -106,7 +108,7 @@ impl<'a> Context<'a> {
         self.host.memory.total.get()
     }
 
-    /// `5.5 GiB of 23.4 GiB (23 %)`, of memory that is available.
+    /// `5.5 of 23.4 GiB`, of memory that is available.
     pub(crate) fn available(&self) -> String {
         match (self.host.memory.available.get(), self.ram()) {
             (Some(available), Some(ram)) => available.part_of(ram),
@@ -123,25 +125,17 @@ impl<'a> Context<'a> {
         self.verdict.level > Level::Calm
     }
 
-    /// If only groups are short, because of their own limits, and none of them may swap: why swap helps nobody.
-    pub(crate) fn short_groups_that_cannot_swap(&self) -> Option<String> {
-        let short = &self.verdict.groups;
-        if self.verdict.host > Level::Calm || short.is_empty() {
+    /// If only groups are short, because of their own limits: why swap for the whole host is not the answer.
+    pub(crate) fn only_groups_are_short(&self) -> Option<String> {
+        if self.verdict.host > Level::Calm {
             return None;
         }
-        let may_swap = |name: &Name| {
-            let all = &self.host.cgroups.groups;
-            // a group cannot swap if a group above it cannot
-            let above = all.iter().filter(|group| is_same_or_above(&group.path, name));
-            above.filter_map(|group| group.swap_max.get()).all(|max| max != Limit::Bytes(Bytes::new(0)))
-        };
-        if short.iter().any(|group| may_swap(&group.group)) {
-            return None;
-        }
-        let first = &short.first()?.group;
+        let first = self.verdict.groups.first()?;
         Some(format!(
-            "the host is not short of memory; {first} is, because of its own limit, and it may not swap \
-             (memory.swap.max = 0), so swap would not help it"
+            "the host is not short of memory ({} are available); {} is, because of its own limit. If its work needs \
+             more, a higher limit helps without a device in RAM: see group-limit in `pagewise doctor`",
+            self.available(),
+            first.group
         ))
     }
 
@@ -165,9 +159,4 @@ impl<'a> Context<'a> {
         let above = highest.map_or(USUAL, |highest| highest.saturating_add(1).max(USUAL));
         i16::try_from(above).ok()
     }
-}
-
-fn is_same_or_above(group: &Name, name: &Name) -> bool {
-    let (group, name) = (group.as_str().trim_end_matches('/'), name.as_str());
-    name.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

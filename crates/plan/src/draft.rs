@@ -40,6 +40,8 @@ pub(crate) struct Draft {
     pub(crate) drains: Vec<Step>,
     pub(crate) granted: Vec<Granted>,
     pub(crate) declined: Vec<Declined>,
+    /// What a reboot resets, and why no file keeps it.
+    lost: Vec<(String, String)>,
     /// Whether a step of the plan makes the first compressed swap of the host.
     pub(crate) adds_first_zram: bool,
 }
@@ -47,6 +49,23 @@ pub(crate) struct Draft {
 impl Draft {
     pub(crate) fn decline(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.declined.push(Declined { what: what.into(), why: why.into() });
+    }
+
+    /// Notes that a reboot resets something, and why no file keeps it.
+    pub(crate) fn lose(&mut self, what: &str, why: String) {
+        self.lost.push((what.to_owned(), why));
+    }
+
+    /// Declines to keep what a reboot resets; all of it together if the reason is one.
+    pub(crate) fn decline_lost(&mut self) {
+        let mut lost = std::mem::take(&mut self.lost);
+        while let Some((_, why)) = lost.first().cloned() {
+            let (same, others): (Vec<_>, Vec<_>) =
+                lost.into_iter().partition(|(_, other)| *other == why);
+            let what: Vec<String> = same.into_iter().map(|(what, _)| what).collect();
+            self.decline(format!("keep {} over a reboot", what.join(", ")), why);
+            lost = others;
+        }
     }
 
     /// Adds a step that sets the running value, unless it is that already.

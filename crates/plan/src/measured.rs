@@ -6,9 +6,7 @@
 
 use pagewise_decide::choose_zram;
 use pagewise_model::plan::{Expected, Goal};
-use pagewise_model::{
-    Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, ZramChoice,
-};
+use pagewise_model::{Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, ZramChoice};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -131,8 +129,8 @@ impl Measured {
     /// # Errors
     /// If it is no such document.
     pub fn from_json(text: &str) -> Result<Self, NotMeasured> {
-        let document: Value =
-            serde_json::from_str(text).map_err(|error| NotMeasured(format!("not JSON: {error}")))?;
+        let document: Value = serde_json::from_str(text)
+            .map_err(|error| NotMeasured(format!("not JSON: {error}")))?;
         let bad = |error: serde_json::Error| NotMeasured(error.to_string());
         let mut measured = Self {
             kernel: word(&document["kernel"]["value"]),

@@ -70,12 +70,13 @@ fn key(knob: &Knob) -> String {
 pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     let granted = std::mem::take(&mut draft.granted);
     if let Some(why) = context.no_files() {
-        let lost: Vec<&str> =
-            granted.iter().filter(|it| it.has_step).map(|it| it.wish.knob).collect();
-        if !lost.is_empty() {
-            draft.decline(format!("keep {} over a reboot", lost.join(", ")), why);
-        }
-        return;
+        let by_others = |it: &&Granted| {
+            let last = context.owners().sysctl(it.knob.name).pop();
+            last.is_some_and(|last| last.value == it.wish.to)
+        };
+        let lost = granted.iter().filter(|it| it.has_step && !by_others(it));
+        lost.for_each(|it| draft.lose(it.wish.knob, why.clone()));
+        return draft.decline_lost();
     }
     for folder in [Folder::Sysctl, Folder::Tmpfiles] {
         let of_folder = |it: &&Granted| Folder::of(it.knob) == Some(folder);
@@ -92,14 +93,17 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
 fn is_kept(context: &Context<'_>, folder: Folder, granted: &Granted) -> bool {
     let (knob, to) = (granted.knob, granted.wish.to.as_str());
     let line = folder.line(knob, to);
-    let in_own = own_file(context, folder)
-        .is_some_and(|(_, text)| text.lines().any(|known| known == line));
+    let in_own =
+        own_file(context, folder).is_some_and(|(_, text)| text.lines().any(|known| known == line));
     match folder {
         Folder::Tmpfiles => in_own,
-        Folder::Sysctl => match context.owners().sysctl(knob.name).last() {
-            Some(last) => last.value == to,
-            None => in_own || (!granted.has_step && knob.default == Some(to)),
-        },
+        // systemd does not read sysctl.conf
+        Folder::Sysctl => {
+            match context.owners().sysctl(knob.name).iter().rfind(|line| line.path != SYSCTL_CONF) {
+                Some(last) => last.value == to,
+                None => in_own || (!granted.has_step && knob.default == Some(to)),
+            }
+        }
     }
 }
 
@@ -182,7 +186,10 @@ fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &
     if others.is_empty() {
         return format!("{first}; without the file a reboot resets {them}.");
     }
-    format!("{first}. The name of the file comes after the one that wins now ({}).", others.join("; "))
+    format!(
+        "{first}. The name of the file comes after the one that wins now ({}).",
+        others.join("; ")
+    )
 }
 
 fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
@@ -210,9 +217,10 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> Strin
     let is_replaced = |block: &str| {
         block.lines().any(|line| starts.iter().any(|start| line.starts_with(start.as_str())))
     };
-    let kept = before.unwrap_or_default().split("\n\n").map(str::trim).filter(|block| {
-        !block.is_empty() && !is_replaced(block) && !HEADER.starts_with(*block)
-    });
+    let kept =
+        before.unwrap_or_default().split("\n\n").map(str::trim).filter(|block| {
+            !block.is_empty() && !is_replaced(block) && !HEADER.starts_with(*block)
+        });
     let mut all: Vec<String> = kept.map(str::to_owned).collect();
     all.extend(missing.iter().map(|it| {
         let comment = wrapped(&format!("{}: {}", it.wish.knob, it.wish.reason));

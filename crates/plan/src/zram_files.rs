@@ -7,7 +7,8 @@
 //! writes is the one that the driver needs: algorithm, its level, memory limit, size. The unit waits for
 //! modprobe@zram.service and not for a device unit, which in slow boots came too late. It makes a device of
 //! its own (`hot_add`), so that it never takes one from another program, and does nothing if compressed swap
-//! is on: the plan has made it already, or another program has.
+//! is on: the plan has made it already, or another program has. An algorithm that the kernel does not offer is no
+//! reason to have no swap: the driver's own is used then, and the error is in the journal.
 
 use pagewise_model::plan::ZramSwap;
 
@@ -61,17 +62,17 @@ echo $number >/sys/class/zram-control/hot_remove";
 pub(crate) fn start_script(zram: &ZramSwap) -> String {
     let ZramSwap { compressor, disksize_bytes, mem_limit_bytes, priority } = zram;
     let level = compressor.level.map(|level| {
-        format!("echo algo={} level={level} >$sys/algorithm_params\n", compressor.algorithm)
+        format!("echo algo={} level={level} >$sys/algorithm_params || :\n", compressor.algorithm)
     });
     let limit = mem_limit_bytes.map(|limit| format!("echo {} >$sys/mem_limit\n", limit.get()));
     format!(
         "\
 while read -r area rest; do case $area in /dev/zram*) exit 0;; esac; done </proc/swaps
-modprobe zram
+[ -e /sys/class/zram-control ] || modprobe zram
 number=$(cat /sys/class/zram-control/hot_add)
 trap \"echo $number >/sys/class/zram-control/hot_remove\" EXIT
 sys=/sys/block/zram$number
-echo {algorithm} >$sys/comp_algorithm
+echo {algorithm} >$sys/comp_algorithm || :
 {level}{limit}echo {disksize} >$sys/disksize
 mkswap /dev/zram$number
 swapon -p {priority} /dev/zram$number
@@ -93,7 +94,8 @@ fn escaped(script: &str) -> String {
 /// The drop-in's text, for the device `number`.
 pub(crate) fn drop_in(zram: &ZramSwap, number: u32) -> String {
     let level = zram.compressor.level.map(|level| format!("(level={level})"));
-    let limit = zram.mem_limit_bytes.map(|limit| format!("zram-resident-limit = {}\n", limit.get() >> 20));
+    let limit =
+        zram.mem_limit_bytes.map(|limit| format!("zram-resident-limit = {}\n", limit.get() >> 20));
     format!(
         "\
 # Written by pagewise (pagewise plan, pagewise apply). To undo: pagewise undo.

@@ -79,7 +79,9 @@ fn measured(args: &cli::Plan) -> anyhow::Result<Measured> {
 /// Costs of another machine say nothing about this one. Names in recordings are hashed, so that only a name
 /// that is known on both sides is compared.
 fn refuse_other_machine(measured: &Measured, host: &Snapshot) -> anyhow::Result<()> {
-    let (Some(there), Some(here)) = (measured.host(), host.host.name.value()) else { return Ok(()) };
+    let (Some(there), Some(here)) = (measured.host(), host.host.name.value()) else {
+        return Ok(());
+    };
     if there == here.as_str() {
         return Ok(());
     }

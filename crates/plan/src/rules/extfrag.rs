@@ -17,16 +17,25 @@ const PROACTIVE: &str = "vm.compaction_proactiveness";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let rows = [
-        ("extfrag-threshold", THRESHOLD, "extfrag-threshold", "allocations of huge pages compact and reclaim as on \
-          an untouched kernel: more or less of either than now"),
+        (
+            "extfrag-threshold",
+            THRESHOLD,
+            "extfrag-threshold",
+            "allocations of huge pages compact and reclaim as on \
+          an untouched kernel: more or less of either than now",
+        ),
         ("fragmentation", PROACTIVE, "compaction-proactiveness", "kcompactd takes more CPU time"),
     ];
     for (finding, knob, id, risk) in rows {
         let Some(to) = context.advised_sysctl(finding, knob) else { continue };
         let found = context.finding(finding);
-        let reason = found.map(|it| format!("{} {}", it.what, first_sentence(&it.why))).unwrap_or_default();
+        let reason =
+            found.map(|it| format!("{} {}", it.what, first_sentence(&it.why))).unwrap_or_default();
         let risk = risk.to_owned();
-        draft.set(context, Wish { id, knob, to, reason, finding: Some(finding), expected: None, risk });
+        draft.set(
+            context,
+            Wish { id, knob, to, reason, finding: Some(finding), expected: None, risk },
+        );
     }
 }
 

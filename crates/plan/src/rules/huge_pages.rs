@@ -33,7 +33,7 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
     let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
     if context.goal != Goal::Ratio && !context.is_short() {
         let why = format!(
-            "memory is not short ({} available), and with {to} khugepaged makes fewer huge pages",
+            "memory is not short ({} are available), and with {to} khugepaged makes fewer huge pages",
             context.available()
         );
         return draft.decline(format!("thp.khugepaged.max_ptes_none = {to}"), why);
@@ -56,7 +56,9 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
 /// How long khugepaged sleeps between its passes.
 fn pace(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-coverage";
-    let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else { return };
+    let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else {
+        return;
+    };
     let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
     if !matches!(context.goal, Goal::Throughput | Goal::Latency) {
         let why = "it costs CPU time at all times; `pagewise thp collapse` makes the huge pages of one program once, \

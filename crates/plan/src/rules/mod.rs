@@ -5,6 +5,7 @@ mod extfrag;
 mod huge_pages;
 mod hugetlb;
 mod mglru;
+mod owners;
 mod page_cluster;
 mod swappiness;
 mod tier_order;
@@ -41,4 +42,5 @@ pub static RULES: &[PlanRule] = &[
     mglru::RULE,
     huge_pages::RULE,
     hugetlb::RULE,
+    owners::RULE,
 ];

@@ -2,8 +2,8 @@
 //! `vm.page-cluster`: no reading ahead from zram, unless `bench` measured that it pays.
 
 use pagewise_decide::FAST;
-use pagewise_model::plan::Goal;
 use pagewise_model::Bytes;
+use pagewise_model::plan::Goal;
 
 use super::PlanRule;
 use crate::context::Context;
@@ -18,6 +18,8 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.page-cluster";
+/// From here on, reading ahead served most of the pages that it brought in.
+const PAYS_PERCENT: f64 = 50.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let mut in_ram = context.tiers_in_ram();
@@ -36,24 +38,54 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         );
         return draft.decline(what, why);
     }
-    if context.goal == Goal::Throughput {
-        let why = "the goal is throughput: up to 6.12, one fault on shared memory that is read in order brings in 8 \
-                   pages with 3 and 1 page with 0";
-        return draft.decline(what, why);
+    match reason(context) {
+        Ok(reason) => {
+            let risk = "shared memory that is read in order takes more faults (kernels up to 6.12)"
+                .to_owned();
+            let to = "0".to_owned();
+            let wish = Wish {
+                id: "page-cluster",
+                knob: KNOB,
+                to,
+                reason,
+                finding: None,
+                expected: None,
+                risk,
+            };
+            draft.set(context, wish);
+        }
+        Err(why) => draft.decline(what, why),
     }
-    let reason = "All swap is in RAM, where reading ahead saves no seek: it decompresses pages that nobody may ask \
-                  for. No effect was measured on private memory, for which the kernel reads nothing ahead from zram.";
-    let risk = "shared memory that is read in order takes more faults (kernels up to 6.12)";
-    let wish = Wish {
-        id: "page-cluster",
-        knob: KNOB,
-        to: "0".to_owned(),
-        reason: reason.to_owned(),
-        finding: None,
-        expected: None,
-        risk: risk.to_owned(),
+}
+
+/// Why not to read ahead from zram, by what the kernel counted on this host; or why that is not shown.
+fn reason(context: &Context<'_>) -> Result<String, String> {
+    let counted = |name: &str| context.host.vmstat.get(name).get();
+    let private = "the kernel reads nothing ahead from zram for private memory";
+    if context.goal == Goal::Latency {
+        return Ok(format!(
+            "The goal is latency: a fault then decompresses only the page that is waited for. It changes nothing for \
+             private memory, which the kernel never reads ahead from zram."
+        ));
+    }
+    let Some((ahead, hits)) =
+        counted("swap_ra").zip(counted("swap_ra_hit")).filter(|(ahead, _)| *ahead > 0)
+    else {
+        return Err(format!(
+            "{private}, and on this host it has read none ahead (swap_ra is 0 or not counted)"
+        ));
     };
-    draft.set(context, wish);
+    let percent = hits as f64 * 100.0 / ahead as f64;
+    let numbers = format!(
+        "of {} pages that were read ahead since boot, {percent:.0} % were used (swap_ra, swap_ra_hit)",
+        pagewise_model::grouped(ahead)
+    );
+    if percent < PAYS_PERCENT {
+        return Ok(format!(
+            "All swap is in RAM, where reading ahead saves no seek, and {numbers}."
+        ));
+    }
+    Err(format!("reading ahead pays here: {numbers}"))
 }
 
 /// What `bench` measured with the algorithm in use.
@@ -66,7 +98,8 @@ fn measured<'a>(context: &Context<'a>) -> Option<&'a ClusterChoice> {
 fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
     let algorithm = &choice.compressor.algorithm;
     let Some(implied) = choice.implied else {
-        let why = format!("`pagewise bench` measured no difference between its values ({algorithm})");
+        let why =
+            format!("`pagewise bench` measured no difference between its values ({algorithm})");
         return draft.decline(format!("another {KNOB}"), why);
     };
     let reason = format!(

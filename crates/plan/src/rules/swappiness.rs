@@ -27,9 +27,17 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     for finding in RULE.findings {
         let Some(to) = context.advised_sysctl(finding, KNOB) else { continue };
         let what = context.finding(finding).map(|it| it.what.clone()).unwrap_or_default();
-        let risk = "programs whose idle memory is swapped out wait when they use it again".to_owned();
-        let wish =
-            Wish { id: "swappiness", knob: KNOB, to, reason: what, finding: Some(finding), expected: None, risk };
+        let risk =
+            "programs whose idle memory is swapped out wait when they use it again".to_owned();
+        let wish = Wish {
+            id: "swappiness",
+            knob: KNOB,
+            to,
+            reason: what,
+            finding: Some(finding),
+            expected: None,
+            risk,
+        };
         return draft.set(context, wish);
     }
     let held: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
@@ -60,15 +68,20 @@ fn measured(context: &Context<'_>) -> Option<Wish> {
     let (implied, mix) = match share_in_zram(context) {
         Some(share) if share < 1.0 => {
             let mix = context.measured.tier_mix(share)?;
-            let text = format!(", of the pages {:.0} % are in zram and the others on a disk", share * 100.0);
+            let text = format!(
+                ", of the pages {:.0} % are in zram and the others on a disk",
+                share * 100.0
+            );
             (mix.swappiness, text)
         }
         _ => (ratio.swappiness, String::new()),
     };
     let to = implied.min(MOST);
     let capped = if implied > MOST {
-        format!("; {MOST} leaves file pages a tenth of the weight, so that a large file that is read once does not push \
-                 out programs")
+        format!(
+            "; {MOST} leaves file pages a tenth of the weight, so that a large file that is read once does not push \
+                 out programs"
+        )
     } else {
         String::new()
     };
@@ -86,7 +99,9 @@ fn measured(context: &Context<'_>) -> Option<Wish> {
         ),
         finding: None,
         expected: None,
-        risk: "the formula weighs costs only, not which pages are used: compare with `pagewise trial`".to_owned(),
+        risk:
+            "the formula weighs costs only, not which pages are used: compare with `pagewise trial`"
+                .to_owned(),
     })
 }
 

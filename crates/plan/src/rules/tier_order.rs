@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Tier};
 
 use super::PlanRule;
 use super::zram::planned_zram;
-use super::zram_size::{fits, replace};
+use super::zram_size::{NEW, fits, replace};
 use crate::context::Context;
 use crate::draft::Draft;
 
@@ -29,7 +29,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return between_disks(context, draft);
     };
     let what = format!("put {} above {}", zram.path, disk.path);
-    let is_replaced = draft.steps.iter().any(|step| step.id == "zram-new");
+    let is_replaced = draft.steps.iter().any(|step| step.id == NEW);
     if is_replaced {
         return;
     }
@@ -47,30 +47,34 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     };
     if !fits(context, used) {
         let why = format!(
-            "its {used} of pages have to move to a device with a higher priority, and only {} is available",
+            "its {used} of pages have to move to a device with a higher priority, and only {} are available",
             context.available()
         );
         return draft.decline(what, why);
     }
-    // Only the order is wrong: the size that somebody chose stays.
-    planned.zram.disksize_bytes = device.disksize.get().unwrap_or(planned.zram.disksize_bytes);
-    let limit = device.mm_stat.memory_limit.get().filter(|&limit| limit > Bytes::new(0));
-    planned.zram.mem_limit_bytes = limit;
+    if context.finding("zram-oversized").is_none() && context.finding("zram-full").is_none() {
+        // Only the order is wrong: the size that somebody chose stays.
+        planned.zram.disksize_bytes = device.disksize.get().unwrap_or(planned.zram.disksize_bytes);
+        let limit = device.mm_stat.memory_limit.get().filter(|&limit| limit > Bytes::new(0));
+        planned.zram.mem_limit_bytes = limit;
+    }
     if let Some(algorithms) = device.algorithm.value() {
         planned.zram.compressor = pagewise_model::Compressor::new(algorithms.active.as_str());
     }
     let priority = |tier: &Tier| tier.priority.get().unwrap_or_default();
     let reason = format!(
-        "The kernel fills {} (priority {}) before {} (priority {}): {in_disk} were swapped to the disk. A new \
-         device of the same size with priority {} is filled first; pages that are on the disk stay there until they \
+        "The kernel fills {} (priority {}) before {} (priority {}): {in_disk} are on the disk. A new \
+         device of {} with priority {} is filled first; pages that are on the disk stay there until they \
          are used.",
         disk.path,
         priority(disk),
         zram.path,
         priority(zram),
+        planned.zram.disksize_bytes,
         planned.zram.priority
     );
-    let finding = if context.finding("tier-order").is_some() { "tier-order" } else { "zram-unused" };
+    let finding =
+        if context.finding("tier-order").is_some() { "tier-order" } else { "zram-unused" };
     replace(context, draft, zram, device, &planned, &reason, finding);
 }
 

@@ -3,9 +3,7 @@
 
 use pagewise_decide::{FAST, algorithm, measured_ratio, size_mib, zram_size};
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
-use pagewise_model::{
-    Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse,
-};
+use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse};
 
 use super::PlanRule;
 use crate::context::Context;
@@ -22,6 +20,7 @@ pub(super) const RULE: PlanRule = PlanRule {
         "oom-kills",
         "swap-full",
         "swap-avoids-anon",
+        "commit-limit",
     ],
     doc: "Adds swap in compressed RAM where there is none and memory is short.",
     add,
@@ -67,14 +66,21 @@ pub(super) struct PlannedZram {
 /// The recommended device for this host and goal.
 pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<PlannedZram> {
     let ram = context.ram()?;
-    let (compressor, disksize_bytes, algorithm, size) = match context.measured.zram(context.goal, ram) {
-        Some(choice) => {
-            let ratio = choice.original_per_memory_used;
-            let algorithm = format!("{}: the best for this goal in `pagewise bench`", choice.contender);
-            (choice.contender, choice.disksize_bytes, algorithm, size_for(ratio, "measured by bench"))
-        }
-        None => unmeasured(context, ram),
-    };
+    let (compressor, disksize_bytes, algorithm, size) =
+        match context.measured.zram(context.goal, ram) {
+            Some(choice) => {
+                let ratio = choice.original_per_memory_used;
+                let algorithm =
+                    format!("{}: the best for this goal in `pagewise bench`", choice.contender);
+                (
+                    choice.contender,
+                    choice.disksize_bytes,
+                    algorithm,
+                    size_for(ratio, "measured by bench"),
+                )
+            }
+            None => unmeasured(context, ram),
+        };
     // At the limit a write fails and the page stays in RAM: it must not be reached by data that compresses.
     let limit = Bytes::new((ram.get() / 4 * 3) >> 20 << 20);
     let zram = ZramSwap { compressor, disksize_bytes, mem_limit_bytes: Some(limit), priority };
@@ -94,7 +100,8 @@ fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, 
         let why = "zstd: the goal is ratio; in our trial with redis it used 45 % less memory than lz4 for 52 % more CPU";
         (dense, why.to_owned())
     } else {
-        let why = format!("{}: it reads a page back fastest in our measurements", of_host.algorithm);
+        let why =
+            format!("{}: it reads a page back fastest in our measurements", of_host.algorithm);
         (of_host, why)
     };
     if let Some(scanned) = expected(&compressor) {
@@ -132,14 +139,18 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
         return Some(why.to_owned());
     }
     if context.is_short() {
-        return context.short_groups_that_cannot_swap();
+        return context.only_groups_are_short().filter(|_| context.goal != Goal::Ratio);
     }
     let available = context.available();
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
     match context.goal {
         Goal::Ratio if is_low => None,
-        Goal::Ratio => Some(format!("{available} is available, which is more than half: nothing would be swapped")),
-        _ => Some(format!("memory is not short: {available} is available, so nothing would be swapped")),
+        Goal::Ratio => Some(format!(
+            "{available} are available, which is more than half: nothing would be swapped"
+        )),
+        _ => Some(format!(
+            "memory is not short: {available} are available, so nothing would be swapped"
+        )),
     }
 }
 
@@ -148,7 +159,9 @@ fn not_possible(context: &Context<'_>) -> Option<String> {
     let state = host.capability("zram").map(|capability| &capability.state);
     let why = match state {
         Some(FeatureState::Present | FeatureState::Loadable { .. }) => None,
-        Some(FeatureState::NotBuilt { option }) => Some(format!("this kernel was built without it ({option})")),
+        Some(FeatureState::NotBuilt { option }) => {
+            Some(format!("this kernel was built without it ({option})"))
+        }
         Some(FeatureState::Missing) | None => {
             Some("this kernel shows neither zram nor a module that would bring it".to_owned())
         }
@@ -186,8 +199,7 @@ fn first_free_number(host: &Snapshot) -> u32 {
 
 fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) -> Step {
     let zram = &planned.zram;
-    let finding = ["zram-unused", "memory-low", "memory-pressure", "oom-kills", "swap-full"];
-    let finding = finding.into_iter().find(|id| context.finding(id).is_some());
+    let finding = RULE.findings.iter().find(|id| context.finding(id).is_some());
     Step {
         id: "zram".to_owned(),
         change: Change::AddZramSwap {
@@ -195,14 +207,16 @@ fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) ->
             to: zram.clone(),
         },
         reason: reason(context, planned),
-        finding: finding.map(str::to_owned),
+        finding: finding.map(|&id| id.to_owned()),
         expected: context.measured.ratio(&zram.compressor),
         risk: risk(context, zram),
         cost: Some(table_cost(zram)),
         coupled: Vec::new(),
         needs: Vec::new(),
         undo: StepUndo::Restore {
-            what: "switches the swap off, which reads its pages back into RAM, and removes the device".to_owned(),
+            what:
+                "switches the swap off, which reads its pages back into RAM, and removes the device"
+                    .to_owned(),
         },
         survives_reboot: false,
     }
@@ -211,16 +225,25 @@ fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) ->
 /// What the table of slots takes.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
     let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
-    format!("up to {table} of RAM for the table of slots, even while it is empty, and CPU time for each page")
+    format!(
+        "up to {table} of RAM for the table of slots, even while it is empty, and CPU time for each page"
+    )
 }
 
 fn reason(context: &Context<'_>, planned: &PlannedZram) -> String {
     let state = context.verdict.line.trim_end_matches('.');
     let swap = match context.tiers_on_disk().next() {
-        Some(tier) => format!("Swap is only on {}, which is filled after it from now on", tier.path),
-        None => "There is no swap, so idle memory of programs cannot leave RAM".to_owned(),
+        Some(tier) => {
+            format!("Swap is only on {}, which is filled after it from now on", tier.path)
+        }
+        None => "Without swap, idle memory of programs cannot leave RAM".to_owned(),
     };
-    format!("{state}. {swap}. {} ({}).", capital(&planned.size), planned.algorithm)
+    let commit = if context.finding("commit-limit").is_some() {
+        " The size of swap is added to the limit of strict overcommit."
+    } else {
+        ""
+    };
+    format!("{state}. {swap}.{commit} {} ({}).", capital(&planned.size), planned.algorithm)
 }
 
 fn capital(text: &str) -> String {
@@ -255,7 +278,7 @@ pub(super) fn add_files(
     number: Option<u32>,
 ) {
     if let Some(why) = context.no_files() {
-        return draft.decline("keep the zram swap over a reboot", why);
+        return draft.lose("the zram swap", why);
     }
     match number {
         Some(number) => {
@@ -266,7 +289,14 @@ pub(super) fn add_files(
                 "`systemctl restart systemd-zram-setup@zram{number}` loses the swap: do not restart it while the \
                  swap is on"
             );
-            draft.steps.push(file(context, "zram-file", DROP_IN, drop_in(zram, number), reason, risk));
+            draft.steps.push(file(
+                context,
+                "zram-file",
+                DROP_IN,
+                drop_in(zram, number),
+                reason,
+                risk,
+            ));
         }
         None => add_unit(context, draft, zram),
     }
@@ -276,7 +306,14 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     let reason = "A unit sets the device up at each boot, before swap.target; zram-generator is not installed.";
     let risk = "a program that is installed later and sets up zram, too, would compete with it; the unit does \
                 nothing where compressed swap is already on";
-    draft.steps.push(file(context, "zram-file", UNIT, unit(zram), reason.to_owned(), risk.to_owned()));
+    draft.steps.push(file(
+        context,
+        "zram-file",
+        UNIT,
+        unit(zram),
+        reason.to_owned(),
+        risk.to_owned(),
+    ));
     let text = |text: &str| text.to_owned();
     let restore = |what: &str| StepUndo::Restore { what: what.to_owned() };
     if !context.installation.own_files.contains_key(UNIT) {

@@ -21,6 +21,8 @@ pub(super) const RULE: PlanRule = PlanRule {
     add,
 };
 
+/// The step that makes a new device.
+pub(super) const NEW: &str = "zram-new";
 /// A new size that differs by less than this factor is no reason for a change.
 const WORTH: f64 = 1.25;
 
@@ -45,7 +47,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             ),
         }
     }
-    if let Some(finding) = context.finding("zram-oversized") {
+    let is_changed = draft.steps.iter().any(|step| step.id == NEW);
+    if let Some(finding) = context.finding("zram-oversized").filter(|_| !is_changed) {
         let is_warning = finding.severity >= Severity::Warning;
         oversized(context, draft, is_warning);
     }
@@ -63,10 +66,17 @@ fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
     let Some((planned, size, used)) = known(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
+    let others = || context.tiers_in_ram().filter(|other| other.path != tier.path);
+    if let Some(next) = others().find(|other| other.is_full() == Some(false)) {
+        let why =
+            format!("{} has room and takes the pages that are swapped out from now on", next.path);
+        return draft.decline(what, why);
+    }
     let recommended = planned.zram.disksize_bytes;
+    let size = others().filter_map(|other| other.size.get()).fold(size, Bytes::saturating_add);
     if (recommended.get() as f64) < size.get() as f64 * WORTH {
         let why = format!(
-            "its size of {size} is already about the recommended {recommended}: more would leave too little RAM for \
+            "its size of {size} is about the recommended {recommended} or above it: more would leave too little RAM for \
              the pages in use. Swap on a disk below it, or less work, would help"
         );
         return draft.decline(what, why);
@@ -86,13 +96,7 @@ fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
 }
 
 /// A second device beside a full one: nothing has to move.
-fn extend(
-    draft: &mut Draft,
-    tier: &Tier,
-    mut planned: PlannedZram,
-    more: Bytes,
-    used: Bytes,
-) {
+fn extend(draft: &mut Draft, tier: &Tier, mut planned: PlannedZram, more: Bytes, used: Bytes) {
     planned.zram.disksize_bytes = more;
     planned.zram.mem_limit_bytes = None;
     let reason = format!(
@@ -119,6 +123,14 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
     let Some((planned, size, used)) = known(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
+    let recommended = planned.zram.disksize_bytes;
+    if (size.get() as f64) < recommended.get() as f64 * WORTH {
+        let why = format!(
+            "its size of {size} is about the recommended {recommended}: what is too large are other devices, or all \
+             together"
+        );
+        return draft.decline(what, why);
+    }
     let table = shown(device.slot_table.get());
     if !is_warning && used > Bytes::new(0) {
         let why = format!(
@@ -128,7 +140,10 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
         return draft.decline(what, why);
     }
     if !fits(context, used) {
-        let why = format!("its {used} of pages have to move, and only {} is available", context.available());
+        let why = format!(
+            "its {used} of pages have to move, and only {} are available",
+            context.available()
+        );
         return draft.decline(what, why);
     }
     let reason = format!(
@@ -156,7 +171,7 @@ pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
 
 fn new_device(planned: &PlannedZram, reason: String, finding: &str) -> Step {
     Step {
-        id: "zram-new".to_owned(),
+        id: NEW.to_owned(),
         change: Change::AddZramSwap { target: None, to: planned.zram.clone() },
         reason,
         finding: Some(finding.to_owned()),
@@ -166,7 +181,9 @@ fn new_device(planned: &PlannedZram, reason: String, finding: &str) -> Step {
         coupled: Vec::new(),
         needs: Vec::new(),
         undo: StepUndo::Restore {
-            what: "switches the swap off, which reads its pages back into RAM, and removes the device".to_owned(),
+            what:
+                "switches the swap off, which reads its pages back into RAM, and removes the device"
+                    .to_owned(),
         },
         survives_reboot: false,
     }
@@ -193,6 +210,16 @@ pub(super) fn replace(
 }
 
 fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
+    let (risk, because) = if held.used_bytes > Bytes::new(0) {
+        let risk = format!(
+            "all of its {} are read back into RAM, for seconds or minutes; a group at its limit whose pages do not \
+             fit could be killed, so apply checks that first",
+            held.used_bytes
+        );
+        (risk, "its pages have moved; the old device could be made again, but not with these pages")
+    } else {
+        ("none known while it is empty".to_owned(), "the old device is removed; no page was in it")
+    };
     Step {
         id: "zram-drain".to_owned(),
         change: Change::DrainSwap { target: tier.path.to_string(), from: held },
@@ -203,26 +230,20 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
         ),
         finding: Some(finding.to_owned()),
         expected: None,
-        risk: format!(
-            "all of its {} are read back into RAM, for seconds or minutes; a group at its limit whose pages do not \
-             fit could be killed, so apply checks that first",
-            held.used_bytes
-        ),
+        risk,
         cost: Some("CPU time to decompress all of its pages".to_owned()),
         coupled: Vec::new(),
-        needs: vec!["zram-new".to_owned()],
-        undo: StepUndo::Never {
-            because: "its pages have moved; the old device could be made again, but not with these pages".to_owned(),
-        },
+        needs: vec![NEW.to_owned()],
+        undo: StepUndo::Never { because: because.to_owned() },
         survives_reboot: false,
     }
 }
 
 /// The new size in the file that sets the device up at boot, where that is known.
 fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &PlannedZram) {
-    const WHAT: &str = "keep the new zram size over a reboot";
+    const WHAT: &str = "keep the new zram device over a reboot";
     if let Some(why) = context.no_files() {
-        return draft.decline(WHAT, why);
+        return draft.lose("the new zram device", why);
     }
     let own = &context.installation.own_files;
     let (target, to) = if own.contains_key(UNIT) {
@@ -231,7 +252,9 @@ fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &Plann
         (DROP_IN, drop_in(&planned.zram, device.id))
     } else {
         let why = match context.owners().compressed_swap() {
-            Some((name, path)) => format!("{name} sets it up at boot ({path}): change the size there"),
+            Some((name, path)) => {
+                format!("{name} sets it up at boot ({path}): change size and priority there")
+            }
             None => format!(
                 "which program sets up {} at boot is not known, and a second one would compete with it; \
                  `grep -rs zram /etc/systemd /etc/udev /etc/default /etc/modprobe.d` may find it",
@@ -248,10 +271,11 @@ fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &Plann
         reason: format!("This file gives {} its size at each boot.", device.name()),
         finding: None,
         expected: None,
-        risk: "the service that sets up the device must not be restarted while its swap is on".to_owned(),
+        risk: "the service that sets up the device must not be restarted while its swap is on"
+            .to_owned(),
         cost: None,
         coupled: Vec::new(),
-        needs: vec!["zram-new".to_owned()],
+        needs: vec![NEW.to_owned()],
         undo: StepUndo::Restore { what: undo.to_owned() },
         survives_reboot: true,
     });

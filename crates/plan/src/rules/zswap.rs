@@ -18,7 +18,9 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let path = "/sys/module/zswap/parameters/enabled";
     let is_on = context.host.zswap.enabled.get() == Some(true);
     let first = draft.adds_first_zram && is_on;
-    let Some(to) = context.advised_write(ID, path).or_else(|| first.then(|| "N".to_owned())) else { return };
+    let Some(to) = context.advised_write(ID, path).or_else(|| first.then(|| "N".to_owned())) else {
+        return;
+    };
     let stored = context.host.zswap.stored.get().unwrap_or_default();
     if context.tiers_on_disk().next().is_some() {
         let why = format!(
@@ -36,7 +38,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         ),
         finding: context.finding(ID).map(|_| ID),
         expected: None,
-        risk: "pages that zswap holds stay there until they are used or swap is switched off".to_owned(),
+        risk: "pages that zswap holds stay there until they are used or swap is switched off"
+            .to_owned(),
     };
     draft.set(context, wish);
 }

@@ -10,6 +10,8 @@ use crate::PlannedChanges;
 
 /// Columns before the text of a step.
 const BODY: usize = 6;
+/// What a risk begins with that needs no line.
+const NONE: &str = "none known";
 /// Columns of a label beside it.
 const LABEL: usize = 6;
 
@@ -47,7 +49,8 @@ const fn goal(goal: Goal) -> &'static str {
 }
 
 fn print_step(page: &mut Page, number: u32, step: &Step) {
-    let start = Line::indented(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
+    let start =
+        Line::indented(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
     page.hang(start.plain("   "), BODY, Role::Plain, &what(&step.change));
     labelled(page, "why", &step.reason);
     if let Some(expected) = &step.expected {
@@ -58,7 +61,9 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
         );
         labelled(page, "gain", &text);
     }
-    labelled(page, "risk", &step.risk);
+    if !step.risk.starts_with(NONE) {
+        labelled(page, "risk", &step.risk);
+    }
     step.cost.iter().for_each(|cost| labelled(page, "cost", cost));
     if !step.needs.is_empty() {
         labelled(page, "needs", &step.needs.join(", "));
@@ -66,7 +71,11 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
     match &step.undo {
         StepUndo::Restore { what } => labelled(page, "undo", what),
         StepUndo::Never { because } => {
-            labelled(page, "undo", &format!("not possible (apply asks for --yes-irreversible): {because}"));
+            labelled(
+                page,
+                "undo",
+                &format!("not possible (apply asks for --yes-irreversible): {because}"),
+            );
         }
     }
 }

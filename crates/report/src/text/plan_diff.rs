@@ -15,7 +15,9 @@ pub(super) fn print(plan: &Plan) -> String {
     let mut out = String::new();
     for step in &plan.steps {
         match &step.change {
-            Change::SetKnob { target, from, to } => line(&mut out, format_args!("# {target}: {from} → {to}")),
+            Change::SetKnob { target, from, to } => {
+                line(&mut out, format_args!("# {target}: {from} → {to}"))
+            }
             Change::WriteFile { target, from, to } => {
                 file(&mut out, target, from.as_deref(), to);
             }
@@ -33,7 +35,10 @@ pub(super) fn print(plan: &Plan) -> String {
                 line(&mut out, format_args!("{text}"));
             }
             Change::DrainSwap { target, from } => {
-                let text = format!("# swap on {target}: {}, priority {} → off", from.size_bytes, from.priority);
+                let text = format!(
+                    "# swap on {target}: {}, priority {} → off",
+                    from.size_bytes, from.priority
+                );
                 line(&mut out, format_args!("{text}"));
             }
         }
@@ -61,14 +66,7 @@ fn file(out: &mut String, path: &str, from: Option<&str>, to: &str) {
     let same_end = ends.take_while(|(one, other)| one == other).count();
     let start = same_start.saturating_sub(CONTEXT);
     let end = |all: &[&str]| all.len() - same_end.saturating_sub(CONTEXT);
-    line(
-        out,
-        format_args!(
-            "@@ -{} +{} @@",
-            range(start, end(&before)),
-            range(start, end(&after))
-        ),
-    );
+    line(out, format_args!("@@ -{} +{} @@", range(start, end(&before)), range(start, end(&after))));
     let (removed, added) = (before.len() - same_end, after.len() - same_end);
     before[start..same_start].iter().for_each(|text| line(out, format_args!(" {text}")));
     before[same_start..removed].iter().for_each(|text| line(out, format_args!("-{text}")));
@@ -100,8 +98,12 @@ mod tests {
 
     #[test]
     fn a_changed_file_has_one_hunk_with_context() {
-        let expected = "--- a/etc/x\n+++ b/etc/x\n@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n+more\n 6\n 7\n 8\n";
-        assert_eq!(diff(Some("1\n2\n3\n4\n5\n6\n7\n8\n9\n"), "1\n2\n3\n4\nfive\nmore\n6\n7\n8\n9\n"), expected);
+        let expected =
+            "--- a/etc/x\n+++ b/etc/x\n@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n+more\n 6\n 7\n 8\n";
+        assert_eq!(
+            diff(Some("1\n2\n3\n4\n5\n6\n7\n8\n9\n"), "1\n2\n3\n4\nfive\nmore\n6\n7\n8\n9\n"),
+            expected
+        );
         let appended = "--- a/etc/x\n+++ b/etc/x\n@@ -1,1 +1,2 @@\n a\n+b\n";
         assert_eq!(diff(Some("a\n"), "a\nb\n"), appended);
     }
