@@ -294,7 +294,7 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
 }
 
 /// All settings that a plan may set, at the kernel's defaults.
-fn with_knobs() -> Interval {
+pub(crate) fn with_knobs() -> Interval {
     let mut interval = calm();
     for name in KNOB_NAMES {
         let known = KNOBS.iter().find(|knob| knob.name == name).unwrap().default;

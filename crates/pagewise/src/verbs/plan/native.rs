@@ -47,3 +47,33 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Installation;
+    use pagewise_plan::{Measured, Request, make_plan};
+    use pagewise_testkit::scene::Scene;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test reads what was written")]
+    fn files_and_links_lie_below_the_folder_and_nothing_else() {
+        let interval = &Scene::load("debian-trixie-6.12-x86_64-256m-oom-host").replay();
+        let (installation, measured) = (&Installation::default(), &Measured::default());
+        let goal = pagewise_model::plan::Goal::Balanced;
+        let plan = make_plan(&Request { interval, installation, measured, goal, only: &[] });
+        let folder = pagewise_testkit::empty_folder();
+        write(folder.path(), &plan).unwrap();
+        let system = folder.path().join("etc/systemd/system");
+        let unit = std::fs::read_to_string(system.join("pagewise-zram.service")).unwrap();
+        let step = plan.step("zram-file").unwrap();
+        assert!(matches!(&step.change, Change::WriteFile { to, .. } if *to == unit));
+        let link = system.join("swap.target.wants/pagewise-zram.service");
+        let target = std::fs::read_link(link).unwrap();
+        assert_eq!(target, Path::new("/etc/systemd/system/pagewise-zram.service"));
+        let names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(names, ["etc"]);
+    }
+}
