@@ -202,3 +202,26 @@ fn contradictions_are_named_and_not_decided() {
     );
     assert!(declined(&plan, "generator-parameters").contains("zram-generator"));
 }
+
+/// A finding that names a plan has a rule that mends it; the others are only ever declined.
+#[test]
+fn findings_and_rules_name_each_other() {
+    const DECLINED: [&str; 7] = [
+        "generator-parameters",
+        "hibernation-zram",
+        "khugepaged-starves",
+        "managers-fight",
+        "mglru-off",
+        "settings-differ",
+        "zram-incompressible",
+    ];
+    let rules = pagewise_plan::RULES.iter().flat_map(|rule| rule.findings);
+    let mended: std::collections::BTreeSet<&str> =
+        rules.copied().filter(|id| !DECLINED.contains(id)).collect();
+    let named: std::collections::BTreeSet<&str> =
+        pagewise_decide::PLANNED.iter().copied().collect();
+    assert_eq!(mended, named);
+    let interval = with(|host| knob(host, "vm.extfrag_threshold", "0"));
+    let findings = pagewise_decide::diagnose(&interval);
+    assert_eq!(findings[0].next.last().unwrap(), "pagewise plan --only extfrag-threshold");
+}
