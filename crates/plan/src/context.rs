@@ -6,9 +6,9 @@ use pagewise_model::{
     Bytes, Finding, HostVerdict, Installation, Interval, Level, Snapshot, Tier, Zram,
 };
 
-use crate::Request;
 use crate::measured::Measured;
 use crate::owner::Owners;
+use crate::request::Request;
 
 /// What the rules know of a host.
 #[derive(Debug)]

@@ -15,33 +15,19 @@ mod measured;
 mod names;
 mod owner;
 mod persist;
+mod request;
 mod rules;
 mod zram_files;
 
 use pagewise_model::plan::{Declined, Goal, Plan, PlannedMachine, Step};
-use pagewise_model::{Installation, Interval};
 use sha2::{Digest, Sha256};
 
 use context::Context;
 use draft::Draft;
 
 pub use measured::{Measured, NotMeasured};
+pub use request::Request;
 pub use rules::{PlanRule, RULES};
-
-/// For what a plan is made.
-#[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// The host.
-    pub interval: &'a Interval,
-    /// How it is set up at boot.
-    pub installation: &'a Installation,
-    /// What `bench` or `scan` measured.
-    pub measured: &'a Measured,
-    /// What to optimize for.
-    pub goal: Goal,
-    /// Names of rules or of findings to plan for; empty for all.
-    pub only: &'a [String],
-}
 
 /// The names that [`Request::only`] may hold: those of rules, and of the findings that they mend.
 pub fn names() -> Vec<&'static str> {

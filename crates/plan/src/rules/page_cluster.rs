@@ -63,10 +63,9 @@ fn reason(context: &Context<'_>) -> Result<String, String> {
     let counted = |name: &str| context.host.vmstat.get(name).get();
     let private = "the kernel reads nothing ahead from zram for private memory";
     if context.goal == Goal::Latency {
-        return Ok(format!(
-            "The goal is latency: a fault then decompresses only the page that is waited for. It changes nothing for \
-             private memory, which the kernel never reads ahead from zram."
-        ));
+        let reason = "The goal is latency: a fault then decompresses only the page that is waited for. It changes \
+                      nothing for private memory, which the kernel never reads ahead from zram.";
+        return Ok(reason.to_owned());
     }
     let Some((ahead, hits)) =
         counted("swap_ra").zip(counted("swap_ra_hit")).filter(|(ahead, _)| *ahead > 0)

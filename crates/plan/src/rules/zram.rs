@@ -22,7 +22,7 @@ pub(super) const RULE: PlanRule = PlanRule {
         "swap-avoids-anon",
         "commit-limit",
     ],
-    doc: "Adds swap in compressed RAM where there is none and memory is short.",
+    doc: "Adds swap in compressed RAM if there is none and memory is short.",
     add,
 };
 

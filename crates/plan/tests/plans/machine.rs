@@ -47,7 +47,7 @@ fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
     let number = || to.parse().unwrap();
     match knob {
         "zswap.enabled" => {
-            host.zswap.enabled = Reading::found(false, host.zswap.enabled.source.clone())
+            host.zswap.enabled = Reading::found(false, host.zswap.enabled.source.clone());
         }
         "thp.khugepaged.max_ptes_none" => {
             let reading = &mut host.thp.khugepaged.max_ptes_none;

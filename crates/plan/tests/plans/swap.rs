@@ -105,9 +105,12 @@ fn the_goal_ratio_takes_zstd_where_the_kernel_offers_it_and_more_hosts() {
     assert_eq!(ids(&plan_for(&interval, &plain(), Goal::Ratio))[0], "zram");
 }
 
+/// What the reason has to say, and how the host is made so.
+type Case = (&'static str, fn(&mut Interval));
+
 #[test]
 fn zram_is_declined_where_it_would_hurt_and_the_reason_is_said() {
-    let cases: [(&str, fn(&mut Interval)); 6] = [
+    let cases: [Case; 6] = [
         ("kubelet refuses to start", |it| {
             it.end.cgroups.groups.push(group("/kubepods.slice"));
         }),

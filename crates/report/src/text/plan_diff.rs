@@ -16,7 +16,7 @@ pub(super) fn print(plan: &Plan) -> String {
     for step in &plan.steps {
         match &step.change {
             Change::SetKnob { target, from, to } => {
-                line(&mut out, format_args!("# {target}: {from} → {to}"))
+                line(&mut out, format_args!("# {target}: {from} → {to}"));
             }
             Change::WriteFile { target, from, to } => {
                 file(&mut out, target, from.as_deref(), to);

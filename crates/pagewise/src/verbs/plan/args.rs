@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 pub(crate) enum Goal {
     /// Work per second; waiting of single requests may vary
     Throughput,
-    /// The time in which a page comes back from swap
+    /// The time in which a page is swapped in
     Latency,
     /// As much memory as possible from the same RAM
     Ratio,
