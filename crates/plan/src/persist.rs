@@ -78,14 +78,18 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
         lost.for_each(|it| draft.lose(it.wish.knob, why.clone()));
         return draft.decline_lost();
     }
+    let mut lasting: Vec<&str> = Vec::new();
     for folder in [Folder::Sysctl, Folder::Tmpfiles] {
-        let of_folder = |it: &&Granted| Folder::of(it.knob) == Some(folder);
-        let kept: Vec<&Granted> = granted.iter().filter(of_folder).collect();
-        let missing: Vec<&Granted> =
-            kept.into_iter().filter(|it| !is_kept(context, folder, it)).collect();
-        if !missing.is_empty() {
-            add_file(context, draft, folder, &missing);
+        let of_folder = granted.iter().filter(|it| Folder::of(it.knob) == Some(folder));
+        let (kept, missing): (Vec<&Granted>, Vec<&Granted>) =
+            of_folder.partition(|it| is_kept(context, folder, it));
+        lasting.extend(kept.iter().map(|it| it.wish.id));
+        if !missing.is_empty() && add_file(context, draft, folder, &missing) {
+            lasting.extend(missing.iter().map(|it| it.wish.id));
         }
+    }
+    for step in draft.steps.iter_mut().filter(|step| lasting.contains(&step.id.as_str())) {
+        step.survives_reboot = true;
     }
 }
 
@@ -114,11 +118,19 @@ fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'
     Some((path, text))
 }
 
-fn add_file(context: &Context<'_>, draft: &mut Draft, folder: Folder, missing: &[&Granted]) {
+/// Adds the step that writes the file; without a name for it, declines.
+fn add_file(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    folder: Folder,
+    missing: &[&Granted],
+) -> bool {
     let listed = missing.iter().map(|it| it.wish.knob).collect::<Vec<_>>().join(", ");
     let Some(name) = file_name(context, folder, missing) else {
-        let why = "every usual name comes after a file of another program, whose line for a path would win";
-        return draft.decline(format!("keep {listed} over a reboot"), why);
+        let why = "the name of a file of another program that sets the same leaves no plain name with which ours \
+                   would win";
+        draft.decline(format!("keep {listed} over a reboot"), why);
+        return false;
     };
     let path = format!("{}/{name}", folder.path());
     let before = own_file(context, folder).filter(|(known, _)| *known == path).map(|it| it.1);
@@ -143,6 +155,7 @@ fn add_file(context: &Context<'_>, draft: &mut Draft, folder: Folder, missing: &
         },
         survives_reboot: true,
     });
+    true
 }
 
 fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Option<String> {
@@ -157,7 +170,7 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Opt
                 .collect();
             let others = || names.iter().map(String::as_str);
             let own = own.filter(|own| others().all(|other| other < *own));
-            Some(own.map_or_else(|| name_after(others()), str::to_owned))
+            own.map(str::to_owned).or_else(|| name_after(others()))
         }
         Folder::Tmpfiles => {
             let names = context.installation.tmpfiles_names.iter().map(String::as_str);

@@ -18,6 +18,8 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.page-cluster";
+/// The kernel takes no larger one.
+const LARGEST: u32 = 31;
 /// From here on, reading ahead served most of the pages that it brought in.
 const PAYS_PERCENT: f64 = 50.0;
 
@@ -38,7 +40,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         );
         return draft.decline(what, why);
     }
-    match reason(context) {
+    match reason(context, draft.adds_first_zram) {
         Ok(reason) => {
             let risk = "shared memory that is read in order takes more faults (kernels up to 6.12)"
                 .to_owned();
@@ -59,10 +61,11 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// Why not to read ahead from zram, by what the kernel counted on this host; or why that is not shown.
-fn reason(context: &Context<'_>) -> Result<String, String> {
+fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String> {
     let counted = |name: &str| context.host.vmstat.get(name).get();
     let private = "the kernel reads nothing ahead from zram for private memory";
-    if context.goal == Goal::Latency {
+    let reads_none = counted("swap_ra") == Some(0) && !adds_first_zram;
+    if context.goal == Goal::Latency && !reads_none {
         let reason = "The goal is latency: a fault then decompresses only the page that is waited for. It changes \
                       nothing for private memory, which the kernel never reads ahead from zram.";
         return Ok(reason.to_owned());
@@ -96,7 +99,7 @@ fn measured<'a>(context: &Context<'a>) -> Option<&'a ClusterChoice> {
 
 fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
     let algorithm = &choice.compressor.algorithm;
-    let Some(implied) = choice.implied else {
+    let Some(implied) = choice.implied.filter(|&implied| implied <= LARGEST) else {
         let why =
             format!("`pagewise bench` measured no difference between its values ({algorithm})");
         return draft.decline(format!("another {KNOB}"), why);

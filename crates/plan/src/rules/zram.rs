@@ -3,7 +3,9 @@
 
 use pagewise_decide::{FAST, algorithm, measured_ratio, size_mib, zram_size};
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
-use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse};
+use pagewise_model::{
+    Bytes, Compressor, FeatureState, Hierarchy, Level, Name, Ratio, Snapshot, ZramUse,
+};
 
 use super::PlanRule;
 use crate::context::Context;
@@ -138,20 +140,15 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
                    so swap is a decision of the cluster's configuration";
         return Some(why.to_owned());
     }
-    if context.is_short() {
-        return context.only_groups_are_short().filter(|_| context.goal != Goal::Ratio);
-    }
-    let available = context.available();
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
-    match context.goal {
-        Goal::Ratio if is_low => None,
-        Goal::Ratio => Some(format!(
-            "{available} are available, which is more than half: nothing would be swapped"
-        )),
-        _ => Some(format!(
-            "memory is not short: {available} are available, so nothing would be swapped"
-        )),
+    if context.verdict.host > Level::Calm || (context.goal == Goal::Ratio && is_low) {
+        return None;
     }
+    let plenty = || {
+        let available = context.available();
+        format!("memory is not short: {available} are available, so nothing would be swapped")
+    };
+    Some(context.only_groups_are_short().unwrap_or_else(plenty))
 }
 
 fn not_possible(context: &Context<'_>) -> Option<String> {
@@ -218,7 +215,7 @@ fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) ->
                 "switches the swap off, which reads its pages back into RAM, and removes the device"
                     .to_owned(),
         },
-        survives_reboot: false,
+        survives_reboot: context.no_files().is_none(),
     }
 }
 
@@ -303,17 +300,16 @@ pub(super) fn add_files(
 }
 
 fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
-    let reason = "A unit sets the device up at each boot, before swap.target; zram-generator is not installed.";
+    let mut reason =
+        "A unit sets the device up at each boot, before swap.target; zram-generator is not installed.".to_owned();
+    if context.installation.is_ostree {
+        reason.push_str(
+            " The system is an image of ostree, whose /etc is writable and kept over updates.",
+        );
+    }
     let risk = "a program that is installed later and sets up zram, too, would compete with it; the unit does \
                 nothing where compressed swap is already on";
-    draft.steps.push(file(
-        context,
-        "zram-file",
-        UNIT,
-        unit(zram),
-        reason.to_owned(),
-        risk.to_owned(),
-    ));
+    draft.steps.push(file(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
     let text = |text: &str| text.to_owned();
     let restore = |what: &str| StepUndo::Restore { what: what.to_owned() };
     if !context.installation.own_files.contains_key(UNIT) {

@@ -241,6 +241,7 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
 
 /// The new size in the file that sets the device up at boot, where that is known.
 fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &PlannedZram) {
+    let new = draft.steps.len().saturating_sub(1);
     const WHAT: &str = "keep the new zram device over a reboot";
     if let Some(why) = context.no_files() {
         return draft.lose("the new zram device", why);
@@ -263,6 +264,10 @@ fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &Plann
         };
         return draft.decline(WHAT, why);
     };
+    // the step before this one makes the device
+    if let Some(step) = draft.steps.get_mut(new).filter(|step| step.id == NEW) {
+        step.survives_reboot = true;
+    }
     let from = own.get(target).cloned();
     let undo = if from.is_some() { "writes the earlier contents back" } else { "removes the file" };
     draft.steps.push(Step {

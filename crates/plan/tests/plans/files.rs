@@ -5,6 +5,7 @@
 use pagewise_model::plan::{Change, Goal};
 use pagewise_model::{Bytes, Installation, Interval, Name, PersistentSetting, Tuned, ZramUse};
 use pagewise_plan::{Measured, Request, make_plan};
+use proptest::prelude::*;
 
 use super::testing::{gib, knob, line, mib, with, word, zram};
 use super::{declined, ids, plain, plan_for, plan_of};
@@ -34,7 +35,7 @@ fn the_name_comes_after_every_file_that_sets_the_same_key() {
     assert_eq!(path_of(&[]), "/etc/sysctl.d/90-pagewise.conf");
     assert_eq!(path_of(&["/usr/lib/sysctl.d/50-x.conf"]), "/etc/sysctl.d/90-pagewise.conf");
     assert_eq!(path_of(&["/etc/sysctl.d/99-sysctl.conf"]), "/etc/sysctl.d/99-zz-pagewise.conf");
-    assert_eq!(path_of(&["/etc/sysctl.d/zzz.conf"]), "/etc/sysctl.d/zzz~pagewise.conf");
+    assert_eq!(path_of(&["/etc/sysctl.d/zzz.conf"]), "/etc/sysctl.d/zzz_pagewise.conf");
 }
 
 #[test]
@@ -167,4 +168,28 @@ fn other_documents_are_refused_with_what_was_found() {
     assert!(error(r#"{"schema": "pagewise/scan/1", "estimates": []}"#).contains("invalid type"));
     let wild = r#"{"schema": "pagewise/bench/1", "picks": {"latency": {"algorithm": "lz4; rm", "value": 1}}}"#;
     assert!(error(wild).contains("expected a name as lz4"), "{}", error(wild));
+}
+
+proptest! {
+    /// A document may be anybody's: whatever is cut out of it or put into it, it is read or refused.
+    #[test]
+    fn no_document_makes_it_panic(at in 0..BENCH.len(), length in 0..400usize, put in "[ -~]{0,12}") {
+        let end = (at + length).min(BENCH.len());
+        let bytes = [&BENCH.as_bytes()[..at], put.as_bytes(), &BENCH.as_bytes()[end..]].concat();
+        let text = String::from_utf8_lossy(&bytes);
+        if let Ok(measured) = Measured::from_json(&text) {
+            let (interval, installation) = (short(), plain());
+            for goal in super::GOALS {
+                let request =
+                    Request { interval: &interval, installation: &installation, measured: &measured, goal, only: &[] };
+                let plan = make_plan(&request);
+                prop_assert!(serde_json::to_string(&plan).is_ok());
+                for step in &plan.steps {
+                    if let Change::SetKnob { target, to, .. } = &step.change {
+                        prop_assert!(super::laws::is_accepted(target, to), "{target} = {to}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::testing::{self, calm, erasers, gib, knob, stall, tier, zram};
 use super::{GOALS, plain, plan_for};
 
 /// Independent of the one in the knob table's tests: what the kernel takes.
-fn is_accepted(name: &str, value: &str) -> bool {
+pub(crate) fn is_accepted(name: &str, value: &str) -> bool {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
     match knob.domain {
         Domain::Int { min, max } => {
@@ -59,10 +59,9 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
                 assert_ne!(from, to);
                 assert!(is_accepted(target, to), "{target} = {to}");
                 assert_eq!(interval.end.knob(target).unwrap().active(), Some(from.as_str()));
-                assert!(
-                    is_kept_or_declined(plan, (target, to), interval, installation),
-                    "{target}: {plan:#?}"
-                );
+                let kept = is_kept(plan, (target, to), interval, installation);
+                assert_eq!(kept, step.survives_reboot, "{target}: {plan:#?}");
+                assert!(kept || is_declined(plan, target), "{target}: {plan:#?}");
             }
             Change::WriteFile { target, from, to } => {
                 assert_ne!(from.as_ref(), Some(to));
@@ -72,6 +71,10 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
                         && target.starts_with("/etc/")
                 );
                 check_lines(plan, target, to, interval, installation);
+            }
+            Change::AddZramSwap { to, .. } => {
+                assert_eq!(step.survives_reboot, plan.step("zram-file").is_some(), "{plan:#?}");
+                assert!(to.priority >= 0 && to.disksize_bytes >= Bytes::new(1 << 20), "{step:#?}");
             }
             _ => {}
         }
@@ -85,8 +88,8 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
     assert!(plan.id.len() == 16 && plan.id.bytes().all(|byte| byte.is_ascii_hexdigit()));
 }
 
-/// Each running value has a line in a file, of this plan or of an earlier one or of somebody else, or the reason why not.
-fn is_kept_or_declined(
+/// Each running value has a line in a file, of this plan or of an earlier one or of somebody else.
+fn is_kept(
     plan: &Plan,
     (name, to): (&str, &str),
     interval: &Interval,
@@ -107,12 +110,16 @@ fn is_kept_or_declined(
         _ => None,
     });
     let mut files = of_plan.chain(installation.own_files.values());
-    let declined = |it: &pagewise_model::plan::Declined| {
+    files.any(|text| text.lines().any(|known| known == line))
+}
+
+/// The reason why nothing keeps it.
+fn is_declined(plan: &Plan, name: &str) -> bool {
+    plan.declined.iter().any(|it| {
         it.what.starts_with("keep ")
             && it.what.contains(name)
             && it.what.ends_with(" over a reboot")
-    };
-    files.any(|text| text.lines().any(|known| known == line)) || plan.declined.iter().any(declined)
+    })
 }
 
 /// Each line of a file has a step that sets the running value, unless that is so already; and no file that

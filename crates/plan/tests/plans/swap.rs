@@ -163,7 +163,9 @@ fn hosts_whose_etc_does_not_last_get_the_running_device_alone() {
 #[test]
 fn an_image_of_ostree_is_planned_for_as_any_other() {
     let installation = Installation { is_ostree: true, ..plain() };
-    assert_eq!(ids(&plan_for(&short(), &installation, Goal::Balanced)).len(), 4);
+    let plan = plan_for(&short(), &installation, Goal::Balanced);
+    assert_eq!(ids(&plan), ["zram", "zram-file", "zram-link", "zram-reload"]);
+    assert!(plan.steps[1].reason.contains("image of ostree"));
 }
 
 /// A full zram device of 4 GiB, of which 2 GiB are in RAM, on 16 GiB.
@@ -260,4 +262,19 @@ fn zswap_in_front_of_zram_alone_is_switched_off() {
     assert_eq!(ids(&plan), ["zswap", "tmpfiles-file"]);
     let line = "w /sys/module/zswap/parameters/enabled - - - - N";
     assert!(super::file(&plan, "tmpfiles-file").1.lines().any(|known| known == line));
+}
+
+/// A group at its own limit on a host with 22 GiB to spare: no reason for a device of the size of RAM.
+#[test]
+fn a_group_at_its_limit_is_no_reason_for_zram() {
+    let interval = Scene::load("debian12-6.18-x86_64-24g-oom-limit").replay();
+    for goal in super::GOALS {
+        let plan = plan_for(&interval, &plain(), goal);
+        assert!(plan.steps.is_empty(), "{goal:?}: {plan:#?}");
+        let why = declined(&plan, ADD);
+        assert!(
+            why.contains("22.3 of 23.5 GiB are available") && why.contains("its own limit"),
+            "{why}"
+        );
+    }
 }
