@@ -51,7 +51,9 @@ const fn goal(goal: Goal) -> &'static str {
 fn print_step(page: &mut Page, number: u32, step: &Step) {
     let start =
         Line::indented(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
-    page.hang(start.plain("   "), BODY, Role::Plain, &what(&step.change));
+    let lost = if is_lost(step) { " (until the next boot)" } else { "" };
+    let text = format!("{}{lost}", what(&step.change));
+    page.hang(start.plain("   "), BODY, Role::Plain, &text);
     labelled(page, "why", &step.reason);
     if let Some(expected) = &step.expected {
         let [low, high] = expected.interval;
@@ -78,6 +80,12 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
             );
         }
     }
+}
+
+/// A setting or device that a reboot takes away, and no file brings back.
+fn is_lost(step: &Step) -> bool {
+    let is_running = matches!(step.change, Change::SetKnob { .. } | Change::AddZramSwap { .. });
+    is_running && !step.survives_reboot
 }
 
 fn labelled(page: &mut Page, label: &str, text: &str) {

@@ -64,7 +64,7 @@ pub(crate) fn plan() -> Plan {
             cost: Some(text("up to 48.0 MiB of RAM for the table of slots")),
             ..step("zram-new", Change::AddZramSwap { target: None, to: zram })
         },
-        step("swappiness", swappiness),
+        Step { survives_reboot: true, ..step("swappiness", swappiness) },
         Step {
             needs: vec![text("swappiness")],
             survives_reboot: true,
