@@ -2,9 +2,9 @@
 //! What the rules want, until it is a [`Plan`](pagewise_model::plan::Plan): steps, values of settings that are to
 //! be kept in a file, and what was declined.
 
-use pagewise_model::Outcome;
 use pagewise_model::knob::{Knob, KnobReading};
 use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo};
+use pagewise_model::{Name, Outcome};
 
 use crate::context::Context;
 
@@ -42,13 +42,20 @@ pub(crate) struct Draft {
     pub(crate) declined: Vec<Declined>,
     /// What a reboot resets, and why no file keeps it.
     lost: Vec<(String, String)>,
-    /// Whether a step of the plan makes the first compressed swap of the host.
-    pub(crate) adds_first_zram: bool,
+    /// The algorithm of the first compressed swap of the host, if a step of the plan makes it.
+    pub(crate) first_zram: Option<Name>,
 }
 
 impl Draft {
     pub(crate) fn decline(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.declined.push(Declined { what: what.into(), why: why.into() });
+    }
+
+    /// The algorithm of the compressed swap that the host has after the plan; `None` without one.
+    pub(crate) fn algorithm(&self, context: &Context<'_>) -> Option<Name> {
+        let mut devices = context.tiers_in_ram().filter_map(|tier| context.device(tier));
+        let in_use = devices.find_map(|device| Some(device.algorithm.value()?.active.clone()));
+        in_use.or_else(|| self.first_zram.clone())
     }
 
     /// Notes that a reboot resets something, and why no file keeps it.

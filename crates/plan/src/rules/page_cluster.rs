@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `vm.page-cluster`: no reading ahead from zram, unless `bench` measured that it pays.
 
-use pagewise_decide::FAST;
 use pagewise_model::Bytes;
 use pagewise_model::plan::Goal;
 
@@ -26,10 +25,10 @@ const PAYS_PERCENT: f64 = 50.0;
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let mut in_ram = context.tiers_in_ram();
     let is_used = in_ram.any(|tier| tier.used.get().is_some_and(|used| used > Bytes::new(0)));
-    if !is_used && !draft.adds_first_zram {
+    if !is_used && draft.first_zram.is_none() {
         return;
     }
-    if let Some(choice) = measured(context) {
+    if let Some(choice) = measured(context, draft) {
         return by_measured(context, draft, choice);
     }
     let what = format!("{KNOB} = 0");
@@ -40,7 +39,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         );
         return draft.decline(what, why);
     }
-    match reason(context, draft.adds_first_zram) {
+    match reason(context, draft.first_zram.is_some()) {
         Ok(reason) => {
             let risk = "shared memory that is read in order takes more faults (kernels up to 6.12)"
                 .to_owned();
@@ -91,10 +90,8 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
 }
 
 /// What `bench` measured with the algorithm in use.
-fn measured<'a>(context: &Context<'a>) -> Option<&'a ClusterChoice> {
-    let device = context.tiers_in_ram().find_map(|tier| context.device(tier));
-    let algorithm = device.and_then(|device| device.algorithm.value());
-    context.measured.page_cluster(algorithm.map_or(FAST, |it| it.active.as_str()))
+fn measured<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
+    context.measured.page_cluster(draft.algorithm(context)?.as_str())
 }
 
 fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `vm.swappiness`: what measured costs imply, or what a finding advises; never a guess.
 
-use pagewise_decide::FAST;
 use pagewise_model::Bytes;
 
 use super::PlanRule;
@@ -21,7 +20,7 @@ const KNOB: &str = "vm.swappiness";
 const MOST: u32 = 180;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    if let Some(wish) = measured(context) {
+    if let Some(wish) = measured(context, draft) {
         return draft.set(context, wish);
     }
     for finding in RULE.findings {
@@ -41,7 +40,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.set(context, wish);
     }
     let held: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
-    if held > Bytes::new(0) || draft.adds_first_zram {
+    if held > Bytes::new(0) || draft.first_zram.is_some() {
         unmeasured(context, draft);
     }
 }
@@ -61,10 +60,9 @@ fn unmeasured(context: &Context<'_>, draft: &mut Draft) {
     draft.decline(format!("another {KNOB}"), why);
 }
 
-fn measured(context: &Context<'_>) -> Option<Wish> {
-    let device = context.tiers_in_ram().find_map(|tier| context.device(tier))?;
-    let algorithm = device.algorithm.value().map_or(FAST, |it| it.active.as_str());
-    let ratio = context.measured.cost_ratio(algorithm)?;
+fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
+    let algorithm = draft.algorithm(context)?;
+    let ratio = context.measured.cost_ratio(algorithm.as_str())?;
     let (implied, mix) = match share_in_zram(context) {
         Some(share) if share < 1.0 => {
             let mix = context.measured.tier_mix(share)?;

@@ -49,7 +49,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let Some(planned) = planned_zram(context, priority) else {
         return draft.decline(WHAT, "the size of memory is not known");
     };
-    draft.adds_first_zram = true;
+    draft.first_zram = Some(planned.zram.compressor.algorithm.clone());
     let generator = context.installation.has_generator && context.no_files().is_none();
     let number = generator.then(|| first_free_number(context.host));
     draft.steps.push(running(context, &planned, number));

@@ -17,7 +17,7 @@ const ID: &str = "zram-zswap-stacked";
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let path = "/sys/module/zswap/parameters/enabled";
     let is_on = context.host.zswap.enabled.get() == Some(true);
-    let first = draft.adds_first_zram && is_on;
+    let first = draft.first_zram.is_some() && is_on;
     let Some(to) = context.advised_write(ID, path).or_else(|| first.then(|| "N".to_owned())) else {
         return;
     };

@@ -57,6 +57,18 @@ fn swappiness_follows_measured_costs_and_leaves_file_pages_some_weight() {
 }
 
 #[test]
+fn a_device_of_the_same_plan_counts_with_its_algorithm() {
+    let interval = with(|host| {
+        host.tiers.clear();
+        host.zram.clear();
+        host.memory.available = line("/proc/meminfo", 3, mib(200));
+    });
+    let plan = with_bench(&interval, &bench(160, "", ""));
+    assert_eq!(value(&plan, "swappiness"), "160");
+    assert_eq!(ids(&plan)[0], "zram");
+}
+
+#[test]
 fn with_a_disk_below_the_measured_mix_counts() {
     let mut interval = calm();
     interval.end.tiers.push(tier("/swapfile", TierKind::File, mib(512), -2));
