@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-procmem", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
     ("pagewise-decide", &["pagewise-model"]),
+    ("pagewise-plan", &["pagewise-model", "pagewise-decide"]),
     ("pagewise-report", &["pagewise-model"]),
     (
         "pagewise-sample",
@@ -64,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-confine",
             "pagewise-pages",
             "pagewise-decide",
+            "pagewise-plan",
             "pagewise-report",
             "pagewise-sample",
             "pagewise-apply",

@@ -25,7 +25,7 @@ pub mod watch;
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
 pub use explain::{explanations, rules};
-pub use facts::advice::{choose_zram, zram_size};
+pub use facts::advice::{FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size};
 
 use pagewise_model::{Finding, Interval};
 
@@ -45,10 +45,21 @@ pub struct Rule {
 /// Every rule.
 pub static RULES: &[Rule] = rules::ALL;
 
+/// Findings for which a plan may have steps: `pagewise plan --only ID` stands behind their own commands.
+#[rustfmt::skip]
+pub const PLANNED: &[&str] = &[
+    "memory-low", "memory-pressure", "oom-kills", "memory-grows", "commit-limit", "swap-full", "swap-avoids-anon",
+    "watermarks-extreme", "min-ttl-set", "zram-unused", "tier-order", "zram-full", "zram-zswap-stacked",
+    "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
+];
+
 /// Everything that is the case, most severe first, then in the order of [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();
+    for finding in findings.iter_mut().filter(|finding| PLANNED.contains(&finding.id)) {
+        finding.next.push(format!("pagewise plan --only {}", finding.id));
+    }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

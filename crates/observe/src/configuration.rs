@@ -39,6 +39,9 @@ const RESUME: &str = "sys/power/resume";
 /// Lines of zram-generator's files that name an algorithm and are kept.
 const MAX_ALGORITHMS: usize = 128;
 
+/// The program that systemd starts at boot where zram-generator is installed.
+pub(crate) const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
+
 /// The link that `systemctl enable` makes.
 macro_rules! wanted {
     ($unit:literal) => {
@@ -48,7 +51,7 @@ macro_rules! wanted {
 
 /// The files that switch a manager on: links that `systemctl enable` makes, and a generator.
 pub(crate) const MANAGERS: &[(&str, Purpose, &str)] = &[
-    ("zram-generator", Purpose::CompressedSwap, "usr/lib/systemd/system-generators/zram-generator"),
+    ("zram-generator", Purpose::CompressedSwap, GENERATOR),
     ("zram-tools", Purpose::CompressedSwap, wanted!("zramswap")),
     ("zram-config", Purpose::CompressedSwap, wanted!("zram-config")),
     ("systemd-swap", Purpose::CompressedSwap, wanted!("systemd-swap")),

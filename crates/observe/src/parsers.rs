@@ -9,9 +9,9 @@ use pagewise_files::{Entry, HostRoot};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
-    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, kernel_log,
-    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
-    zone, zram, zswap,
+    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, installation,
+    kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime,
+    users, zmerge, zone, zram, zswap,
 };
 
 /// Files of one folder that stands for many like it.
@@ -273,6 +273,9 @@ pub static PARSERS: &[Parser] = &[
             keep(process::read_earlier(host, &at, true));
         },
     ),
+    files("installation", &["etc/os-release", "etc/machine-id"], |host| {
+        keep(installation::installation(host));
+    }),
     files("users", &["etc/passwd"], |host| {
         keep(users::user_names(host, &BTreeSet::from([0, 1000])));
     }),

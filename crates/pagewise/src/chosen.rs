@@ -41,6 +41,11 @@ pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(rules.map(|(id, doc)| PossibleValue::new(id).help(doc)))
 }
 
+/// The name of a rule of the plan, or the id of a finding that one mends.
+pub(crate) fn plan_rule() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(pagewise_plan::names())
+}
+
 fn one_of<T: Copy + Send + Sync + 'static>(
     choices: &'static Choices<T>,
 ) -> impl TypedValueParser<Value = T> {

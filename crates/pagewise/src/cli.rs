@@ -21,6 +21,8 @@ mod generate;
 mod lab;
 #[path = "verbs/merge/args.rs"]
 mod merge;
+#[path = "verbs/plan/args.rs"]
+mod plan;
 #[path = "verbs/report/args.rs"]
 mod report;
 #[path = "verbs/scan/args.rs"]
@@ -42,6 +44,8 @@ pub(crate) use generate::Noun;
 pub(crate) use lab::{Guest, Lab, LabCache, LabRun, Picked, Runner, Workload};
 use merge::MERGE;
 pub(crate) use merge::Merge;
+use plan::PLAN;
+pub(crate) use plan::{Goal, Plan};
 use report::REPORT;
 pub(crate) use report::Report;
 use scan::SCAN;
@@ -118,6 +122,9 @@ pub(crate) enum Verb {
     /// devices, as a block device and as swap
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
+    /// Print a plan: which settings to change on this machine, why, and how to undo it; changes nothing
+    #[command(long_about = PLAN)]
+    Plan(Box<Plan>),
     /// Compare two sets of kernel settings by running your own command with each set several times; if the difference
     /// can be due to chance, the verdict says so
     #[command(long_about = TRIAL)]

@@ -273,7 +273,8 @@ fn remove_below(folder: &Path, path: &str) {
     }
 }
 
-fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
+/// A path below `folder`, with the folders between.
+pub(crate) fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {
         make_folders(parent, 0o700)?;

@@ -20,7 +20,9 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
-use crate::{Answer, Benched, CellTried, Experimented, Merged, ScanReport, TrialReport, time};
+use crate::{
+    Answer, Benched, CellTried, Experimented, Merged, PlannedChanges, ScanReport, TrialReport, time,
+};
 
 pub use thp::{collapse, restrain, thp};
 
@@ -42,11 +44,12 @@ pub enum Noun {
     Collapse,
     Restrain,
     Merge,
+    Plan,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -58,6 +61,7 @@ impl Noun {
         Self::Collapse,
         Self::Restrain,
         Self::Merge,
+        Self::Plan,
     ];
 
     /// The verb that answers with it.
@@ -74,6 +78,7 @@ impl Noun {
             Self::Collapse => "collapse",
             Self::Restrain => "restrain",
             Self::Merge => "merge",
+            Self::Plan => "plan",
         }
     }
 
@@ -101,6 +106,7 @@ impl Noun {
             Self::Collapse => "pagewise/collapse/1",
             Self::Restrain => "pagewise/restrain/1",
             Self::Merge => "pagewise/merge/1",
+            Self::Plan => "pagewise/plan/1",
         }
     }
 }
@@ -357,6 +363,21 @@ struct Merge<'a> {
     merge: &'a pagewise_model::Merge,
 }
 
+/// Changes to this machine, for `apply`: it reads the keys after `cost` and ignores the others.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Plan<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    plan: &'a pagewise_model::plan::Plan,
+}
+
+/// What `plan --json` prints, with a line end.
+pub fn plan(planned: &PlannedChanges<'_>) -> String {
+    let head = Head::new(Noun::Plan, planned.snapshot, planned.cost);
+    printed(&Plan { head, plan: planned.plan })
+}
+
 /// What `merge --json` prints, with a line end.
 pub fn merge(merged: &Merged<'_>) -> String {
     let head = Head::new(Noun::Merge, merged.snapshot, merged.cost);
@@ -455,6 +476,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
         Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
         Noun::Merge => generator.into_root_schema_for::<Merge<'_>>(),
+        Noun::Plan => generator.into_root_schema_for::<Plan<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

@@ -125,6 +125,17 @@ pub struct PlannedExperiment {
     pub seconds: f64,
 }
 
+/// What `plan` answers.
+#[derive(Debug, Clone, Copy)]
+pub struct PlannedChanges<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// The changes, and what was declined.
+    pub plan: &'a pagewise_model::plan::Plan,
+    /// What looking cost.
+    pub cost: Cost,
+}
+
 /// What `trial` found.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialReport<'a> {

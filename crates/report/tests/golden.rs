@@ -8,6 +8,7 @@ mod host;
 mod huge;
 mod killed;
 mod merge;
+mod plan;
 mod trial;
 
 use std::collections::BTreeMap;
@@ -207,6 +208,14 @@ fn a_trial_that_came_to_nothing_is_told() {
         assert!(html::trial(&tried).contains("undecided"));
         assert!(text::trial(&tried, WIDE).contains("only 0 of 7 pairs"));
     }
+}
+
+#[test]
+fn a_plan_with_each_kind_of_change() {
+    let interval = host::interval();
+    let plan = plan::plan();
+    compare("tests/golden/plan.txt", &text::plan(&plan::planned(&interval.end, &plan), WIDE));
+    compare("tests/golden/plan.diff", &text::plan_diff(&plan));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod host;
 mod huge;
 mod killed;
 mod merge;
+mod plan;
 mod trial;
 
 use boon::{Compiler, Schemas};
@@ -40,6 +41,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()], &huge::walks())),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
         Noun::Merge => json::merge(&merge::merged(&interval.end, &merge::merge())),
+        Noun::Plan => json::plan(&plan::planned(&interval.end, &plan::plan())),
         Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),
     };
     serde_json::from_str(&text).expect("a document is JSON")

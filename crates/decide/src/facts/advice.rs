@@ -19,10 +19,10 @@ const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
 /// Whatever the ratio: the table of slots is paid at once, and a ratio can get worse.
 const MOST_TIMES_RAM: f64 = 2.0;
 /// Reads back fastest on every CPU that we measured; `pagewise bench` measures it on this memory.
-const FAST: &str = "lz4";
+pub const FAST: &str = "lz4";
 
 /// Original bytes per byte of memory used, over all devices; `None` until enough is stored.
-pub(crate) fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
+pub fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
     let stat =
         |device: &Zram| Some((device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?));
     let known: Vec<(Bytes, Bytes)> = host.compressed().filter_map(stat).collect();
@@ -37,7 +37,7 @@ pub(crate) fn ratio(host: &Snapshot) -> f64 {
 }
 
 /// The disksize for one device, in whole MiB.
-pub(crate) fn size_mib(host: &Snapshot) -> u64 {
+pub fn size_mib(host: &Snapshot) -> u64 {
     let Some(ram) = host.memory.total.get() else { return 512 };
     zram_size(ram, measured_ratio(host).map(Ratio::get)).get() >> 20
 }
@@ -52,7 +52,7 @@ pub fn zram_size(ram: Bytes, ratio: Option<f64>) -> Bytes {
 }
 
 /// The algorithm: what the device has if somebody chose it, else the fastest that the kernel offers.
-pub(crate) fn algorithm(device: &Zram) -> Option<&Name> {
+pub fn algorithm(device: &Zram) -> Option<&Name> {
     let offered = device.algorithm.value()?;
     let chosen = device.initialised.get() == Some(true);
     let fast = offered.available.iter().find(|name| name.as_str() == FAST);

@@ -44,6 +44,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
+        Noun::Plan => json::Noun::Plan,
     };
     let all = zstd::decode_all(json::COMPRESSED_SCHEMAS).context("the schemas in the program")?;
     let all: BTreeMap<String, String> = serde_json::from_slice(&all)?;

@@ -7,6 +7,7 @@ mod doctor;
 mod generate;
 mod lab;
 mod merge;
+mod plan;
 mod report;
 mod scan;
 mod status;
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Bench(wanted) => bench::run(global, wanted, started),
+        Verb::Plan(wanted) => plan::run(global, wanted, started),
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),
         Verb::Merge(wanted) => merge::run(global, wanted, started),

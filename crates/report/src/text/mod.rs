@@ -22,6 +22,8 @@ mod memory;
 mod merge;
 mod movement;
 mod oom;
+mod plan;
+mod plan_diff;
 mod planned;
 mod pressure;
 mod process_table;
@@ -45,12 +47,13 @@ mod zram;
 
 use crate::view::View;
 use crate::{
-    Answer, Benched, Collapsed, HugeSeen, Merged, PlannedExperiment, Restrained, ScanReport,
-    TrialReport,
+    Answer, Benched, Collapsed, HugeSeen, Merged, PlannedChanges, PlannedExperiment, Restrained,
+    ScanReport, TrialReport,
 };
 use kit::Page;
 pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
+use pagewise_model::plan::Plan;
 use pagewise_model::{
     Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
 };
@@ -120,6 +123,16 @@ pub fn scan(scanned: &ScanReport<'_>, look: TextStyle) -> String {
 /// One arm against another.
 pub fn trial(tried: &TrialReport<'_>, look: TextStyle) -> String {
     printed(look, |page| trial::print(page, tried))
+}
+
+/// Changes to a machine before they are carried out.
+pub fn plan(planned: &PlannedChanges<'_>, look: TextStyle) -> String {
+    printed(look, |page| plan::print(page, planned))
+}
+
+/// The same as differences: of files as `diff -u` prints them, of settings old and new value.
+pub fn plan_diff(plan: &Plan) -> String {
+    plan_diff::print(plan)
 }
 
 /// An experiment before it is run.

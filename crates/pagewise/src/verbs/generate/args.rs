@@ -17,4 +17,5 @@ pub(crate) enum Noun {
     Collapse,
     Restrain,
     Merge,
+    Plan,
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise plan`: what to change on this machine, and why; it changes nothing.
+
+mod native;
+
+use anyhow::Context;
+use pagewise_model::plan::Goal;
+use pagewise_model::{Refusal, Snapshot};
+use pagewise_observe::UserFile;
+use pagewise_plan::{Measured, Request, make_plan};
+use pagewise_report::{PlannedChanges, json, text};
+
+use super::Outcome;
+use crate::cli::{self, Global};
+use crate::cost::{self, CostMeter};
+use crate::{input, output, screen};
+
+/// A document of `bench` for many algorithms has some hundred KiB.
+const LONGEST: u64 = 16 << 20;
+
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Plan,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    let measured = measured(args)?;
+    if let Some(folder) = &args.native_only {
+        if global.root.is_some() {
+            let what = "--native-only: a recording is read without the right to write files";
+            let next = "pagewise plan --root … --diff | patch -p1 -d DIR";
+            anyhow::bail!(Refusal::advised(what, next));
+        }
+        native::check(folder)?;
+    }
+    let host = input::open(global)?;
+    let interval = input::interval(&host, global)?;
+    refuse_other_machine(&measured, &interval.end)?;
+    let installation = pagewise_observe::installation(&host.end);
+    let request = Request {
+        interval: &interval,
+        installation: &installation,
+        measured: &measured,
+        goal: goal(args.goal),
+        only: &args.only,
+    };
+    let plan = make_plan(&request);
+    if let Some(folder) = &args.native_only {
+        native::write(folder, &plan)?;
+        return Ok(Outcome::Done);
+    }
+    let cost = cost::so_far(started, &interval);
+    let planned = PlannedChanges { snapshot: &interval.end, plan: &plan, cost };
+    let shown = if global.json {
+        json::plan(&planned)
+    } else if args.diff {
+        text::plan_diff(&plan)
+    } else {
+        text::plan(&planned, screen::text_style(global))
+    };
+    output::answer(global, &shown)?;
+    Ok(Outcome::Done)
+}
+
+const fn goal(goal: cli::Goal) -> Goal {
+    match goal {
+        cli::Goal::Throughput => Goal::Throughput,
+        cli::Goal::Latency => Goal::Latency,
+        cli::Goal::Ratio => Goal::Ratio,
+        cli::Goal::Balanced => Goal::Balanced,
+    }
+}
+
+fn measured(args: &cli::Plan) -> anyhow::Result<Measured> {
+    let Some(path) = &args.from else { return Ok(Measured::default()) };
+    let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text)?;
+    Measured::from_json(&text).with_context(|| path.display().to_string())
+}
+
+/// Costs of another machine say nothing about this one. Names in recordings are hashed, so that only a name
+/// that is known on both sides is compared.
+fn refuse_other_machine(measured: &Measured, host: &Snapshot) -> anyhow::Result<()> {
+    let (Some(there), Some(here)) = (measured.host(), host.host.name.value()) else {
+        return Ok(());
+    };
+    if there == here.as_str() {
+        return Ok(());
+    }
+    let what = format!("--from: measured on {there}, and this machine is {here}");
+    Err(Refusal::advised(what, "measure here: sudo pagewise bench --json >bench.json").into())
+}

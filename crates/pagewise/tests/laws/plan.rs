@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `plan` prints for recorded hosts, and that its document is the plan.
+
+use pagewise_model::plan::{Goal, Plan};
+use pagewise_model::{Cost, Installation};
+use pagewise_plan::{Measured, Request, make_plan};
+use pagewise_report::text::{self, TextStyle};
+use pagewise_report::{PlannedChanges, json};
+
+use crate::program::run_in;
+use crate::scene::{Scene, recordings, slugs};
+
+/// Hosts whose plans a person has read in full.
+const READ: [&str; 4] = [
+    "debian-trixie-6.12-x86_64-256m-oom-host",
+    "debian-bookworm-6.1-x86_64-512m-zram-behind-disk",
+    "debian-sid-7.2-x86_64-512m-zswap-zram",
+    "debian12-6.18-x86_64-24g-plain",
+];
+
+/// `BLESS=1` rewrites the files; a person reads the difference.
+#[test]
+fn plans_are_printed_as_they_were() {
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for slug in READ {
+        let interval = Scene::load(slug).replay();
+        let installation =
+            Installation { has_systemd: !slug.contains("24g"), ..Installation::default() };
+        let (measured, goal, only) = (&Measured::default(), Goal::Balanced, &[][..]);
+        let request =
+            Request { interval: &interval, installation: &installation, measured, goal, only };
+        let plan = make_plan(&request);
+        let planned =
+            PlannedChanges { snapshot: &interval.end, plan: &plan, cost: Cost::default() };
+        let shown = |width| text::plan(&planned, TextStyle { width, colour: false });
+        for (name, printed) in [
+            ("plan-80.txt", shown(80)),
+            ("plan-120.txt", shown(120)),
+            ("plan.diff", text::plan_diff(&plan)),
+        ] {
+            let path = golden.join(slug).join(name);
+            if std::env::var_os("BLESS").is_some() {
+                std::fs::write(&path, &printed).unwrap();
+            }
+            let known = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(printed, known, "{}: `cargo xtask bless` rewrites it", path.display());
+        }
+        let document = json::plan(&planned);
+        assert_eq!(serde_json::from_str::<Plan>(&document).unwrap(), plan, "{slug}");
+    }
+}
+
+/// The program's document is read back as a plan, and is the same each time.
+#[test]
+fn every_recorded_host_has_one_plan() {
+    for slug in slugs() {
+        let archive = format!("{slug}.tar");
+        let plan = || {
+            let ran = run_in(&recordings(), &["plan", "--json", "--root", &archive]);
+            assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{slug}");
+            serde_json::from_str::<Plan>(&ran.out).unwrap()
+        };
+        assert_eq!(plan(), plan(), "{slug}");
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the rules know of a host ([`Context`]).
+
+use pagewise_model::plan::Goal;
+use pagewise_model::{
+    Bytes, Finding, HostVerdict, Installation, Interval, Level, Snapshot, Tier, Zram,
+};
+
+use crate::measured::Measured;
+use crate::owner::Owners;
+use crate::request::Request;
+
+/// What the rules know of a host.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) host: &'a Snapshot,
+    pub(crate) installation: &'a Installation,
+    pub(crate) measured: &'a Measured,
+    pub(crate) goal: Goal,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) verdict: HostVerdict,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(request: &Request<'a>) -> Self {
+        let interval: &'a Interval = request.interval;
+        Self {
+            host: &interval.end,
+            installation: request.installation,
+            measured: request.measured,
+            goal: request.goal,
+            findings: pagewise_decide::diagnose(interval),
+            verdict: pagewise_decide::judge(interval),
+        }
+    }
+
+    pub(crate) fn owners(&self) -> Owners<'a> {
+        Owners { configuration: &self.host.configuration }
+    }
+
+    pub(crate) fn finding(&self, id: &str) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.id == id)
+    }
+
+    /// The value that a finding's first command for this sysctl sets: so plan and finding cannot differ.
+    pub(crate) fn advised_sysctl(&self, id: &str, key: &str) -> Option<String> {
+        let command = format!("sudo sysctl {key}=");
+        self.advised(id, |next| next.strip_prefix(&command))
+    }
+
+    /// The value that a finding's command writes into this file.
+    pub(crate) fn advised_write(&self, id: &str, path: &str) -> Option<String> {
+        let end = format!(" | sudo tee {path}");
+        self.advised(id, |next| {
+            let (value, rest) = next.strip_prefix("echo ")?.split_once(&end)?;
+            (rest.is_empty() || rest.starts_with(' ')).then_some(value)
+        })
+    }
+
+    fn advised(&self, id: &str, value: impl Fn(&str) -> Option<&str>) -> Option<String> {
+        let of_rule = self.findings.iter().filter(|finding| finding.id == id);
+        let commands = of_rule.flat_map(|finding| &finding.next);
+        let value = commands.filter_map(|next| value(next)).next()?;
+        value.split_whitespace().next().map(str::to_owned)
+    }
+
+    /// Whether systemd runs the host: as its folder says, or in a recording the groups that it makes.
+    pub(crate) fn has_systemd(&self) -> bool {
+        let groups = &self.host.cgroups.groups;
+        self.installation.has_systemd
+            || groups
+                .iter()
+                .any(|group| matches!(group.path.as_str(), "/init.scope" | "/system.slice"))
+    }
+
+    /// Why nothing on this host can be changed from here; `None` if something can.
+    pub(crate) fn nothing_to_change(&self) -> Option<String> {
+        if let Some(kind) = self.host.host.container.value() {
+            return Some(format!(
+                "this is a container ({kind}): swap and settings of the kernel belong to its host; make the plan there"
+            ));
+        }
+        let why = "not even the size of memory could be read";
+        self.ram().is_none().then(|| why.to_owned())
+    }
+
+    /// Why no file that a plan wrote would be in force after a reboot; `None` if it would.
+    pub(crate) fn no_files(&self) -> Option<String> {
+        let named = |name: &str| self.installation.distribution.as_deref() == Some(name);
+        if named("nixos") {
+            let why = "NixOS builds /etc from its configuration: set it there (boot.kernel.sysctl, zramSwap, \
+                       systemd.tmpfiles.rules)";
+            return Some(why.to_owned());
+        }
+        if named("steamos") {
+            let why = "an update of SteamOS replaces files in /etc that it does not know, so a file would not last";
+            return Some(why.to_owned());
+        }
+        if self.has_systemd() {
+            return None;
+        }
+        let why = "no systemd was recognised on this host, so it is not known which files its init system reads \
+                   at boot; the running value can be set again by its start scripts";
+        Some(why.to_owned())
+    }
+
+    pub(crate) fn ram(&self) -> Option<Bytes> {
+        self.host.memory.total.get()
+    }
+
+    /// `5.5 of 23.4 GiB`, of memory that is available.
+    pub(crate) fn available(&self) -> String {
+        match (self.host.memory.available.get(), self.ram()) {
+            (Some(available), Some(ram)) => available.part_of(ram),
+            _ => "an unknown part of memory".to_owned(),
+        }
+    }
+
+    pub(crate) fn available_percent(&self) -> Option<f64> {
+        Some(self.host.memory.available.get()?.percent_of(self.ram()?)?.get())
+    }
+
+    /// Whether the host itself, or a group that may swap, is short of memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.verdict.level > Level::Calm
+    }
+
+    /// If only groups are short, because of their own limits: why swap for the whole host is not the answer.
+    pub(crate) fn only_groups_are_short(&self) -> Option<String> {
+        if self.verdict.host > Level::Calm {
+            return None;
+        }
+        let first = self.verdict.groups.first()?;
+        Some(format!(
+            "the host is not short of memory ({} are available); {} is, because of its own limit. If its work needs \
+             more, a higher limit helps without a device in RAM: see group-limit in `pagewise doctor`",
+            self.available(),
+            first.group
+        ))
+    }
+
+    pub(crate) fn tiers_in_ram(&self) -> impl Iterator<Item = &'a Tier> {
+        self.host.tiers.iter().filter(|tier| tier.kind.is_ram())
+    }
+
+    pub(crate) fn tiers_on_disk(&self) -> impl Iterator<Item = &'a Tier> {
+        self.host.tiers.iter().filter(|tier| !tier.kind.is_ram())
+    }
+
+    /// The device that this tier is.
+    pub(crate) fn device(&self, tier: &Tier) -> Option<&'a Zram> {
+        self.host.compressed().find(|zram| zram.path() == tier.path.as_str())
+    }
+
+    /// A priority above all present tiers; `None` if there is none.
+    pub(crate) fn priority_above_all(&self) -> Option<i16> {
+        const USUAL: i32 = 100;
+        let highest = self.host.tiers.iter().filter_map(|tier| tier.priority.get()).max();
+        let above = highest.map_or(USUAL, |highest| highest.saturating_add(1).max(USUAL));
+        i16::try_from(above).ok()
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the rules want, until it is a [`Plan`](pagewise_model::plan::Plan): steps, values of settings that are to
+//! be kept in a file, and what was declined.
+
+use pagewise_model::knob::{Knob, KnobReading};
+use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo};
+use pagewise_model::{Name, Outcome};
+
+use crate::context::Context;
+
+/// A value that a setting is to have, now and after each boot.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    /// The step's id.
+    pub(crate) id: &'static str,
+    /// The setting's name in the knob table; it exists once.
+    pub(crate) knob: &'static str,
+    /// The value, as the kernel accepts it.
+    pub(crate) to: String,
+    pub(crate) reason: String,
+    pub(crate) finding: Option<&'static str>,
+    pub(crate) expected: Option<Expected>,
+    pub(crate) risk: String,
+}
+
+/// A [`Wish`] that this host can have.
+#[derive(Debug, Clone)]
+pub(crate) struct Granted {
+    pub(crate) wish: Wish,
+    pub(crate) knob: &'static Knob,
+    /// Whether a step sets the running value, which is another one.
+    pub(crate) has_step: bool,
+}
+
+/// What the rules want so far.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) steps: Vec<Step>,
+    /// Steps that cannot be undone, which come last.
+    pub(crate) drains: Vec<Step>,
+    pub(crate) granted: Vec<Granted>,
+    pub(crate) declined: Vec<Declined>,
+    /// What a reboot resets, and why no file keeps it.
+    lost: Vec<(String, String)>,
+    /// The algorithm of the first compressed swap of the host, if a step of the plan makes it.
+    pub(crate) first_zram: Option<Name>,
+}
+
+impl Draft {
+    pub(crate) fn decline(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.declined.push(Declined { what: what.into(), why: why.into() });
+    }
+
+    /// The algorithm of the compressed swap that the host has after the plan; `None` without one.
+    pub(crate) fn algorithm(&self, context: &Context<'_>) -> Option<Name> {
+        let mut devices = context.tiers_in_ram().filter_map(|tier| context.device(tier));
+        let in_use = devices.find_map(|device| Some(device.algorithm.value()?.active.clone()));
+        in_use.or_else(|| self.first_zram.clone())
+    }
+
+    /// Notes that a reboot resets something, and why no file keeps it.
+    pub(crate) fn lose(&mut self, what: &str, why: String) {
+        self.lost.push((what.to_owned(), why));
+    }
+
+    /// Declines to keep what a reboot resets; all of it together if the reason is one.
+    pub(crate) fn decline_lost(&mut self) {
+        let mut lost = std::mem::take(&mut self.lost);
+        while let Some((_, why)) = lost.first().cloned() {
+            let (same, others): (Vec<_>, Vec<_>) =
+                lost.into_iter().partition(|(_, other)| *other == why);
+            let what: Vec<String> = same.into_iter().map(|(what, _)| what).collect();
+            self.decline(format!("keep {} over a reboot", what.join(", ")), why);
+            lost = others;
+        }
+    }
+
+    /// Adds a step that sets the running value, unless it is that already.
+    pub(crate) fn set(&mut self, context: &Context<'_>, wish: Wish) {
+        let what = format!("{} = {}", wish.knob, wish.to);
+        let Some(reading) = context.host.knob(wish.knob) else {
+            return self.decline(what, "this setting was not read");
+        };
+        let Some(from) = reading.active() else {
+            let why = match &reading.live.outcome {
+                Outcome::Denied(help) => format!("its present value is not known: {help}"),
+                _ => "this kernel does not have the setting".to_owned(),
+            };
+            return self.decline(what, why);
+        };
+        if let Some(owner) = context.owners().overruler(wish.knob, &wish.to) {
+            let why = format!(
+                "TuneD sets it at boot ({owner}) and does not apply the files of sysctl.d afterwards \
+                 (reapply_sysctl is off): change it in a profile of your own"
+            );
+            return self.decline(what, why);
+        }
+        let has_step = from != wish.to;
+        if has_step {
+            self.steps.push(running(&wish, reading, from));
+        }
+        self.granted.push(Granted { knob: reading.knob, wish, has_step });
+    }
+}
+
+/// The step that writes the running value.
+fn running(wish: &Wish, reading: &KnobReading, from: &str) -> Step {
+    Step {
+        id: wish.id.to_owned(),
+        change: Change::SetKnob {
+            target: wish.knob.to_owned(),
+            from: from.to_owned(),
+            to: wish.to.clone(),
+        },
+        reason: wish.reason.clone(),
+        finding: wish.finding.map(str::to_owned),
+        expected: wish.expected.clone(),
+        risk: wish.risk.clone(),
+        cost: None,
+        coupled: reading.knob.couples.iter().map(|&name| name.to_owned()).collect(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore { what: format!("writes {from} back") },
+        survives_reboot: false,
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! [`Interval`], how a host is set up at boot, and what was measured → [`Plan`]. Pure: it reads no file, so
+//! every plan can be made again from a recording.
+//!
+//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule looks at the host and at the
+//! findings of `pagewise_decide`; where a finding advises a value, the rule takes it from there, so that the two
+//! cannot differ. What a rule considered and left out is declined with the reason. Sizes and algorithms of zram
+//! are computed in `pagewise_decide` alone.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+mod context;
+mod draft;
+mod measured;
+mod names;
+mod owner;
+mod persist;
+mod request;
+mod rules;
+mod zram_files;
+
+use pagewise_model::plan::{Declined, Goal, Plan, PlannedMachine, Step};
+use sha2::{Digest, Sha256};
+
+use context::Context;
+use draft::Draft;
+
+pub use measured::{Measured, NotMeasured};
+pub use request::Request;
+pub use rules::{PlanRule, RULES};
+
+/// The names that [`Request::only`] may hold: those of rules, and of the findings that they mend.
+pub fn names() -> Vec<&'static str> {
+    let of_rule = |rule: &PlanRule| [&[rule.id], rule.findings].concat();
+    let mut all: Vec<&str> = RULES.iter().flat_map(of_rule).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The steps for this host, and what was declined.
+pub fn make_plan(request: &Request<'_>) -> Plan {
+    let context = Context::new(request);
+    let mut draft = Draft::default();
+    match context.nothing_to_change() {
+        Some(why) => draft.decline("any change", why),
+        None => add_steps(request, &context, &mut draft),
+    }
+    let Draft { mut steps, drains, declined, .. } = draft;
+    steps.extend(drains);
+    let host = context.host;
+    let machine = PlannedMachine {
+        machine_id_hash: request.installation.machine_id_hash.clone(),
+        memory_total_bytes: context.ram(),
+        kernel: host.taken.kernel.value().map(ToString::to_string),
+    };
+    let id = plan_id(request.goal, &machine, &steps, &declined);
+    Plan { id, goal: request.goal, machine, steps, declined }
+}
+
+fn add_steps(request: &Request<'_>, context: &Context<'_>, draft: &mut Draft) {
+    let is_named = |name: &str| request.only.iter().any(|only| only == name);
+    let is_chosen = |rule: &&PlanRule| {
+        request.only.is_empty()
+            || is_named(rule.id)
+            || rule.findings.iter().any(|finding| is_named(finding))
+    };
+    for rule in RULES.iter().filter(is_chosen) {
+        (rule.add)(context, draft);
+    }
+    persist::add_files(context, draft);
+}
+
+/// The first 16 hexadecimal digits of SHA-256 over the rest of the plan as JSON.
+fn plan_id(goal: Goal, machine: &PlannedMachine, steps: &[Step], declined: &[Declined]) -> String {
+    // what cannot be written as JSON has no place in a plan
+    let text = serde_json::to_string(&(goal, machine, steps, declined)).unwrap_or_default();
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

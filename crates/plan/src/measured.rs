@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `bench` or `scan` measured: their JSON documents → [`Measured`].
+//!
+//! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
+//! `pagewise_decide`, as for findings.
+
+use pagewise_decide::choose_zram;
+use pagewise_model::plan::{Expected, Goal};
+use pagewise_model::{Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, ZramChoice};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What was measured; empty if nothing was.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    bench: Option<Bench>,
+    scan: Option<ScanEstimate>,
+    /// The kernel's release in the document, if it has one.
+    kernel: Option<String>,
+    /// The name of the host in the document, if it has one.
+    host: Option<String>,
+}
+
+/// A document that a plan cannot use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotMeasured(String);
+
+impl std::fmt::Display for NotMeasured {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotMeasured {}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Bench {
+    #[serde(default)]
+    picks: BenchPicks,
+    #[serde(default)]
+    pareto: Vec<BenchPoint>,
+    #[serde(default)]
+    cluster_choices: Vec<ClusterChoice>,
+    #[serde(default)]
+    cost_ratios: Vec<CostRatio>,
+    #[serde(default)]
+    tier_mixes: Vec<TierMix>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct BenchPicks {
+    throughput: Option<BenchPick>,
+    latency: Option<BenchPick>,
+    ratio: Option<BenchPick>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct BenchPick {
+    #[serde(flatten)]
+    winner: Compressor,
+    value: f64,
+    runner_up: Option<BenchRunnerUp>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct BenchRunnerUp {
+    #[serde(flatten)]
+    contender: Compressor,
+    value: f64,
+    cost_per_winner: f64,
+    is_real: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct BenchPoint {
+    #[serde(flatten)]
+    contender: Compressor,
+    original_per_memory_used: f64,
+}
+
+/// The `vm.page-cluster` that measured times imply.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct ClusterChoice {
+    #[serde(flatten)]
+    pub(crate) compressor: Compressor,
+    pub(crate) memory: Vec<String>,
+    pub(crate) rounds: u32,
+    pub(crate) implied: Option<u32>,
+}
+
+/// What a page costs from swap and from a file.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct CostRatio {
+    #[serde(flatten)]
+    pub(crate) compressor: Compressor,
+    pub(crate) rounds: u32,
+    pub(crate) swap_ns_per_page: f64,
+    pub(crate) file_ns_per_page: f64,
+    pub(crate) swappiness: u32,
+    pub(crate) swappiness_spread: [u32; 2],
+}
+
+/// What a page costs if some pages come from a slower tier.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct TierMix {
+    pub(crate) zram_share: f64,
+    pub(crate) swappiness: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ScanEstimate {
+    page_bytes: Bytes,
+    pages: u64,
+    sized_pages: u64,
+    algorithms: Vec<ScanAlgorithm>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ScanAlgorithm {
+    name: String,
+    level: Option<i32>,
+    memory_used_bytes: Bytes,
+    memory_used_interval: [Bytes; 2],
+}
+
+impl Measured {
+    /// Reads the document that `pagewise bench --json` or `pagewise scan --json` printed.
+    ///
+    /// # Errors
+    /// If it is no such document.
+    pub fn from_json(text: &str) -> Result<Self, NotMeasured> {
+        let document: Value = serde_json::from_str(text)
+            .map_err(|error| NotMeasured(format!("not JSON: {error}")))?;
+        let bad = |error: serde_json::Error| NotMeasured(error.to_string());
+        let mut measured = Self {
+            kernel: word(&document["kernel"]["value"]),
+            host: word(&document["host"]["name"]["value"]),
+            ..Self::default()
+        };
+        match document["schema"].as_str() {
+            Some("pagewise/bench/1") => {
+                measured.bench = Some(serde_json::from_value(document).map_err(bad)?);
+            }
+            Some("pagewise/scan/1") => {
+                let first = document["estimates"][0].clone();
+                measured.scan = Some(serde_json::from_value(first).map_err(bad)?);
+            }
+            other => {
+                let found = other.unwrap_or("no key `schema`");
+                let what = format!("expected a document of bench or scan (--json), found {found}");
+                return Err(NotMeasured(what));
+            }
+        }
+        Ok(measured)
+    }
+
+    /// The kernel's release in the document, if it has one.
+    #[must_use]
+    pub fn kernel(&self) -> Option<&str> {
+        self.kernel.as_deref()
+    }
+
+    /// The name of the host in the document, if it has one.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    /// The device that `bench` implies for a goal.
+    pub(crate) fn zram(&self, goal: Goal, ram: Bytes) -> Option<ZramChoice> {
+        let bench = self.bench.as_ref()?;
+        let pick = match goal {
+            Goal::Throughput => bench.picks.throughput.as_ref(),
+            Goal::Latency | Goal::Balanced => bench.picks.latency.as_ref(),
+            Goal::Ratio => bench.picks.ratio.as_ref(),
+        };
+        let picks = Picks { latency: Some(pick?.to_pick()), ..Picks::default() };
+        let points: Vec<ParetoPoint> = bench.pareto.iter().map(BenchPoint::to_point).collect();
+        choose_zram(ram, &picks, &points)
+    }
+
+    /// The `vm.page-cluster` that `bench` implies for this algorithm.
+    pub(crate) fn page_cluster(&self, algorithm: &str) -> Option<&ClusterChoice> {
+        let mut choices = self.bench.as_ref()?.cluster_choices.iter();
+        choices.find(|choice| choice.compressor.algorithm.as_str() == algorithm)
+    }
+
+    /// What a page costs from zram with this algorithm, and from a file.
+    pub(crate) fn cost_ratio(&self, algorithm: &str) -> Option<&CostRatio> {
+        let mut ratios = self.bench.as_ref()?.cost_ratios.iter();
+        ratios.find(|ratio| ratio.compressor.algorithm.as_str() == algorithm)
+    }
+
+    /// The measured mix of tiers that is nearest to `zram_share` (0 to 1) of the pages in zram.
+    pub(crate) fn tier_mix(&self, zram_share: f64) -> Option<&TierMix> {
+        let distance = |mix: &TierMix| (mix.zram_share - zram_share).abs();
+        let mixes = self.bench.as_ref()?.tier_mixes.iter();
+        mixes.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    }
+
+    /// The ratio that `scan` predicts for a zram device with this algorithm.
+    pub(crate) fn ratio(&self, compressor: &Compressor) -> Option<Expected> {
+        let scan = self.scan.as_ref()?;
+        let is_it = |it: &&ScanAlgorithm| {
+            it.name == compressor.algorithm.as_str() && it.level == compressor.level
+        };
+        let by_name = |it: &&ScanAlgorithm| {
+            it.name == compressor.algorithm.as_str() && compressor.level.is_none()
+        };
+        let algorithms = &scan.algorithms;
+        let it = algorithms.iter().find(is_it).or_else(|| algorithms.iter().find(by_name))?;
+        let original = scan.pages.checked_mul(scan.page_bytes.get())? as f64;
+        let per = |used: Bytes| (used.get() > 0).then(|| original / used.get() as f64);
+        let [low, high] = it.memory_used_interval;
+        Some(Expected {
+            metric: "zram_original_per_memory_used".to_owned(),
+            value: per(it.memory_used_bytes)?,
+            interval: [per(high)?, per(low)?],
+            source: format!(
+                "pagewise scan: {} of {} pages compressed with {}",
+                scan.sized_pages, scan.pages, it.name
+            ),
+        })
+    }
+}
+
+fn word(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+impl BenchPick {
+    fn to_pick(&self) -> Pick {
+        let unit = Name::from("ns");
+        let runner_up = self.runner_up.as_ref().map(|it| RunnerUp {
+            contender: it.contender.clone(),
+            value: it.value,
+            cost_per_winner: it.cost_per_winner,
+            interval: None,
+            is_real: it.is_real,
+        });
+        Pick { winner: self.winner.clone(), value: self.value, unit, runner_up }
+    }
+}
+
+impl BenchPoint {
+    fn to_point(&self) -> ParetoPoint {
+        ParetoPoint {
+            contender: self.contender.clone(),
+            read_ns: 0.0,
+            read_spread: [0.0; 2],
+            original_per_memory_used: self.original_per_memory_used,
+            is_on_front: false,
+        }
+    }
+}

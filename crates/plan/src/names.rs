@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names of files in `sysctl.d` and `tmpfiles.d`, by which their order is decided.
+//!
+//! The folder plays no part in the order, only the name does. Of sysctl.d the last assignment wins.
+//! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line"; tried with
+//! systemd 252), so its file has to come first.
+
+/// A name that comes after all `others`, which all end with `.conf`; `None` if none of plain letters, digits
+/// and `-_.` does, and `apply` writes no others.
+pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<String> {
+    const USUAL: [&str; 4] =
+        ["90-pagewise.conf", "99-pagewise.conf", "99-zz-pagewise.conf", "zz-pagewise.conf"];
+    const LONGEST: usize = 100;
+    let Some(last) = others.max() else { return Some(USUAL[0].to_owned()) };
+    if let Some(name) = USUAL.iter().find(|name| **name > last) {
+        return Some((*name).to_owned());
+    }
+    let stem = last.strip_suffix(".conf").unwrap_or(last);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    // `_` comes after the full stop of `.conf`
+    (stem.len() <= LONGEST && stem.bytes().all(is_plain)).then(|| format!("{stem}_pagewise.conf"))
+}
+
+/// A name that comes before all `others`; `None` if none of ours does.
+pub(crate) fn name_before<'a>(others: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    const USUAL: [&str; 4] =
+        ["05-pagewise.conf", "00-pagewise.conf", "00-0-pagewise.conf", "0-pagewise.conf"];
+    let first = others.min();
+    USUAL.into_iter().find(|name| first.is_none_or(|first| *name < first))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_usual_name_is_taken_where_it_does() {
+        let name_after = |names: &[&'static str]| super::name_after(names.iter().copied());
+        assert_eq!(name_after(&[]).unwrap(), "90-pagewise.conf");
+        assert_eq!(name_after(&["10-a.conf", "90-file.conf"]).unwrap(), "90-pagewise.conf");
+        assert_eq!(name_after(&["99-sysctl.conf"]).unwrap(), "99-zz-pagewise.conf");
+        assert_eq!(name_after(&["zzz.conf", "a.conf"]).unwrap(), "zzz_pagewise.conf");
+        assert_eq!(name_before(["legacy.conf", "x11.conf"].into_iter()), Some("05-pagewise.conf"));
+        assert_eq!(name_before(["00-a.conf"].into_iter()), Some("00-0-pagewise.conf"));
+    }
+
+    proptest! {
+        #[test]
+        fn it_comes_after_all_and_before_all(names in prop::collection::vec("[!-~]{1,12}\\.conf", 0..8)) {
+            if let Some(after) = name_after(names.iter().map(String::as_str)) {
+                prop_assert!(names.iter().all(|name| **name < *after));
+                prop_assert!(after.ends_with("pagewise.conf"));
+                prop_assert!(after.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)));
+            }
+            if let Some(before) = name_before(names.iter().map(String::as_str)) {
+                prop_assert!(names.iter().all(|name| *before < **name));
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which configuration file sets a setting at boot: the one place of this crate that reads [`Configuration`].
+
+use pagewise_model::{Configuration, Purpose};
+
+/// The files that set something at boot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owners<'a> {
+    pub(crate) configuration: &'a Configuration,
+}
+
+/// A line of a file that sets a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    pub(crate) value: String,
+    /// The file.
+    pub(crate) path: String,
+    /// File and line.
+    pub(crate) at: String,
+}
+
+impl Assignment {
+    /// The name by which files of sysctl.d are sorted.
+    pub(crate) fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
+/// The file that systemd does not read, and `sysctl --system` reads last.
+pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
+
+impl Owners<'_> {
+    /// All lines of sysctl's files that set it, in the order in which they are applied.
+    pub(crate) fn sysctl(self, knob: &str) -> Vec<Assignment> {
+        let of_knob = self.configuration.sysctl.iter().filter(|setting| setting.knob == knob);
+        let line = |setting: &pagewise_model::PersistentSetting| Assignment {
+            value: setting.value.value().map(ToString::to_string).unwrap_or_default(),
+            path: setting.value.source.path().to_owned(),
+            at: setting.value.source.to_string(),
+        };
+        of_knob.map(line).collect()
+    }
+
+    /// The line of TuneD's profile that sets another value after the files of sysctl.d.
+    pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
+        let tuned = self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
+        let setting = tuned.last(knob)?;
+        let value = setting.value.value()?;
+        (value.as_str() != to).then(|| setting.value.source.to_string())
+    }
+
+    /// What sets up compressed swap at boot, and the file that shows it.
+    pub(crate) fn compressed_swap(self) -> Option<(&'static str, String)> {
+        let managers = self.configuration.managers.iter();
+        let mut makers = managers.filter(|it| it.purpose == Purpose::CompressedSwap);
+        makers.next().map(|it| (it.name, it.found.source.path().to_owned()))
+    }
+
+    /// Whether zram-generator has a section to carry out.
+    pub(crate) fn generator_is_active(self) -> bool {
+        self.compressed_swap().is_some_and(|(name, _)| name == "zram-generator")
+    }
+
+    /// The device that hibernation resumes from.
+    pub(crate) fn resume_device(self) -> Option<String> {
+        const NONE: &str = "0:0";
+        let device = self.configuration.resume_device.value()?;
+        (device.as_str() != NONE).then(|| device.to_string())
+    }
+}

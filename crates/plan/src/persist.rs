@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Settings of a plan → the files that set them again at each boot: one in `/etc/sysctl.d`, one in
+//! `/etc/tmpfiles.d`.
+//!
+//! A file lists every setting that plans of Pagewise have put there: what an earlier plan wrote and this
+//! one does not change is kept.
+
+use pagewise_model::knob::{Knob, Persist};
+use pagewise_model::plan::{Change, Step, StepUndo};
+
+use crate::context::Context;
+use crate::draft::{Draft, Granted};
+use crate::names::{name_after, name_before};
+use crate::owner::SYSCTL_CONF;
+
+/// What the first lines of each file say.
+const HEADER: &str = "\
+# Written by pagewise: settings of a plan (pagewise plan, pagewise apply).
+# To undo: pagewise undo. If you remove this file, the other files decide from the next boot on.
+";
+const COLUMNS: usize = 100;
+
+/// A mechanism that applies files at boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folder {
+    Sysctl,
+    Tmpfiles,
+}
+
+impl Folder {
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Sysctl => "/etc/sysctl.d",
+            Self::Tmpfiles => "/etc/tmpfiles.d",
+        }
+    }
+
+    const fn step(self) -> &'static str {
+        match self {
+            Self::Sysctl => "sysctl-file",
+            Self::Tmpfiles => "tmpfiles-file",
+        }
+    }
+
+    fn of(knob: &Knob) -> Option<Self> {
+        if knob.persist.contains(&Persist::Sysctl) {
+            Some(Self::Sysctl)
+        } else if knob.persist.contains(&Persist::Tmpfiles) {
+            Some(Self::Tmpfiles)
+        } else {
+            None
+        }
+    }
+
+    /// The line that sets it.
+    fn line(self, knob: &Knob, value: &str) -> String {
+        match self {
+            Self::Sysctl => format!("{} = {value}", key(knob)),
+            Self::Tmpfiles => format!("w /{} - - - - {value}", knob.path),
+        }
+    }
+}
+
+/// As sysctl spells it: a part of a path never has a full stop here.
+fn key(knob: &Knob) -> String {
+    knob.path.trim_start_matches("proc/sys/").replace('/', ".")
+}
+
+/// Adds the files that keep what was granted.
+pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
+    let granted = std::mem::take(&mut draft.granted);
+    if let Some(why) = context.no_files() {
+        let by_others = |it: &&Granted| {
+            let last = context.owners().sysctl(it.knob.name).pop();
+            last.is_some_and(|last| last.value == it.wish.to)
+        };
+        let lost = granted.iter().filter(|it| it.has_step && !by_others(it));
+        lost.for_each(|it| draft.lose(it.wish.knob, why.clone()));
+        return draft.decline_lost();
+    }
+    let mut lasting: Vec<&str> = Vec::new();
+    for folder in [Folder::Sysctl, Folder::Tmpfiles] {
+        let of_folder = granted.iter().filter(|it| Folder::of(it.knob) == Some(folder));
+        let (kept, missing): (Vec<&Granted>, Vec<&Granted>) =
+            of_folder.partition(|it| is_kept(context, folder, it));
+        lasting.extend(kept.iter().map(|it| it.wish.id));
+        if !missing.is_empty() && add_file(context, draft, folder, &missing) {
+            lasting.extend(missing.iter().map(|it| it.wish.id));
+        }
+    }
+    for step in draft.steps.iter_mut().filter(|step| lasting.contains(&step.id.as_str())) {
+        step.survives_reboot = true;
+    }
+}
+
+/// Whether the host has the value after a boot without a new file.
+fn is_kept(context: &Context<'_>, folder: Folder, granted: &Granted) -> bool {
+    let (knob, to) = (granted.knob, granted.wish.to.as_str());
+    let line = folder.line(knob, to);
+    let in_own =
+        own_file(context, folder).is_some_and(|(_, text)| text.lines().any(|known| known == line));
+    match folder {
+        Folder::Tmpfiles => in_own,
+        // systemd does not read sysctl.conf
+        Folder::Sysctl => {
+            match context.owners().sysctl(knob.name).iter().rfind(|line| line.path != SYSCTL_CONF) {
+                Some(last) => last.value == to,
+                None => in_own || (!granted.has_step && knob.default == Some(to)),
+            }
+        }
+    }
+}
+
+/// The file of ours that is there: path and contents.
+fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'a str)> {
+    let mut own = context.installation.own_files.iter();
+    let (path, text) = own.find(|(path, _)| path.starts_with(folder.path()))?;
+    Some((path, text))
+}
+
+/// Adds the step that writes the file; without a name for it, declines.
+fn add_file(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    folder: Folder,
+    missing: &[&Granted],
+) -> bool {
+    let listed = missing.iter().map(|it| it.wish.knob).collect::<Vec<_>>().join(", ");
+    let Some(name) = file_name(context, folder, missing) else {
+        let why = "the name of a file of another program that sets the same leaves no plain name with which ours \
+                   would win";
+        draft.decline(format!("keep {listed} over a reboot"), why);
+        return false;
+    };
+    let path = format!("{}/{name}", folder.path());
+    let before = own_file(context, folder).filter(|(known, _)| *known == path).map(|it| it.1);
+    let to = contents(before, folder, missing);
+    let of_plan = missing.iter().filter(|it| it.has_step);
+    draft.steps.push(Step {
+        id: folder.step().to_owned(),
+        change: Change::WriteFile { target: path, from: before.map(str::to_owned), to },
+        reason: reason(context, folder, missing, &listed),
+        finding: None,
+        expected: None,
+        risk: risk(context, folder, missing),
+        cost: None,
+        coupled: Vec::new(),
+        needs: of_plan.map(|it| it.wish.id.to_owned()).collect(),
+        undo: StepUndo::Restore {
+            what: if before.is_some() {
+                "writes the earlier contents back".to_owned()
+            } else {
+                "removes the file".to_owned()
+            },
+        },
+        survives_reboot: true,
+    });
+    true
+}
+
+fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Option<String> {
+    let own = own_file(context, folder).and_then(|(path, _)| path.rsplit('/').next());
+    match folder {
+        Folder::Sysctl => {
+            let owners = context.owners();
+            let set = missing.iter().flat_map(|it| owners.sysctl(it.knob.name));
+            let names: Vec<String> = set
+                .filter(|it| it.path != SYSCTL_CONF && Some(it.file_name()) != own)
+                .map(|it| it.file_name().to_owned())
+                .collect();
+            let others = || names.iter().map(String::as_str);
+            let own = own.filter(|own| others().all(|other| other < *own));
+            own.map(str::to_owned).or_else(|| name_after(others()))
+        }
+        Folder::Tmpfiles => {
+            let names = context.installation.tmpfiles_names.iter().map(String::as_str);
+            let others = || names.clone().filter(|name| Some(*name) != own);
+            let own = own.filter(|own| others().all(|other| *own < other));
+            own.or_else(|| name_before(others())).map(str::to_owned)
+        }
+    }
+}
+
+fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &str) -> String {
+    let them = if missing.len() == 1 { "it" } else { "them" };
+    let first = match folder {
+        Folder::Sysctl => format!("systemd-sysctl sets {listed} at each boot"),
+        Folder::Tmpfiles => format!("systemd-tmpfiles sets {listed} at each boot"),
+    };
+    let owners = context.owners();
+    let others: Vec<String> = missing
+        .iter()
+        .filter_map(|it| {
+            let last = owners.sysctl(it.knob.name).pop().filter(|it| it.path != SYSCTL_CONF)?;
+            (folder == Folder::Sysctl && last.value != it.wish.to)
+                .then(|| format!("{} = {} in {}", it.wish.knob, last.value, last.at))
+        })
+        .collect();
+    if others.is_empty() {
+        return format!("{first}; without the file a reboot resets {them}.");
+    }
+    format!(
+        "{first}. The name of the file comes after the one that wins now ({}).",
+        others.join("; ")
+    )
+}
+
+fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
+    let overruled: Vec<String> = missing
+        .iter()
+        .filter(|_| folder == Folder::Sysctl)
+        .filter_map(|it| {
+            let all = context.owners().sysctl(it.knob.name);
+            let conf = all.into_iter().rfind(|line| line.path == SYSCTL_CONF)?;
+            (conf.value != it.wish.to).then(|| format!("{} = {}", conf.at, conf.value))
+        })
+        .collect();
+    if overruled.is_empty() {
+        return "a program that sets the same key after boot wins".to_owned();
+    }
+    format!(
+        "`sysctl --system` applies {SYSCTL_CONF} last, which sets another value ({}): remove that line",
+        overruled.join("; ")
+    )
+}
+
+/// The file with these settings, and those that it had and this plan does not name.
+fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> String {
+    let starts: Vec<String> = missing.iter().map(|it| start(folder, it.knob)).collect();
+    let is_replaced = |block: &str| {
+        block.lines().any(|line| starts.iter().any(|start| line.starts_with(start.as_str())))
+    };
+    let kept =
+        before.unwrap_or_default().split("\n\n").map(str::trim).filter(|block| {
+            !block.is_empty() && !is_replaced(block) && !HEADER.starts_with(*block)
+        });
+    let mut all: Vec<String> = kept.map(str::to_owned).collect();
+    all.extend(missing.iter().map(|it| {
+        let comment = wrapped(&format!("{}: {}", it.wish.knob, it.wish.reason));
+        format!("{comment}{}", folder.line(it.knob, &it.wish.to))
+    }));
+    format!("{HEADER}\n{}\n", all.join("\n\n"))
+}
+
+/// What the line of a setting begins with, whatever its value.
+fn start(folder: Folder, knob: &Knob) -> String {
+    match folder {
+        Folder::Sysctl => format!("{} =", key(knob)),
+        Folder::Tmpfiles => format!("w /{} ", knob.path),
+    }
+}
+
+/// A comment of lines that are not too long.
+pub(crate) fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut line = "#".to_owned();
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            lines.push_str(&line);
+            lines.push('\n');
+            "#".clone_into(&mut line);
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    format!("{lines}{line}\n")
+}

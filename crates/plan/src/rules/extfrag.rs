@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `vm.extfrag_threshold` back to the kernel's default, and proactive compaction where tasks wait for it.
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::{Draft, Wish};
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "compaction",
+    findings: &["extfrag-threshold", "fragmentation"],
+    doc: "Sets when the kernel compacts memory (vm.extfrag_threshold, vm.compaction_proactiveness).",
+    add,
+};
+
+const THRESHOLD: &str = "vm.extfrag_threshold";
+const PROACTIVE: &str = "vm.compaction_proactiveness";
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let rows = [
+        (
+            "extfrag-threshold",
+            THRESHOLD,
+            "extfrag-threshold",
+            "allocations of huge pages compact and reclaim as on \
+          an untouched kernel: more or less of either than now",
+        ),
+        ("fragmentation", PROACTIVE, "compaction-proactiveness", "kcompactd takes more CPU time"),
+    ];
+    for (finding, knob, id, risk) in rows {
+        let Some(to) = context.advised_sysctl(finding, knob) else { continue };
+        let found = context.finding(finding);
+        let reason =
+            found.map(|it| format!("{} {}", it.what, first_sentence(&it.why))).unwrap_or_default();
+        let risk = risk.to_owned();
+        draft.set(
+            context,
+            Wish { id, knob, to, reason, finding: Some(finding), expected: None, risk },
+        );
+    }
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| &text[..=first.len()])
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Unused pages of hugetlb pools: given back only if the goal is memory.
+
+use pagewise_model::plan::Goal;
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::{Draft, Wish};
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "hugetlb",
+    findings: &["hugetlb-unused"],
+    doc: "Gives unused pages of a hugetlb pool back.",
+    add,
+};
+
+const ID: &str = "hugetlb-unused";
+/// The pool that `vm.nr_hugepages` sets, on most machines.
+const DEFAULT_POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let Some(finding) = context.finding(ID) else { return };
+    let command = finding.next.first().map_or("", String::as_str);
+    let what = format!("give unused huge pages back: {}", finding.title);
+    if context.goal != Goal::Ratio {
+        let why = format!(
+            "a program that is not running now may need the pool, and later the kernel may not find the pages again. \
+             If none does: {command}"
+        );
+        return draft.decline(what, why);
+    }
+    let Some(to) = context.advised_write(ID, DEFAULT_POOL) else {
+        return draft.decline(what, format!("it is not the pool of the default size: {command}"));
+    };
+    let wish = Wish {
+        id: "hugetlb",
+        knob: "vm.nr_hugepages",
+        to,
+        reason: format!("{} The goal is ratio: this memory serves nobody now.", finding.what),
+        finding: Some(ID),
+        expected: None,
+        risk: "a program that starts later and needs the pool fails; the kernel may not find so many free blocks again"
+            .to_owned(),
+    };
+    draft.set(context, wish);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One rule for each group of settings, in the order in which their steps are carried out.
+
+mod extfrag;
+mod huge_pages;
+mod hugetlb;
+mod mglru;
+mod owners;
+mod page_cluster;
+mod swappiness;
+mod tier_order;
+mod watermarks;
+mod zram;
+mod zram_size;
+mod zswap;
+
+use crate::context::Context;
+use crate::draft::Draft;
+
+/// What a plan may change, and from which findings that follows.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanRule {
+    /// Its name, as `swappiness`.
+    pub id: &'static str,
+    /// The findings that it mends.
+    pub findings: &'static [&'static str],
+    /// What it changes, in a sentence.
+    pub doc: &'static str,
+    pub(crate) add: fn(&Context<'_>, &mut Draft),
+}
+
+/// Every rule.
+pub static RULES: &[PlanRule] = &[
+    zram::RULE,
+    zram_size::RULE,
+    tier_order::RULE,
+    zswap::RULE,
+    page_cluster::RULE,
+    swappiness::RULE,
+    watermarks::RULE,
+    extfrag::RULE,
+    mglru::RULE,
+    huge_pages::RULE,
+    hugetlb::RULE,
+    owners::RULE,
+];

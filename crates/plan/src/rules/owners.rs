@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Contradictions between configuration files: a plan cannot know which side is meant, so it says so.
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::Draft;
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "owners",
+    findings: &["settings-differ", "managers-fight", "generator-parameters", "hibernation-zram"],
+    doc: "Names settings that two files or programs disagree about; which one is meant is not known.",
+    add,
+};
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let known = |id: &str| RULE.findings.contains(&id);
+    for finding in context.findings.iter().filter(|finding| known(finding.id)) {
+        // the plan decides for a value, in both places
+        if draft.granted.iter().any(|it| finding.what.contains(it.wish.knob)) {
+            continue;
+        }
+        let next = finding.next.first().map_or("", String::as_str);
+        let why = match finding.id {
+            "settings-differ" => "which of the values is meant is the administrator's decision",
+            "managers-fight" => {
+                "which of the two is meant to be there is the administrator's decision"
+            }
+            "generator-parameters" => {
+                "the level needs a newer zram-generator, or a level for the first algorithm only"
+            }
+            _ => "hibernation needs a swap area on a disk, which a plan does not create",
+        };
+        draft.decline(format!("mend {}: {}", finding.id, finding.title), format!("{why}: {next}"));
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `vm.page-cluster`: no reading ahead from zram, unless `bench` measured that it pays.
+
+use pagewise_model::Bytes;
+use pagewise_model::plan::Goal;
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::{Draft, Wish};
+use crate::measured::ClusterChoice;
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "page-cluster",
+    findings: &[],
+    doc: "Sets how many pages a swap-in reads ahead (vm.page-cluster).",
+    add,
+};
+
+const KNOB: &str = "vm.page-cluster";
+/// The kernel takes no larger one.
+const LARGEST: u32 = 31;
+/// From here on, reading ahead served most of the pages that it brought in.
+const PAYS_PERCENT: f64 = 50.0;
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let mut in_ram = context.tiers_in_ram();
+    let is_used = in_ram.any(|tier| tier.used.get().is_some_and(|used| used > Bytes::new(0)));
+    if !is_used && draft.first_zram.is_none() {
+        return;
+    }
+    if let Some(choice) = measured(context, draft) {
+        return by_measured(context, draft, choice);
+    }
+    let what = format!("{KNOB} = 0");
+    if let Some(disk) = context.tiers_on_disk().next() {
+        let why = format!(
+            "the setting is one for all swap areas, and {} is on a disk, where reading ahead saves seeks",
+            disk.path
+        );
+        return draft.decline(what, why);
+    }
+    match reason(context, draft.first_zram.is_some()) {
+        Ok(reason) => {
+            let risk = "shared memory that is read in order takes more faults (kernels up to 6.12)"
+                .to_owned();
+            let to = "0".to_owned();
+            let wish = Wish {
+                id: "page-cluster",
+                knob: KNOB,
+                to,
+                reason,
+                finding: None,
+                expected: None,
+                risk,
+            };
+            draft.set(context, wish);
+        }
+        Err(why) => draft.decline(what, why),
+    }
+}
+
+/// Why not to read ahead from zram, by what the kernel counted on this host; or why that is not shown.
+fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String> {
+    let counted = |name: &str| context.host.vmstat.get(name).get();
+    let private = "the kernel reads nothing ahead from zram for private memory";
+    let reads_none = counted("swap_ra") == Some(0) && !adds_first_zram;
+    if context.goal == Goal::Latency && !reads_none {
+        let reason = "The goal is latency: a fault then decompresses only the page that is waited for. It changes \
+                      nothing for private memory, which the kernel never reads ahead from zram.";
+        return Ok(reason.to_owned());
+    }
+    let Some((ahead, hits)) =
+        counted("swap_ra").zip(counted("swap_ra_hit")).filter(|(ahead, _)| *ahead > 0)
+    else {
+        return Err(format!(
+            "{private}, and on this host it has read none ahead (swap_ra is 0 or not counted)"
+        ));
+    };
+    let percent = hits as f64 * 100.0 / ahead as f64;
+    let numbers = format!(
+        "of {} pages that were read ahead since boot, {percent:.0} % were used (swap_ra, swap_ra_hit)",
+        pagewise_model::grouped(ahead)
+    );
+    if percent < PAYS_PERCENT {
+        return Ok(format!(
+            "All swap is in RAM, where reading ahead saves no seek, and {numbers}."
+        ));
+    }
+    Err(format!("reading ahead pays here: {numbers}"))
+}
+
+/// What `bench` measured with the algorithm in use.
+fn measured<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
+    context.measured.page_cluster(draft.algorithm(context)?.as_str())
+}
+
+fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
+    let algorithm = &choice.compressor.algorithm;
+    let Some(implied) = choice.implied.filter(|&implied| implied <= LARGEST) else {
+        let why =
+            format!("`pagewise bench` measured no difference between its values ({algorithm})");
+        return draft.decline(format!("another {KNOB}"), why);
+    };
+    let reason = format!(
+        "`pagewise bench` measured the least time per page with {implied} for {} memory ({algorithm}, {} rounds).",
+        choice.memory.join(" and "),
+        choice.rounds
+    );
+    let wish = Wish {
+        id: "page-cluster",
+        knob: KNOB,
+        to: implied.to_string(),
+        reason,
+        finding: None,
+        expected: None,
+        risk: "the measured memory may differ from what programs use at other times".to_owned(),
+    };
+    draft.set(context, wish);
+}

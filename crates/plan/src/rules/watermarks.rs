@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `vm.min_free_kbytes` and `vm.watermark_scale_factor`, where they are extreme.
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::{Draft, Wish};
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "watermarks",
+    findings: &["watermarks-extreme"],
+    doc: "Sets how much memory reclaim keeps free (vm.min_free_kbytes, vm.watermark_scale_factor).",
+    add,
+};
+
+const ID: &str = "watermarks-extreme";
+const MIN_FREE: &str = "vm.min_free_kbytes";
+const SCALE: &str = "vm.watermark_scale_factor";
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
+    if let Some(to) = context.advised_sysctl(ID, MIN_FREE) {
+        let risk = "khugepaged raises it again, to at most 5 % of RAM, when huge pages are switched on: a larger \
+                    value after that is no fault";
+        let reason = format!("{what} {to} is what the kernel chooses for this size of memory.");
+        draft.set(context, wish("min-free", MIN_FREE, to, reason, risk));
+    }
+    if let Some(to) = context.advised_sysctl(ID, SCALE) {
+        let risk = "after a burst of allocations, programs may have to reclaim pages themselves";
+        let reason = format!("{what} {to} is a hundredth of memory.");
+        draft.set(context, wish("watermark-scale", SCALE, to, reason, risk));
+    }
+}
+
+fn wish(id: &'static str, knob: &'static str, to: String, reason: String, risk: &str) -> Wish {
+    Wish { id, knob, to, reason, finding: Some(ID), expected: None, risk: risk.to_owned() }
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Swap in compressed RAM where there is none and memory is short.
+
+use pagewise_decide::{FAST, algorithm, measured_ratio, size_mib, zram_size};
+use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
+use pagewise_model::{
+    Bytes, Compressor, FeatureState, Hierarchy, Level, Name, Ratio, Snapshot, ZramUse,
+};
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::zram_files::{DROP_IN, LINK, UNIT, drop_in, unit};
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "zram",
+    findings: &[
+        "zram-unused",
+        "memory-low",
+        "memory-pressure",
+        "memory-grows",
+        "oom-kills",
+        "swap-full",
+        "swap-avoids-anon",
+        "commit-limit",
+    ],
+    doc: "Adds swap in compressed RAM if there is none and memory is short.",
+    add,
+};
+
+const WHAT: &str = "add swap in compressed RAM (zram)";
+/// The ratio that the recommended size assumes where nothing was measured.
+const ASSUMED_RATIO: f64 = 2.0;
+/// With goal ratio, less than this has to be available.
+const RATIO_PERCENT: f64 = 50.0;
+/// The slot of one page in the table: 16 to 24 bytes, by kernel.
+const SLOT_BYTES: u64 = 24;
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    if context.tiers_in_ram().next().is_some() {
+        return;
+    }
+    if let Some(why) = not_wanted(context).or_else(|| not_possible(context)) {
+        return draft.decline(WHAT, why);
+    }
+    let Some(priority) = context.priority_above_all() else {
+        return draft.decline(WHAT, "a swap area has the highest priority that there is, 32767");
+    };
+    let Some(planned) = planned_zram(context, priority) else {
+        return draft.decline(WHAT, "the size of memory is not known");
+    };
+    draft.first_zram = Some(planned.zram.compressor.algorithm.clone());
+    let generator = context.installation.has_generator && context.no_files().is_none();
+    let number = generator.then(|| first_free_number(context.host));
+    draft.steps.push(running(context, &planned, number));
+    add_files(context, draft, &planned.zram, number);
+}
+
+/// The device, and how it was chosen.
+pub(super) struct PlannedZram {
+    pub(super) zram: ZramSwap,
+    /// Why this algorithm.
+    pub(super) algorithm: String,
+    /// Why this size.
+    pub(super) size: String,
+}
+
+/// The recommended device for this host and goal.
+pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<PlannedZram> {
+    let ram = context.ram()?;
+    let (compressor, disksize_bytes, algorithm, size) =
+        match context.measured.zram(context.goal, ram) {
+            Some(choice) => {
+                let ratio = choice.original_per_memory_used;
+                let algorithm =
+                    format!("{}: the best for this goal in `pagewise bench`", choice.contender);
+                (
+                    choice.contender,
+                    choice.disksize_bytes,
+                    algorithm,
+                    size_for(ratio, "measured by bench"),
+                )
+            }
+            None => unmeasured(context, ram),
+        };
+    // At the limit a write fails and the page stays in RAM: it must not be reached by data that compresses.
+    let limit = Bytes::new((ram.get() / 4 * 3) >> 20 << 20);
+    let zram = ZramSwap { compressor, disksize_bytes, mem_limit_bytes: Some(limit), priority };
+    Some(PlannedZram { zram, algorithm, size })
+}
+
+fn size_for(ratio: f64, from: &str) -> String {
+    format!("at a ratio of {ratio:.1} : 1 ({from}) it takes half of RAM when it is full")
+}
+
+fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, String) {
+    let expected = |compressor: &Compressor| context.measured.ratio(compressor);
+    let of_host = Compressor::new(offered(context.host).as_str());
+    let dense = Compressor::new("zstd");
+    let wants_dense = context.goal == Goal::Ratio && is_offered(context.host, "zstd");
+    let (compressor, why) = if wants_dense {
+        let why = "zstd: the goal is ratio; in our trial with redis it used 45 % less memory than lz4 for 52 % more CPU";
+        (dense, why.to_owned())
+    } else {
+        let why =
+            format!("{}: it reads a page back fastest in our measurements", of_host.algorithm);
+        (of_host, why)
+    };
+    if let Some(scanned) = expected(&compressor) {
+        let size = zram_size(ram, Some(scanned.value));
+        return (compressor, size, why, size_for(scanned.value, "predicted by scan"));
+    }
+    let size = Bytes::new(size_mib(context.host) << 20);
+    let text = match measured_ratio(context.host).map(Ratio::get) {
+        Some(ratio) => size_for(ratio, "measured on this host's zram"),
+        None => size_for(ASSUMED_RATIO, "assumed, because nothing was measured"),
+    };
+    (compressor, size, why, text)
+}
+
+/// The algorithm that findings recommend; before a device is there, the one that they recommend for new ones.
+fn offered(host: &Snapshot) -> Name {
+    let known = host.zram.first().and_then(algorithm);
+    known.cloned().unwrap_or_else(|| Name::from(FAST))
+}
+
+/// Whether the kernel is known to offer it.
+fn is_offered(host: &Snapshot, wanted: &str) -> bool {
+    let offered = host.zram.iter().filter_map(|device| device.algorithm.value());
+    offered.flat_map(|all| &all.available).any(|name| name.as_str() == wanted)
+}
+
+fn not_wanted(context: &Context<'_>) -> Option<String> {
+    let host = context.host;
+    let groups = &host.cgroups.groups;
+    let is_kubernetes = groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
+        || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet");
+    if is_kubernetes {
+        let why = "this is a node of Kubernetes: kubelet refuses to start with swap on unless failSwapOn is false, \
+                   so swap is a decision of the cluster's configuration";
+        return Some(why.to_owned());
+    }
+    let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
+    if context.verdict.host > Level::Calm || (context.goal == Goal::Ratio && is_low) {
+        return None;
+    }
+    let plenty = || {
+        let available = context.available();
+        format!("memory is not short: {available} are available, so nothing would be swapped")
+    };
+    Some(context.only_groups_are_short().unwrap_or_else(plenty))
+}
+
+fn not_possible(context: &Context<'_>) -> Option<String> {
+    let host = context.host;
+    let state = host.capability("zram").map(|capability| &capability.state);
+    let why = match state {
+        Some(FeatureState::Present | FeatureState::Loadable { .. }) => None,
+        Some(FeatureState::NotBuilt { option }) => {
+            Some(format!("this kernel was built without it ({option})"))
+        }
+        Some(FeatureState::Missing) | None => {
+            Some("this kernel shows neither zram nor a module that would bring it".to_owned())
+        }
+        Some(other) => Some(format!("zram is not available here ({other:?})")),
+    };
+    why.or_else(|| owned(context)).or_else(|| only_swap_of_hibernation(context))
+}
+
+fn owned(context: &Context<'_>) -> Option<String> {
+    let (name, path) = context.owners().compressed_swap()?;
+    Some(format!(
+        "{name} sets up compressed swap on this host ({path}), but none is in use: find out why it failed \
+         (systemctl --failed); a second program on the same device ends with one of the two, or with none"
+    ))
+}
+
+fn only_swap_of_hibernation(context: &Context<'_>) -> Option<String> {
+    let device = context.owners().resume_device()?;
+    context.tiers_on_disk().next().is_none().then(|| {
+        format!(
+            "the host is set up to resume from hibernation (device {device}), and no swap on a disk is on: switch \
+             that on first, because zram cannot hold the image"
+        )
+    })
+}
+
+/// The number of a device that nobody uses, for zram-generator.
+fn first_free_number(host: &Snapshot) -> u32 {
+    let is_used = |number: u32| {
+        let device = host.zram.iter().find(|device| device.id == number);
+        device.is_some_and(|device| device.used_as.value() != Some(&ZramUse::NotInitialised))
+    };
+    (0..u32::MAX).find(|&number| !is_used(number)).unwrap_or_default()
+}
+
+fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) -> Step {
+    let zram = &planned.zram;
+    let finding = RULE.findings.iter().find(|id| context.finding(id).is_some());
+    Step {
+        id: "zram".to_owned(),
+        change: Change::AddZramSwap {
+            target: number.map(|number| format!("/dev/zram{number}")),
+            to: zram.clone(),
+        },
+        reason: reason(context, planned),
+        finding: finding.map(|&id| id.to_owned()),
+        expected: context.measured.ratio(&zram.compressor),
+        risk: risk(context, zram),
+        cost: Some(table_cost(zram)),
+        coupled: Vec::new(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore {
+            what:
+                "switches the swap off, which reads its pages back into RAM, and removes the device"
+                    .to_owned(),
+        },
+        survives_reboot: context.no_files().is_none(),
+    }
+}
+
+/// What the table of slots takes.
+pub(super) fn table_cost(zram: &ZramSwap) -> String {
+    let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
+    format!(
+        "up to {table} of RAM for the table of slots, even while it is empty, and CPU time for each page"
+    )
+}
+
+fn reason(context: &Context<'_>, planned: &PlannedZram) -> String {
+    let state = context.verdict.line.trim_end_matches('.');
+    let swap = match context.tiers_on_disk().next() {
+        Some(tier) => {
+            format!("Swap is only on {}, which is filled after it from now on", tier.path)
+        }
+        None => "Without swap, idle memory of programs cannot leave RAM".to_owned(),
+    };
+    let commit = if context.finding("commit-limit").is_some() {
+        " The size of swap is added to the limit of strict overcommit."
+    } else {
+        ""
+    };
+    format!("{state}. {swap}.{commit} {} ({}).", capital(&planned.size), planned.algorithm)
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn risk(context: &Context<'_>, zram: &ZramSwap) -> String {
+    let limit = zram.mem_limit_bytes.unwrap_or_default();
+    let mut risks = vec![format!(
+        "data that does not compress fills it up to its limit of {limit}; then writes to it fail and the pages \
+         stay in RAM"
+    )];
+    if matches!(context.host.cgroups.hierarchy, Hierarchy::V1 | Hierarchy::Hybrid) {
+        risks.push(
+            "its memory is charged to no cgroup, and in our trials a group of version 1 was killed at its limit \
+             with swap free"
+                .to_owned(),
+        );
+    }
+    if !matches!(context.host.capability("zram").map(|it| &it.state), Some(FeatureState::Present)) {
+        risks.push("which algorithms the module offers is known when it is loaded".to_owned());
+    }
+    risks.join("; ")
+}
+
+/// The files that set the device up at each boot, in the native place of this host.
+pub(super) fn add_files(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    zram: &ZramSwap,
+    number: Option<u32>,
+) {
+    if let Some(why) = context.no_files() {
+        return draft.lose("the zram swap", why);
+    }
+    match number {
+        Some(number) => {
+            let reason = format!(
+                "zram-generator is installed, so it sets up zram{number} at each boot; one program for one device."
+            );
+            let risk = format!(
+                "`systemctl restart systemd-zram-setup@zram{number}` loses the swap: do not restart it while the \
+                 swap is on"
+            );
+            draft.steps.push(file(
+                context,
+                "zram-file",
+                DROP_IN,
+                drop_in(zram, number),
+                reason,
+                risk,
+            ));
+        }
+        None => add_unit(context, draft, zram),
+    }
+}
+
+fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
+    let mut reason =
+        "A unit sets the device up at each boot, before swap.target; zram-generator is not installed.".to_owned();
+    if context.installation.is_ostree {
+        reason.push_str(
+            " The system is an image of ostree, whose /etc is writable and kept over updates.",
+        );
+    }
+    let risk = "a program that is installed later and sets up zram, too, would compete with it; the unit does \
+                nothing where compressed swap is already on";
+    draft.steps.push(file(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
+    let text = |text: &str| text.to_owned();
+    let restore = |what: &str| StepUndo::Restore { what: what.to_owned() };
+    if !context.installation.own_files.contains_key(UNIT) {
+        draft.steps.push(Step {
+            id: text("zram-link"),
+            change: Change::MakeLink { target: text(LINK), from: None, to: text(UNIT) },
+            reason: text("systemd starts the unit at boot only if this link is there, as systemctl enable makes it."),
+            finding: None,
+            expected: None,
+            risk: text("none known"),
+            cost: None,
+            coupled: Vec::new(),
+            needs: vec![text("zram-file")],
+            undo: restore("removes the link"),
+            survives_reboot: true,
+        });
+    }
+    draft.steps.push(Step {
+        id: text("zram-reload"),
+        change: Change::ReloadUnits { target: text("systemd") },
+        reason: text("systemctl shows the new unit only after systemd has read its files again."),
+        finding: None,
+        expected: None,
+        risk: text("none known; no unit is started or stopped"),
+        cost: None,
+        coupled: Vec::new(),
+        needs: vec![text("zram-file")],
+        undo: restore("reads the unit files again, without the new one"),
+        survives_reboot: true,
+    });
+}
+
+fn file(
+    context: &Context<'_>,
+    id: &str,
+    target: &str,
+    to: String,
+    reason: String,
+    risk: String,
+) -> Step {
+    let from = context.installation.own_files.get(target).cloned();
+    let undo = if from.is_some() { "writes the earlier contents back" } else { "removes the file" };
+    Step {
+        id: id.to_owned(),
+        change: Change::WriteFile { target: target.to_owned(), from, to },
+        reason,
+        finding: None,
+        expected: None,
+        risk,
+        cost: None,
+        coupled: Vec::new(),
+        needs: vec!["zram".to_owned()],
+        undo: StepUndo::Restore { what: undo.to_owned() },
+        survives_reboot: true,
+    }
+}

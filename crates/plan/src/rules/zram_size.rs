@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A zram swap device of the wrong size, or whose data does not compress: replaced while it is in use, if
+//! that is worth a step that cannot be undone.
+//!
+//! The size of a device in use cannot be changed. A new device above the old one takes the pages that leave
+//! it, so that switching the old one off does not need all of them to fit into free RAM.
+
+use pagewise_model::plan::{Change, Step, StepUndo, SwapHeld};
+use pagewise_model::{Bytes, Level, Severity, Tier, Zram};
+
+use super::PlanRule;
+use super::zram::{PlannedZram, planned_zram, table_cost};
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::zram_files::{DROP_IN, UNIT, drop_in, unit};
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "zram-size",
+    findings: &["zram-full", "zram-oversized", "zram-incompressible"],
+    doc: "Replaces a zram swap device of the wrong size, or adds a second one to a full one.",
+    add,
+};
+
+/// The step that makes a new device.
+pub(super) const NEW: &str = "zram-new";
+/// A new size that differs by less than this factor is no reason for a change.
+const WORTH: f64 = 1.25;
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    if context.finding("zram-incompressible").is_some() {
+        draft.decline(
+            "replace the zram device because its data does not compress",
+            "no algorithm compresses encrypted or compressed data: a new device would hold the same pages at the \
+             same size. They take no RAM in swap on a disk",
+        );
+    }
+    if let Some(finding) = context.finding("zram-full") {
+        let tier = context.tiers_in_ram().find(|tier| tier.is_full() == Some(true));
+        match tier.and_then(|tier| Some((tier, context.device(tier)?))) {
+            Some((tier, device)) => full(context, draft, tier, device),
+            None => draft.decline(
+                "replace the zram device because it is near its mem_limit",
+                format!(
+                    "the limit of a device in use can be changed, which needs no new device: {}",
+                    finding.next.first().map_or("", String::as_str)
+                ),
+            ),
+        }
+    }
+    let is_changed = draft.steps.iter().any(|step| step.id == NEW);
+    if let Some(finding) = context.finding("zram-oversized").filter(|_| !is_changed) {
+        let is_warning = finding.severity >= Severity::Warning;
+        oversized(context, draft, is_warning);
+    }
+}
+
+/// The only zram tier: of several, which one is to be replaced is the administrator's decision.
+fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
+    let mut tiers = context.tiers_in_ram();
+    let only = tiers.next()?;
+    if tiers.next().is_some() { None } else { Some((only, context.device(only)?)) }
+}
+
+fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
+    let what = format!("more zram than {}", tier.path);
+    let Some((planned, size, used)) = known(context, tier) else {
+        return draft.decline(what, "its size, its priority or the size of memory is not known");
+    };
+    let others = || context.tiers_in_ram().filter(|other| other.path != tier.path);
+    if let Some(next) = others().find(|other| other.is_full() == Some(false)) {
+        let why =
+            format!("{} has room and takes the pages that are swapped out from now on", next.path);
+        return draft.decline(what, why);
+    }
+    let recommended = planned.zram.disksize_bytes;
+    let size = others().filter_map(|other| other.size.get()).fold(size, Bytes::saturating_add);
+    if (recommended.get() as f64) < size.get() as f64 * WORTH {
+        let why = format!(
+            "its size of {size} is about the recommended {recommended} or above it: more would leave too little RAM for \
+             the pages in use. Swap on a disk below it, or less work, would help"
+        );
+        return draft.decline(what, why);
+    }
+    let is_replaceable = context.verdict.host <= Level::Tight && fits(context, used);
+    if is_replaceable && only_zram(context).is_some() {
+        let reason = format!(
+            "{} is full ({used} of {size}) while its data takes {} of RAM; {}.",
+            tier.path,
+            shown(device.mm_stat.memory_used.get()),
+            planned.size
+        );
+        return replace(context, draft, tier, device, &planned, &reason, "zram-full");
+    }
+    let more = Bytes::new(recommended.saturating_sub(size).get() >> 20 << 20);
+    extend(draft, tier, planned, more, used);
+}
+
+/// A second device beside a full one: nothing has to move.
+fn extend(draft: &mut Draft, tier: &Tier, mut planned: PlannedZram, more: Bytes, used: Bytes) {
+    planned.zram.disksize_bytes = more;
+    planned.zram.mem_limit_bytes = None;
+    let reason = format!(
+        "{} is full with {used}, and memory is short now, so moving its pages would make it shorter: a second \
+         device of {more} takes new pages, and nothing has to move ({}).",
+        tier.path, planned.size
+    );
+    draft.steps.push(new_device(&planned, reason, "zram-full"));
+    draft.decline(
+        format!("one larger device instead of {} and a second one, and keep it over a reboot", tier.path),
+        "switching the full device off moves all of its pages while memory is short; run `pagewise plan` again \
+         when it is not",
+    );
+}
+
+fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
+    let Some((tier, device)) = only_zram(context) else {
+        return draft.decline(
+            "smaller zram devices",
+            "there are several devices, and which of them is meant to be there is not known",
+        );
+    };
+    let what = format!("a smaller device instead of {}", tier.path);
+    let Some((planned, size, used)) = known(context, tier) else {
+        return draft.decline(what, "its size, its priority or the size of memory is not known");
+    };
+    let recommended = planned.zram.disksize_bytes;
+    if (size.get() as f64) < recommended.get() as f64 * WORTH {
+        let why = format!(
+            "its size of {size} is about the recommended {recommended}: what is too large are other devices, or all \
+             together"
+        );
+        return draft.decline(what, why);
+    }
+    let table = shown(device.slot_table.get());
+    if !is_warning && used > Bytes::new(0) {
+        let why = format!(
+            "it holds {used}, and its size of {size} costs only its table of slots ({table}); replacing a device \
+             in use cannot be undone"
+        );
+        return draft.decline(what, why);
+    }
+    if !fits(context, used) {
+        let why = format!(
+            "its {used} of pages have to move, and only {} are available",
+            context.available()
+        );
+        return draft.decline(what, why);
+    }
+    let reason = format!(
+        "{} has a size of {size}, and its table of slots takes {table}; {}.",
+        tier.path, planned.size
+    );
+    replace(context, draft, tier, device, &planned, &reason, "zram-oversized");
+}
+
+fn shown(size: Option<Bytes>) -> String {
+    size.map_or_else(|| "an unknown amount".to_owned(), |size| size.to_string())
+}
+
+/// The recommended device above all tiers, and size and use of this tier.
+fn known(context: &Context<'_>, tier: &Tier) -> Option<(PlannedZram, Bytes, Bytes)> {
+    let planned = planned_zram(context, context.priority_above_all()?)?;
+    Some((planned, tier.size.get()?, tier.used.get()?))
+}
+
+/// Whether its pages surely fit into RAM beside what programs use, even uncompressed.
+pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
+    let available = context.host.memory.available.get().unwrap_or_default();
+    used.get() <= available.get() / 2
+}
+
+fn new_device(planned: &PlannedZram, reason: String, finding: &str) -> Step {
+    Step {
+        id: NEW.to_owned(),
+        change: Change::AddZramSwap { target: None, to: planned.zram.clone() },
+        reason,
+        finding: Some(finding.to_owned()),
+        expected: None,
+        risk: "data that does not compress takes as much RAM as before".to_owned(),
+        cost: Some(table_cost(&planned.zram)),
+        coupled: Vec::new(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore {
+            what:
+                "switches the swap off, which reads its pages back into RAM, and removes the device"
+                    .to_owned(),
+        },
+        survives_reboot: false,
+    }
+}
+
+/// A new device above the old one, then the old one off.
+pub(super) fn replace(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    tier: &Tier,
+    device: &Zram,
+    planned: &PlannedZram,
+    reason: &str,
+    finding: &'static str,
+) {
+    let held = SwapHeld {
+        size_bytes: tier.size.get().unwrap_or_default(),
+        used_bytes: tier.used.get().unwrap_or_default(),
+        priority: tier.priority.get().unwrap_or_default(),
+    };
+    draft.steps.push(new_device(planned, reason.to_owned(), finding));
+    draft.drains.push(drain(tier, held, finding));
+    keep(context, draft, device, planned);
+}
+
+fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
+    let (risk, because) = if held.used_bytes > Bytes::new(0) {
+        let risk = format!(
+            "all of its {} are read back into RAM, for seconds or minutes; a group at its limit whose pages do not \
+             fit could be killed, so apply checks that first",
+            held.used_bytes
+        );
+        (risk, "its pages have moved; the old device could be made again, but not with these pages")
+    } else {
+        ("none known while it is empty".to_owned(), "the old device is removed; no page was in it")
+    };
+    Step {
+        id: "zram-drain".to_owned(),
+        change: Change::DrainSwap { target: tier.path.to_string(), from: held },
+        reason: format!(
+            "{} is not needed beside the new device, which has a higher priority and takes the pages that leave RAM \
+             again.",
+            tier.path
+        ),
+        finding: Some(finding.to_owned()),
+        expected: None,
+        risk,
+        cost: Some("CPU time to decompress all of its pages".to_owned()),
+        coupled: Vec::new(),
+        needs: vec![NEW.to_owned()],
+        undo: StepUndo::Never { because: because.to_owned() },
+        survives_reboot: false,
+    }
+}
+
+/// The new size in the file that sets the device up at boot, where that is known.
+fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &PlannedZram) {
+    let new = draft.steps.len().saturating_sub(1);
+    const WHAT: &str = "keep the new zram device over a reboot";
+    if let Some(why) = context.no_files() {
+        return draft.lose("the new zram device", why);
+    }
+    let own = &context.installation.own_files;
+    let (target, to) = if own.contains_key(UNIT) {
+        (UNIT, unit(&planned.zram))
+    } else if context.owners().generator_is_active() {
+        (DROP_IN, drop_in(&planned.zram, device.id))
+    } else {
+        let why = match context.owners().compressed_swap() {
+            Some((name, path)) => {
+                format!("{name} sets it up at boot ({path}): change size and priority there")
+            }
+            None => format!(
+                "which program sets up {} at boot is not known, and a second one would compete with it; \
+                 `grep -rs zram /etc/systemd /etc/udev /etc/default /etc/modprobe.d` may find it",
+                device.name()
+            ),
+        };
+        return draft.decline(WHAT, why);
+    };
+    // the step before this one makes the device
+    if let Some(step) = draft.steps.get_mut(new).filter(|step| step.id == NEW) {
+        step.survives_reboot = true;
+    }
+    let from = own.get(target).cloned();
+    let undo = if from.is_some() { "writes the earlier contents back" } else { "removes the file" };
+    draft.steps.push(Step {
+        id: "zram-file".to_owned(),
+        change: Change::WriteFile { target: target.to_owned(), from, to },
+        reason: format!("This file gives {} its size at each boot.", device.name()),
+        finding: None,
+        expected: None,
+        risk: "the service that sets up the device must not be restarted while its swap is on"
+            .to_owned(),
+        cost: None,
+        coupled: Vec::new(),
+        needs: vec![NEW.to_owned()],
+        undo: StepUndo::Restore { what: undo.to_owned() },
+        survives_reboot: true,
+    });
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What holds for every plan, of recorded hosts and of made-up ones.
+
+use std::collections::BTreeSet;
+
+use pagewise_model::knob::{Domain, KNOBS, Persist};
+use pagewise_model::plan::{Change, Goal, Plan, StepUndo};
+use pagewise_model::{Bytes, Installation, Interval, Level, Name, Reading, TierKind, ZramUse};
+use pagewise_testkit::scene::{Scene, slugs};
+use proptest::prelude::*;
+
+use super::machine::carry_out;
+use super::testing::{self, calm, erasers, gib, knob, stall, tier, zram};
+use super::{GOALS, plain, plan_for};
+
+/// Independent of the one in the knob table's tests: what the kernel takes.
+pub(crate) fn is_accepted(name: &str, value: &str) -> bool {
+    let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+    match knob.domain {
+        Domain::Int { min, max } => {
+            let number: i128 = value.parse().unwrap_or(i128::MIN);
+            (i128::from(min)..=i128::from(max)).contains(&number)
+        }
+        Domain::Bool => ["0", "1", "Y", "N"].contains(&value),
+        Domain::Word { words } => words.contains(&value),
+        other => panic!("{name}: no rule sets {other:?}"),
+    }
+}
+
+fn target(change: &Change) -> (&str, &str) {
+    let target = match change {
+        Change::SetKnob { target, .. }
+        | Change::WriteFile { target, .. }
+        | Change::MakeLink { target, .. }
+        | Change::ReloadUnits { target }
+        | Change::DrainSwap { target, .. } => target,
+        Change::AddZramSwap { target, .. } => target.as_deref().unwrap_or("a new zram device"),
+    };
+    (change.action(), target)
+}
+
+/// The laws of one plan.
+fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
+    let mut targets = BTreeSet::new();
+    let mut earlier = BTreeSet::new();
+    for step in &plan.steps {
+        assert!(targets.insert(target(&step.change)), "two steps for one target: {plan:#?}");
+        let known = |id: &String| earlier.contains(id.as_str());
+        assert!(step.needs.iter().all(known), "{}: needs {:?}", step.id, step.needs);
+        assert!(earlier.insert(step.id.as_str()), "{} twice", step.id);
+        let sentence =
+            |text: &str| !text.is_empty() && !text.contains("  ") && !text.contains('\n');
+        assert!(sentence(&step.reason) && step.reason.ends_with('.'), "{step:#?}");
+        assert!(sentence(&step.risk) && !step.risk.ends_with('.'), "{step:#?}");
+        let is_drain = matches!(step.change, Change::DrainSwap { .. });
+        assert_eq!(is_drain, matches!(step.undo, StepUndo::Never { .. }), "{step:#?}");
+        match &step.change {
+            Change::SetKnob { target, from, to } => {
+                assert_ne!(from, to);
+                assert!(is_accepted(target, to), "{target} = {to}");
+                assert_eq!(interval.end.knob(target).unwrap().active(), Some(from.as_str()));
+                let kept = is_kept(plan, (target, to), interval, installation);
+                assert_eq!(kept, step.survives_reboot, "{target}: {plan:#?}");
+                assert!(kept || is_declined(plan, target), "{target}: {plan:#?}");
+            }
+            Change::WriteFile { target, from, to } => {
+                assert_ne!(from.as_ref(), Some(to));
+                assert!(
+                    to.ends_with('\n')
+                        && to.contains("pagewise undo")
+                        && target.starts_with("/etc/")
+                );
+                check_lines(plan, target, to, interval, installation);
+            }
+            Change::AddZramSwap { to, .. } => {
+                assert_eq!(step.survives_reboot, plan.step("zram-file").is_some(), "{plan:#?}");
+                assert!(to.priority >= 0 && to.disksize_bytes >= Bytes::new(1 << 20), "{step:#?}");
+            }
+            _ => {}
+        }
+    }
+    for left_out in &plan.declined {
+        assert!(!left_out.what.is_empty() && left_out.why.len() > 20, "{left_out:#?}");
+        assert!(!left_out.why.contains("  ") || left_out.why.contains("  # "), "{left_out:#?}");
+    }
+    let text = serde_json::to_string(plan).unwrap();
+    assert_eq!(&serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    assert!(plan.id.len() == 16 && plan.id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+}
+
+/// Each running value has a line in a file, of this plan or of an earlier one or of somebody else.
+fn is_kept(
+    plan: &Plan,
+    (name, to): (&str, &str),
+    interval: &Interval,
+    installation: &Installation,
+) -> bool {
+    let last = interval.end.configuration.last(name);
+    if last.and_then(|it| it.value.value()).is_some_and(|value| value.as_str() == to) {
+        return true;
+    }
+    let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+    let line = if knob.persist.contains(&Persist::Sysctl) {
+        format!("{name} = {to}")
+    } else {
+        format!("w /{} - - - - {to}", knob.path)
+    };
+    let of_plan = plan.steps.iter().filter_map(|step| match &step.change {
+        Change::WriteFile { to, .. } => Some(to),
+        _ => None,
+    });
+    let mut files = of_plan.chain(installation.own_files.values());
+    files.any(|text| text.lines().any(|known| known == line))
+}
+
+/// The reason why nothing keeps it.
+fn is_declined(plan: &Plan, name: &str) -> bool {
+    plan.declined.iter().any(|it| {
+        it.what.starts_with("keep ")
+            && it.what.contains(name)
+            && it.what.ends_with(" over a reboot")
+    })
+}
+
+/// Each line of a file has a step that sets the running value, unless that is so already; and no file that
+/// sets the same key decides over it.
+fn check_lines(
+    plan: &Plan,
+    path: &str,
+    text: &str,
+    interval: &Interval,
+    installation: &Installation,
+) {
+    let name = path.rsplit('/').next().unwrap();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some((key, value)) = line.split_once(" = ").filter(|_| path.contains("/sysctl.d/")) {
+            let now = interval.end.knob(key).unwrap().active().unwrap();
+            let set = plan.steps.iter().any(|step| {
+                matches!(&step.change, Change::SetKnob { target, to, .. } if target == key && to == value)
+            });
+            assert!(set || now == value, "{key} is {now} and gets no step");
+            let others = interval.end.configuration.sysctl.iter().filter(|it| it.knob == key);
+            for other in others.map(|other| other.value.source.path()) {
+                let last = other.rsplit('/').next().unwrap();
+                assert!(other == "/etc/sysctl.conf" || last <= name, "{other} comes after {path}");
+            }
+        }
+        if line.starts_with("w ") {
+            let mut names = installation.tmpfiles_names.iter();
+            assert!(names.all(|other| name <= other.as_str()), "{path} is not the first");
+        }
+    }
+}
+
+/// A plan that was carried out leaves nothing to do; with the laws at each step.
+fn check_all_goals(interval: &Interval, installation: &Installation) {
+    for goal in GOALS {
+        let plan = plan_for(interval, installation, goal);
+        check(&plan, interval, installation);
+        assert_eq!(plan, plan_for(interval, installation, goal), "the same host, another plan");
+        let (after, installed) = carry_out(&plan, interval, installation);
+        let again = plan_for(&after, &installed, goal);
+        check(&again, &after, &installed);
+        let (left, first) = (super::ids(&again), super::ids(&plan));
+        assert!(left.is_empty(), "{goal:?}: after {first:?} still {left:?}: {again:#?}");
+    }
+}
+
+#[test]
+fn plans_of_all_recordings_obey_the_laws() {
+    for slug in slugs() {
+        let interval = Scene::load(&slug).replay();
+        check_all_goals(&interval, &plain());
+        check_all_goals(&interval, &Installation::default());
+    }
+}
+
+#[test]
+fn recordings_of_healthy_machines_get_no_step() {
+    for slug in slugs() {
+        let interval = Scene::load(&slug).replay();
+        let verdict = pagewise_decide::judge(&interval);
+        let findings = pagewise_decide::diagnose(&interval);
+        let matters = |it: &pagewise_model::Finding| it.severity > pagewise_model::Severity::Info;
+        if verdict.level == Level::Calm && !findings.iter().any(matters) {
+            let plan = plan_for(&interval, &plain(), Goal::Balanced);
+            assert!(plan.steps.is_empty() || slug.contains("behind-file"), "{slug}: {plan:#?}");
+        }
+    }
+}
+
+/// One thing that differs from a calm host.
+#[derive(Debug, Clone)]
+enum Oddity {
+    Knob(&'static str, u64),
+    File(&'static str, &'static str, u64),
+    Zswap,
+    ZramSize(u64),
+    ZramUsed(u64),
+    NoZram,
+    DiskFirst(u64),
+    Available(u64),
+    Pressure(f64),
+    HugePages(u64),
+    Erase(prop::sample::Index),
+}
+
+const KNOB_NAMES: [&str; 5] = [
+    "vm.swappiness",
+    "vm.page-cluster",
+    "vm.extfrag_threshold",
+    "vm.min_free_kbytes",
+    "vm.watermark_scale_factor",
+];
+const FILE_NAMES: [&str; 4] = [
+    "/etc/sysctl.d/10-a.conf",
+    "/usr/lib/sysctl.d/95-b.conf",
+    "/etc/sysctl.d/zzz.conf",
+    "/etc/sysctl.conf",
+];
+
+fn oddity() -> impl Strategy<Value = Oddity> {
+    let number = || prop_oneof![Just(0u64), Just(1), 0..300u64, 0..4_000_000u64];
+    prop_oneof![
+        (prop::sample::select(&KNOB_NAMES[..]), number())
+            .prop_map(|(knob, to)| Oddity::Knob(knob, to)),
+        (prop::sample::select(&FILE_NAMES[..]), prop::sample::select(&KNOB_NAMES[..]), number())
+            .prop_map(|(file, knob, to)| Oddity::File(file, knob, to)),
+        Just(Oddity::Zswap),
+        (1..200u64).prop_map(Oddity::ZramSize),
+        (0..=4096u64).prop_map(Oddity::ZramUsed),
+        Just(Oddity::NoZram),
+        (0..4096u64).prop_map(Oddity::DiskFirst),
+        (0..16_000u64).prop_map(Oddity::Available),
+        (0.0..60.0f64).prop_map(Oddity::Pressure),
+        (0..511u64).prop_map(Oddity::HugePages),
+        any::<prop::sample::Index>().prop_map(Oddity::Erase),
+    ]
+}
+
+fn make(interval: &mut Interval, oddity: &Oddity) {
+    let host = &mut interval.end;
+    let mib = |mib: u64| Bytes::new(mib << 20);
+    match oddity {
+        Oddity::Knob(name, value) => knob(host, name, &value.to_string()),
+        Oddity::File(path, name, value) => {
+            let knob = KNOBS.iter().find(|knob| knob.name == *name).unwrap().name;
+            let value = testing::line(path, 3, Name::from(value.to_string().as_str()));
+            let setting = pagewise_model::PersistentSetting { knob, value };
+            host.configuration.sysctl.push(setting);
+            let by_name = |it: &pagewise_model::PersistentSetting| {
+                let path = it.value.source.path();
+                (path == "/etc/sysctl.conf", path.rsplit('/').next().unwrap().to_owned())
+            };
+            host.configuration.sysctl.sort_by_key(by_name);
+        }
+        Oddity::Zswap => {
+            let path = "/sys/module/zswap/parameters/enabled";
+            host.zswap.enabled = testing::file(path, true);
+            knob(host, "zswap.enabled", "Y");
+        }
+        Oddity::ZramSize(size) => {
+            if let (Some(device), Some(tier)) = (host.zram.first_mut(), host.tiers.first_mut()) {
+                device.disksize = testing::file("/sys/block/zram0/disksize", gib(*size));
+                device.slot_table = testing::file(
+                    "/sys/block/zram0/disksize",
+                    Bytes::new((size << 30) / 4096 * 16),
+                );
+                tier.size = testing::line("/proc/swaps", 2, gib(*size));
+            }
+        }
+        Oddity::ZramUsed(used) => {
+            if let Some(tier) = host.tiers.first_mut() {
+                tier.used = testing::line("/proc/swaps", 2, mib(*used));
+            }
+        }
+        Oddity::NoZram => {
+            host.tiers.clear();
+            host.zram = vec![zram(0, ZramUse::NotInitialised, Bytes::new(0))];
+        }
+        Oddity::DiskFirst(used) => {
+            host.tiers.insert(0, tier("/swapfile", TierKind::File, mib(*used), 200));
+        }
+        Oddity::Available(available) => {
+            host.memory.available = testing::line("/proc/meminfo", 3, mib(*available));
+        }
+        Oddity::Pressure(percent) => {
+            stall(&mut host.psi.memory.some, *percent, *percent);
+            stall(&mut host.psi.memory.full, percent / 2.0, percent / 2.0);
+        }
+        Oddity::HugePages(none) => {
+            let path = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
+            host.thp.khugepaged.max_ptes_none = testing::file(path, *none);
+            knob(host, "thp.khugepaged.max_ptes_none", &none.to_string());
+        }
+        Oddity::Erase(index) => {
+            let erasers = erasers();
+            index.get(&erasers).1(host);
+        }
+    }
+}
+
+/// All settings that a plan may set, at the kernel's defaults.
+pub(crate) fn with_knobs() -> Interval {
+    let mut interval = calm();
+    for name in KNOB_NAMES {
+        let known = KNOBS.iter().find(|knob| knob.name == name).unwrap().default;
+        knob(&mut interval.end, name, known.unwrap_or("67584"));
+    }
+    knob(&mut interval.end, "zswap.enabled", "N");
+    knob(&mut interval.end, "thp.khugepaged.max_ptes_none", "511");
+    interval
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever is odd about a host: the laws hold, and a plan that was carried out leaves nothing to do.
+    #[test]
+    fn plans_of_made_up_hosts_obey_the_laws(
+        oddities in prop::collection::vec(oddity(), 0..6),
+        has_systemd in any::<bool>(),
+        has_generator in any::<bool>(),
+        names in prop::collection::vec("[0-9a-z]{1,3}\\.conf", 0..4),
+    ) {
+        let mut interval = with_knobs();
+        oddities.iter().for_each(|oddity| make(&mut interval, oddity));
+        let mut tmpfiles_names = names;
+        tmpfiles_names.sort();
+        let installation =
+            Installation { has_systemd, has_generator, tmpfiles_names, ..Installation::default() };
+        check_all_goals(&interval, &installation);
+    }
+}
+
+#[test]
+fn a_host_of_which_nothing_is_known_gets_no_step() {
+    let plan = plan_for(&Interval::default(), &plain(), Goal::Balanced);
+    assert!(plan.steps.is_empty());
+    assert!(super::declined(&plan, "any change").contains("size of memory"));
+}
+
+#[test]
+fn a_container_gets_no_step_and_its_host_is_named() {
+    let mut interval = with_knobs();
+    knob(&mut interval.end, "vm.extfrag_threshold", "0");
+    interval.end.host.container =
+        Reading::found(Name::from("docker"), pagewise_model::Source::none());
+    let plan = plan_for(&interval, &plain(), Goal::Balanced);
+    assert!(plan.steps.is_empty());
+    assert!(super::declined(&plan, "any change").contains("(docker)"));
+}

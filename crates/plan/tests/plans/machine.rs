@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A naive model of `apply`: what a host is like after a plan was carried out.
+
+use pagewise_model::plan::{Change, Plan, ZramSwap};
+use pagewise_model::{
+    Algorithms, Installation, Interval, Name, PersistentSetting, Reading, Snapshot, Source, Tier,
+    TierKind, Zram, ZramUse,
+};
+
+/// The host after the plan.
+pub(crate) fn carry_out(
+    plan: &Plan,
+    interval: &Interval,
+    installation: &Installation,
+) -> (Interval, Installation) {
+    let (mut interval, mut installation) = (interval.clone(), installation.clone());
+    for step in &plan.steps {
+        change(&step.change, &mut interval.end, &mut installation);
+    }
+    (interval, installation)
+}
+
+fn change(change: &Change, host: &mut Snapshot, installation: &mut Installation) {
+    match change {
+        Change::SetKnob { target, to, .. } => {
+            let reading = host.knobs.iter_mut().find(|it| it.knob.name == target).unwrap();
+            reading.live = Reading::found(Name::from(to.as_str()), reading.live.source.clone());
+            set_noun(host, target, to);
+        }
+        Change::WriteFile { target, to, .. } => {
+            installation.own_files.insert(target.clone(), to.clone());
+            if target.starts_with("/etc/sysctl.d/") {
+                read_sysctl(host, target, to);
+            }
+        }
+        Change::AddZramSwap { to, .. } => add_zram(host, to),
+        Change::DrainSwap { target, .. } => {
+            host.tiers.retain(|tier| tier.path.as_str() != target);
+            host.zram.retain(|device| device.path() != *target);
+        }
+        Change::MakeLink { .. } | Change::ReloadUnits { .. } => {}
+    }
+}
+
+/// Settings that are read as part of a noun, too.
+fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
+    let number = || to.parse().unwrap();
+    match knob {
+        "zswap.enabled" => {
+            host.zswap.enabled = Reading::found(false, host.zswap.enabled.source.clone());
+        }
+        "thp.khugepaged.max_ptes_none" => {
+            let reading = &mut host.thp.khugepaged.max_ptes_none;
+            *reading = Reading::found(number(), reading.source.clone());
+        }
+        _ => {}
+    }
+}
+
+/// As systemd-sysctl applies it: by its name among the others.
+fn read_sysctl(host: &mut Snapshot, path: &str, text: &str) {
+    let all = &mut host.configuration.sysctl;
+    all.retain(|setting| setting.value.source.path() != path);
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| !key.starts_with('#'))
+        else {
+            continue;
+        };
+        let knob = host.knobs.iter().find(|it| it.knob.name == key).unwrap().knob.name;
+        let value = Reading::found(Name::from(value), Source::line(path, number));
+        all.push(PersistentSetting { knob, value });
+    }
+    let name = |setting: &PersistentSetting| {
+        let path = setting.value.source.path();
+        (path == "/etc/sysctl.conf", path.rsplit('/').next().unwrap().to_owned())
+    };
+    all.sort_by_key(name);
+}
+
+fn add_zram(host: &mut Snapshot, zram: &ZramSwap) {
+    let id = (0..).find(|id| host.zram.iter().all(|device| device.id != *id)).unwrap();
+    let at = Source::file("/made");
+    let found = |bytes| Reading::found(bytes, at.clone());
+    let priority = i32::from(zram.priority);
+    let algorithm = zram.compressor.algorithm.clone();
+    let mut device = Zram {
+        id,
+        disksize: found(zram.disksize_bytes),
+        algorithm: Reading::found(
+            Algorithms { active: algorithm.clone(), available: vec![algorithm] },
+            at.clone(),
+        ),
+        initialised: Reading::found(true, at.clone()),
+        used_as: Reading::found(ZramUse::Swap { priority }, at.clone()),
+        ..Zram::default()
+    };
+    device.mm_stat.memory_limit = found(zram.mem_limit_bytes.unwrap_or_default());
+    let tier = Tier {
+        path: Name::from(device.path().as_str()),
+        kind: TierKind::Zram,
+        size: found(zram.disksize_bytes),
+        used: found(pagewise_model::Bytes::new(0)),
+        priority: Reading::found(priority, at.clone()),
+        disk: pagewise_model::Disk::default(),
+        zswap_in_front: Reading::not_read(),
+    };
+    host.zram.push(device);
+    host.tiers.push(tier);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans of recorded and of made-up hosts.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
+
+mod files;
+mod laws;
+mod machine;
+mod settings;
+mod swap;
+#[expect(dead_code, reason = "rules are tested with the rest of it")]
+#[path = "../../../decide/tests/made/testing.rs"]
+mod testing;
+
+use pagewise_decide::Rule;
+use pagewise_model::plan::{Change, Goal, Plan};
+use pagewise_model::{Installation, Interval};
+use pagewise_plan::{Measured, Request, make_plan};
+
+/// The goals.
+const GOALS: [Goal; 4] = [Goal::Throughput, Goal::Latency, Goal::Ratio, Goal::Balanced];
+
+/// A host with systemd and nothing of ours in its files.
+fn plain() -> Installation {
+    Installation { has_systemd: true, ..Installation::default() }
+}
+
+fn plan_for(interval: &Interval, installation: &Installation, goal: Goal) -> Plan {
+    let (measured, only) = (&Measured::default(), &[][..]);
+    make_plan(&Request { interval, installation, measured, goal, only })
+}
+
+fn plan_of(interval: &Interval) -> Plan {
+    plan_for(interval, &plain(), Goal::Balanced)
+}
+
+fn ids(plan: &Plan) -> Vec<&str> {
+    plan.steps.iter().map(|step| step.id.as_str()).collect()
+}
+
+/// Why something was declined.
+fn declined<'a>(plan: &'a Plan, what: &str) -> &'a str {
+    let found = plan.declined.iter().find(|declined| declined.what.contains(what));
+    &found.unwrap_or_else(|| panic!("{what} is not declined: {plan:#?}")).why
+}
+
+/// What a file of the plan holds.
+fn file<'a>(plan: &'a Plan, id: &str) -> (&'a str, &'a str) {
+    match &plan.step(id).unwrap_or_else(|| panic!("no step {id}: {plan:#?}")).change {
+        Change::WriteFile { target, to, .. } => (target, to),
+        other => panic!("{id} writes no file: {other:?}"),
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Values of settings: from findings, from measurements, or declined.
+
+use pagewise_model::plan::{Change, Goal, Plan};
+use pagewise_model::{Interval, TierKind};
+use pagewise_plan::{Measured, Request, make_plan};
+use pagewise_testkit::scene::Scene;
+
+use super::testing::{calm, file, gib, knob, line, mib, set, tier, with};
+use super::{declined, ids, plain, plan_for, plan_of};
+
+fn value<'a>(plan: &'a Plan, id: &str) -> &'a str {
+    match &plan.step(id).unwrap_or_else(|| panic!("no step {id}: {plan:#?}")).change {
+        Change::SetKnob { to, .. } => to,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_bench(interval: &Interval, bench: &str) -> Plan {
+    let measured = Measured::from_json(bench).unwrap();
+    let installation = plain();
+    make_plan(&Request {
+        interval,
+        installation: &installation,
+        measured: &measured,
+        goal: Goal::Balanced,
+        only: &[],
+    })
+}
+
+fn bench(swappiness: u32, mix: &str, cluster: &str) -> String {
+    format!(
+        r#"{{"schema": "pagewise/bench/1", "cost_ratios": [{{"algorithm": "lz4", "rounds": 7,
+        "swap_ns_per_page": 5100.0, "file_ns_per_page": 98000.0, "swappiness": {swappiness},
+        "swappiness_spread": [150, 195]}}], "tier_mixes": [{mix}], "cluster_choices": [{cluster}]}}"#
+    )
+}
+
+#[test]
+fn swappiness_follows_measured_costs_and_leaves_file_pages_some_weight() {
+    let mut interval = calm();
+    knob(&mut interval.end, "vm.page-cluster", "0");
+    let plan = with_bench(&interval, &bench(160, "", ""));
+    assert_eq!(
+        (ids(&plan), value(&plan, "swappiness")),
+        (vec!["swappiness", "sysctl-file"], "160")
+    );
+    assert!(
+        plan.steps[0].reason.contains("measured 5.1 us for a page from zram (lz4) and 98.0 us")
+    );
+    let capped = with_bench(&interval, &bench(190, "", ""));
+    assert_eq!(value(&capped, "swappiness"), "180");
+    assert!(
+        capped.steps[0].reason.contains("implies 190 (150 to 195 by round); 180 leaves file pages")
+    );
+    assert_eq!(plan.steps[0].expected, None, "how much faster a program becomes was not measured");
+}
+
+#[test]
+fn a_device_of_the_same_plan_counts_with_its_algorithm() {
+    let interval = with(|host| {
+        host.tiers.clear();
+        host.zram.clear();
+        host.memory.available = line("/proc/meminfo", 3, mib(200));
+    });
+    let plan = with_bench(&interval, &bench(160, "", ""));
+    assert_eq!(value(&plan, "swappiness"), "160");
+    assert_eq!(ids(&plan)[0], "zram");
+}
+
+#[test]
+fn with_a_disk_below_the_measured_mix_counts() {
+    let mut interval = calm();
+    interval.end.tiers.push(tier("/swapfile", TierKind::File, mib(512), -2));
+    let mixes = r#"{"zram_share": 0.9, "fault_ns": 1.0, "swappiness": 140}, {"zram_share": 0.5, "fault_ns": 1.0, "swappiness": 90}"#;
+    let plan = with_bench(&interval, &bench(190, mixes, ""));
+    assert_eq!(value(&plan, "swappiness"), "90");
+    assert!(plan.steps[0].reason.contains("50 % are in zram"), "{}", plan.steps[0].reason);
+}
+
+#[test]
+fn unmeasured_swappiness_is_left_alone() {
+    let plan = plan_of(&calm());
+    assert!(plan.steps.is_empty());
+    let why = declined(&plan, "another vm.swappiness");
+    assert!(why.starts_with("it is 60") && why.contains("bench --disk"), "{why}");
+}
+
+#[test]
+fn page_cluster_follows_the_kernels_counters_the_goal_or_bench() {
+    let mut interval = calm();
+    let host = &mut interval.end;
+    knob(host, "vm.page-cluster", "3");
+    set(host, "swap_ra", 8_000);
+    set(host, "swap_ra_hit", 1_040);
+    let plan = plan_of(&interval);
+    assert_eq!(value(&plan, "page-cluster"), "0");
+    assert!(
+        plan.steps[0]
+            .reason
+            .contains("of 8,000 pages that were read ahead since boot, 13 % were used")
+    );
+    set(&mut interval.end, "swap_ra_hit", 7_000);
+    assert!(declined(&plan_of(&interval), "page-cluster").contains("88 % were used"));
+    assert_eq!(value(&plan_for(&interval, &plain(), Goal::Latency), "page-cluster"), "0");
+    let chosen = |implied: &str| {
+        format!(
+            r#"{{"algorithm": "lz4", "memory": ["forked"], "rounds": 5, "candidates": [], "implied": {implied}}}"#
+        )
+    };
+    let measured = with_bench(&interval, &bench(60, "", &chosen("1")));
+    assert_eq!(value(&measured, "page-cluster"), "1");
+    let equal = with_bench(&interval, &bench(60, "", &chosen("null")));
+    assert!(declined(&equal, "page-cluster").contains("no difference"));
+    interval.end.tiers.push(tier("/swapfile", TierKind::File, gib(1), -2));
+    assert!(declined(&plan_of(&interval), "page-cluster").contains("/swapfile is on a disk"));
+}
+
+#[test]
+fn values_are_those_that_findings_advise() {
+    let interval = with(|host| {
+        knob(host, "vm.extfrag_threshold", "0");
+        knob(host, "vm.min_free_kbytes", "4194304");
+    });
+    let plan = plan_of(&interval);
+    assert_eq!(value(&plan, "extfrag-threshold"), "500");
+    assert_eq!(value(&plan, "min-free"), "16384");
+    assert_eq!(plan.step("min-free").unwrap().coupled, ["thp.enabled", "thp.size.enabled"]);
+    for (id, finding) in
+        [("extfrag-threshold", "extfrag-threshold"), ("min-free", "watermarks-extreme")]
+    {
+        assert_eq!(plan.step(id).unwrap().finding.as_deref(), Some(finding));
+        let findings = pagewise_decide::diagnose(&interval);
+        let next = &findings.iter().find(|it| it.id == finding).unwrap().next[0];
+        assert!(next.contains(&format!("={}  #", value(&plan, id))), "{next}");
+    }
+    let file = super::file(&plan, "sysctl-file").1;
+    assert!(
+        file.contains("\nvm.extfrag_threshold = 500\n")
+            && file.contains("\nvm.min_free_kbytes = 16384\n")
+    );
+}
+
+#[test]
+fn only_what_was_named_is_planned() {
+    let interval = with(|host| {
+        knob(host, "vm.extfrag_threshold", "0");
+        knob(host, "vm.min_free_kbytes", "4194304");
+    });
+    let only = |name: &str| {
+        let (installation, measured) = (plain(), Measured::default());
+        let only = [name.to_owned()];
+        let request = Request {
+            interval: &interval,
+            installation: &installation,
+            measured: &measured,
+            goal: Goal::Balanced,
+            only: &only,
+        };
+        let plan = make_plan(&request);
+        ids(&plan).join(" ")
+    };
+    assert_eq!(only("watermarks"), "min-free sysctl-file");
+    assert_eq!(only("watermarks-extreme"), "min-free sysctl-file");
+    assert_eq!(only("extfrag-threshold"), "extfrag-threshold sysctl-file");
+    assert_eq!(only("zram"), "");
+    assert!(pagewise_plan::names().contains(&"watermarks-extreme"));
+}
+
+/// What `docs/claims.md` found: fewer pages scanned, no program faster, small groups worse.
+#[test]
+fn multi_gen_lru_is_not_switched_on() {
+    let plan = plan_of(&Scene::load("debian-bookworm-6.1-x86_64-512m-zram-pressure").replay());
+    assert!(declined(&plan, "multi-gen LRU").contains("small cgroup"));
+}
+
+#[test]
+fn huge_pages_follow_the_goal() {
+    let bloated = |available| {
+        with(|host| {
+            let folder = "/sys/kernel/mm/transparent_hugepage";
+            host.thp.khugepaged.max_ptes_none =
+                file(&format!("{folder}/khugepaged/max_ptes_none"), 511);
+            host.thp.shrink_underused = file(&format!("{folder}/shrink_underused"), true);
+            host.memory.anon_huge_pages = line("/proc/meminfo", 30, gib(4));
+            host.memory.available = line("/proc/meminfo", 3, available);
+            knob(host, "thp.khugepaged.max_ptes_none", "511");
+        })
+    };
+    let plan = plan_of(&bloated(gib(9)));
+    assert!(declined(&plan, "max_ptes_none").contains("memory is not short"));
+    let ratio = plan_for(&bloated(gib(9)), &plain(), Goal::Ratio);
+    assert_eq!(value(&ratio, "max-ptes-none"), "64");
+    let line = "w /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none - - - - 64";
+    assert!(super::file(&ratio, "tmpfiles-file").1.lines().any(|known| known == line));
+    assert_eq!(value(&plan_of(&bloated(mib(300))), "max-ptes-none"), "64");
+}
+
+#[test]
+fn an_unused_pool_is_given_back_only_for_the_goal_ratio() {
+    let interval = Scene::load("debian-trixie-6.12-x86_64-1g-thp").replay();
+    assert!(declined(&plan_of(&interval), "unused huge pages").contains("may need the pool"));
+    let plan = plan_for(&interval, &plain(), Goal::Ratio);
+    assert_eq!(value(&plan, "hugetlb"), "0");
+}
+
+#[test]
+fn contradictions_are_named_and_not_decided() {
+    let plan = plan_of(&Scene::load("debian-trixie-6.12-x86_64-512m-settings").replay());
+    assert!(plan.steps.is_empty());
+    assert!(
+        declined(&plan, "vm.swappiness is 60, but its file says 180")
+            .contains("administrator's decision")
+    );
+    assert!(declined(&plan, "generator-parameters").contains("zram-generator"));
+}
+
+/// A finding that names a plan has a rule that mends it; the others are only ever declined.
+#[test]
+fn findings_and_rules_name_each_other() {
+    const DECLINED: [&str; 7] = [
+        "generator-parameters",
+        "hibernation-zram",
+        "khugepaged-starves",
+        "managers-fight",
+        "mglru-off",
+        "settings-differ",
+        "zram-incompressible",
+    ];
+    let rules = pagewise_plan::RULES.iter().flat_map(|rule| rule.findings);
+    let mended: std::collections::BTreeSet<&str> =
+        rules.copied().filter(|id| !DECLINED.contains(id)).collect();
+    let named: std::collections::BTreeSet<&str> =
+        pagewise_decide::PLANNED.iter().copied().collect();
+    assert_eq!(mended, named);
+    let interval = with(|host| knob(host, "vm.extfrag_threshold", "0"));
+    let findings = pagewise_decide::diagnose(&interval);
+    assert_eq!(findings[0].next.last().unwrap(), "pagewise plan --only extfrag-threshold");
+}

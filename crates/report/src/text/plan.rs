@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise plan`: each step with its reason, then what was declined.
+
+use pagewise_model::plan::{Change, Declined, Goal, Step, StepUndo, ZramSwap};
+
+use super::header::machine;
+use super::kit::{Line, Page, Role};
+use super::words::plural;
+use crate::PlannedChanges;
+
+/// Columns before the text of a step.
+const BODY: usize = 6;
+/// What a risk begins with that needs no line.
+const NONE: &str = "none known";
+/// Columns of a label beside it.
+const LABEL: usize = 6;
+
+pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
+    let plan = planned.plan;
+    let start = Line::default().span(Role::Strong, "pagewise plan");
+    page.hang_items(start, 2, &machine(planned.snapshot));
+    let steps = plural(plan.steps.len() as u64, "step");
+    let items = [format!("goal {}", goal(plan.goal)), steps, format!("plan {}", plan.id)];
+    page.items(2, &items);
+    for (number, step) in (1..).zip(&plan.steps) {
+        page.gap();
+        print_step(page, number, step);
+    }
+    if plan.steps.is_empty() {
+        page.gap();
+        page.prose(2, Role::Good, "Nothing to change.");
+    }
+    declined(page, &plan.declined);
+    if !plan.steps.is_empty() {
+        page.gap();
+        let text = "Nothing was changed. To see the files: pagewise plan --diff. To carry the plan out: \
+                    pagewise plan --json >plan.json, then sudo pagewise apply plan.json.";
+        page.prose(2, Role::Quiet, text);
+    }
+}
+
+const fn goal(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Throughput => "throughput",
+        Goal::Latency => "latency",
+        Goal::Ratio => "ratio",
+        Goal::Balanced => "balanced",
+    }
+}
+
+fn print_step(page: &mut Page, number: u32, step: &Step) {
+    let start =
+        Line::indented(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
+    let lost = if is_lost(step) { " (until the next boot)" } else { "" };
+    let text = format!("{}{lost}", what(&step.change));
+    page.hang(start.plain("   "), BODY, Role::Plain, &text);
+    labelled(page, "why", &step.reason);
+    if let Some(expected) = &step.expected {
+        let [low, high] = expected.interval;
+        let text = format!(
+            "{} {:.2} ({low:.2} to {high:.2}), from {}",
+            expected.metric, expected.value, expected.source
+        );
+        labelled(page, "gain", &text);
+    }
+    if !step.risk.starts_with(NONE) {
+        labelled(page, "risk", &step.risk);
+    }
+    step.cost.iter().for_each(|cost| labelled(page, "cost", cost));
+    if !step.needs.is_empty() {
+        labelled(page, "needs", &step.needs.join(", "));
+    }
+    match &step.undo {
+        StepUndo::Restore { what } => labelled(page, "undo", what),
+        StepUndo::Never { because } => {
+            labelled(
+                page,
+                "undo",
+                &format!("not possible (apply asks for --yes-irreversible): {because}"),
+            );
+        }
+    }
+}
+
+/// A setting or device that a reboot takes away, and no file brings back.
+fn is_lost(step: &Step) -> bool {
+    let is_running = matches!(step.change, Change::SetKnob { .. } | Change::AddZramSwap { .. });
+    is_running && !step.survives_reboot
+}
+
+fn labelled(page: &mut Page, label: &str, text: &str) {
+    let start = Line::indented(BODY).span(Role::Quiet, label).pad_to(BODY + LABEL);
+    page.hang(start, BODY + LABEL, Role::Plain, text);
+}
+
+fn what(change: &Change) -> String {
+    match change {
+        Change::SetKnob { target, from, to } => format!("{target}: {from} → {to}"),
+        Change::WriteFile { target, from: None, .. } => format!("new file {target}"),
+        Change::WriteFile { target, from: Some(_), .. } => format!("changed file {target}"),
+        Change::MakeLink { target, to, .. } => format!("link {target} → {to}"),
+        Change::ReloadUnits { .. } => "systemctl daemon-reload".to_owned(),
+        Change::AddZramSwap { target, to } => {
+            let device = target.as_deref().unwrap_or("a new zram device");
+            format!("swap on {device}: {}", zram(to))
+        }
+        Change::DrainSwap { target, from } => {
+            format!("swapoff {target}, which holds {} of {}", from.used_bytes, from.size_bytes)
+        }
+    }
+}
+
+fn zram(zram: &ZramSwap) -> String {
+    let limit = zram.mem_limit_bytes.map(|limit| format!(", at most {limit} of RAM"));
+    format!(
+        "{} before compression, {}, priority {}{}",
+        zram.disksize_bytes,
+        zram.compressor,
+        zram.priority,
+        limit.unwrap_or_default()
+    )
+}
+
+fn declined(page: &mut Page, declined: &[Declined]) {
+    if declined.is_empty() {
+        return;
+    }
+    page.heading("Considered and left out", "");
+    for left_out in declined {
+        let start = Line::indented(2).span(Role::Strong, left_out.what.clone()).plain(": ");
+        page.hang(start, 4, Role::Plain, &left_out.why);
+    }
+}
