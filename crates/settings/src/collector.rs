@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Lines of configuration files → [`PersistentSetting`]s of one mechanism, within limits.
+
+use pagewise_files::limits::last;
+use pagewise_files::text::{Line, Text, words};
+use pagewise_files::{HostRoot, ReadValues};
+use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target};
+
+use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};
+
+/// What one mechanism sets, in the order in which it was added.
+#[derive(Debug)]
+pub(crate) struct Collector<'h> {
+    pub(crate) host: &'h HostRoot,
+    mechanism: Mechanism,
+    all: Vec<PersistentSetting>,
+}
+
+impl<'h> Collector<'h> {
+    pub(crate) fn new(host: &'h HostRoot, mechanism: Mechanism) -> Self {
+        Self { host, mechanism, all: Vec::new() }
+    }
+
+    /// What a line sets. White space in the value is folded.
+    pub(crate) fn add(&mut self, target: Target, value: &[u8], line: &Line<'_>, effect: &Effect) {
+        let value = Reading::found(Name::from_bytes(&folded(value)), line.source());
+        let effect = effect.clone();
+        // in passing, so that no file can make this grow without end
+        if self.all.len() < 4 * CONFIG_SETTINGS {
+            self.all.push(PersistentSetting { mechanism: self.mechanism, target, value, effect });
+        }
+    }
+
+    /// A file that is text.
+    pub(crate) fn text(&self, path: &str) -> Option<Text> {
+        self.host.text(path).ok()
+    }
+
+    /// Gives each line of a file to `read`.
+    pub(crate) fn lines(&mut self, path: &str, mut read: impl FnMut(&mut Self, &Line<'_>)) {
+        let Some(text) = self.text(path) else { return };
+        let host = self.host;
+        text.first_lines(host, CONFIG_LINES).for_each(|line| read(self, &line));
+    }
+
+    pub(crate) fn done(self) -> Vec<PersistentSetting> {
+        last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
+    }
+}
+
+/// White space made single spaces.
+pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
+    words(text).collect::<Vec<&[u8]>>().join(&b' ')
+}
+
+/// `name=value`, both trimmed; `None` for comments.
+pub(crate) fn assigned(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.trim_ascii();
+    if line.starts_with(b"#") || line.starts_with(b";") {
+        return None;
+    }
+    let at = line.iter().position(|&byte| byte == b'=')?;
+    Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
+}
+
+/// `[name]`.
+pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
+    line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
+}
