@@ -241,12 +241,16 @@ fn in_force(
     all: &[(Target, Vec<PersistentSetting>)],
 ) -> InForce {
     match live.agrees_with(wanted.wanted()) {
+        Some(false) if CHANGED_BY_DRIVER.contains(&live.knob.name) => InForce::Unknown,
         None => InForce::Unknown,
         Some(true) => InForce::Yes,
         Some(false) if is_raised(live, wanted) || pair_rules(live, all) => InForce::Yes,
         Some(false) => InForce::No,
     }
 }
+
+/// A driver that reports free pages to its host replaces the order by its own.
+const CHANGED_BY_DRIVER: [&str; 1] = ["page_reporting.order"];
 
 /// khugepaged raises this one by itself.
 fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {

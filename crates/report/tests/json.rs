@@ -23,6 +23,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         verdict: host::verdict(),
         findings,
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: host::cost(),
     };
@@ -148,6 +149,7 @@ fn every_document_says_when_where_and_at_what_cost() {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: Cost::default(),
     };
@@ -186,6 +188,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: host::cost(),
     };

@@ -17,6 +17,7 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Te
         verdict: host::verdict(),
         findings,
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: host::cost(),
     };

@@ -13,7 +13,8 @@ use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};
 pub(crate) struct Collector<'h> {
     pub(crate) host: &'h HostRoot,
     mechanism: Mechanism,
-    all: Vec<PersistentSetting>,
+    /// Each with its place in the order of application; of equal places the first added comes first.
+    all: Vec<(usize, PersistentSetting)>,
 }
 
 impl<'h> Collector<'h> {
@@ -23,11 +24,24 @@ impl<'h> Collector<'h> {
 
     /// What a line sets. White space in the value is folded.
     pub(crate) fn add(&mut self, target: Target, value: &[u8], line: &Line<'_>, effect: &Effect) {
+        self.add_at(0, target, value, line, effect);
+    }
+
+    /// The same, applied after all that have an earlier place.
+    pub(crate) fn add_at(
+        &mut self,
+        place: usize,
+        target: Target,
+        value: &[u8],
+        line: &Line<'_>,
+        effect: &Effect,
+    ) {
         let value = Reading::found(Name::from_bytes(&folded(value)), line.source());
         let effect = effect.clone();
         // in passing, so that no file can make this grow without end
         if self.all.len() < 4 * CONFIG_SETTINGS {
-            self.all.push(PersistentSetting { mechanism: self.mechanism, target, value, effect });
+            let mechanism = self.mechanism;
+            self.all.push((place, PersistentSetting { mechanism, target, value, effect }));
         }
     }
 
@@ -43,8 +57,10 @@ impl<'h> Collector<'h> {
         text.first_lines(host, CONFIG_LINES).for_each(|line| read(self, &line));
     }
 
-    pub(crate) fn done(self) -> Vec<PersistentSetting> {
-        last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
+    pub(crate) fn done(mut self) -> Vec<PersistentSetting> {
+        self.all.sort_by_key(|(place, _)| *place);
+        let all = self.all.into_iter().map(|(_, setting)| setting).collect();
+        last(self.host, self.mechanism.name(), CONFIG_SETTINGS, all)
     }
 }
 

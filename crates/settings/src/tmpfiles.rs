@@ -2,8 +2,8 @@
 //! Reads lines of `tmpfiles.d` that write a setting (`w` and `w+`), as systemd-tmpfiles does.
 //!
 //! Files are read in the order of their names. Of several lines for one path only the *first* is applied, unless
-//! a later one is `w+`: systemd-tmpfiles calls them duplicates and ignores them. Lines for different patterns
-//! that match the same file are all applied, in their order.
+//! a later one is `w+`: systemd-tmpfiles calls them duplicates and ignores them. All lines for one path are applied
+//! where the first of them stands. Lines for different patterns that match the same file are all applied.
 //!
 //! Specifiers that are the same for everybody (`%%`) and the kernel's release (`%v`) are resolved; of a line with
 //! another one the effect is not known. Left out: lines that make files (`f`), which settings are not.
@@ -23,7 +23,7 @@ const RELEASE: &str = "proc/sys/kernel/osrelease";
 pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut all = Collector::new(host, Mechanism::Tmpfiles);
     let release = host.name_at(RELEASE).value().cloned().unwrap_or_default();
-    let mut known: BTreeMap<String, Source> = BTreeMap::new();
+    let mut known = Known::default();
     for file in in_order(host, &systemd_folders("tmpfiles.d"), ".conf") {
         let effect = file.effect();
         all.lines(&file.path, |all, line| add(all, &mut known, line, &effect, release.as_str()));
@@ -31,9 +31,12 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.done()
 }
 
+/// Paths that lines name, with the place of the first one.
+type Known = BTreeMap<String, (usize, Source)>;
+
 fn add(
     all: &mut Collector<'_>,
-    known: &mut BTreeMap<String, Source>,
+    known: &mut Known,
     line: &Line<'_>,
     effect: &Effect,
     release: &str,
@@ -51,17 +54,23 @@ fn add(
         return;
     }
     let mut effect = worse(effect, &item.effect);
-    if effect == Effect::Applied {
-        match known.get(&path) {
-            Some(first) if !item.is_forced => {
-                let why = format!("systemd-tmpfiles ignores it: {first} names the same path");
+    let mut place = known.len();
+    match known.get(&path) {
+        Some((first, source)) => {
+            place = *first;
+            if effect == Effect::Applied && !item.is_forced {
+                let why = format!("systemd-tmpfiles ignores it: {source} names the same path");
                 effect = Effect::Ignored(why.into());
             }
-            Some(_) => {}
-            None => drop(known.insert(path, line.source())),
         }
+        None if effect == Effect::Applied => {
+            known.insert(path, (place, line.source()));
+        }
+        None => {}
     }
-    targets.into_iter().for_each(|target| all.add(target, value.as_bytes(), line, &effect));
+    for target in targets {
+        all.add_at(place, target, value.as_bytes(), line, &effect);
+    }
 }
 
 /// What is wrong with the file comes before what is wrong with the line.
@@ -224,14 +233,14 @@ mod tests {
             shown(&read(&host)),
             [
                 "ksm.run 1 /etc/tmpfiles.d/10.conf:3",
-                "thp.enabled madvise /etc/tmpfiles.d/10.conf:4",
                 "ksm.run 0 /usr/lib/tmpfiles.d/20.conf:1 ignored: systemd-tmpfiles ignores it: \
                  /etc/tmpfiles.d/10.conf:3 names the same path",
                 "ksm.run 2 /usr/lib/tmpfiles.d/20.conf:2",
-                "thp.size.enabled[*] never /usr/lib/tmpfiles.d/20.conf:3",
-                "vm.swappiness  /usr/lib/tmpfiles.d/20.conf:4 ignored: it has no value",
                 "/proc/sys/vm/page-cluster %m /usr/lib/tmpfiles.d/20.conf:5 unknown: \
                  it has a specifier that pagewise does not resolve",
+                "thp.enabled madvise /etc/tmpfiles.d/10.conf:4",
+                "thp.size.enabled[*] never /usr/lib/tmpfiles.d/20.conf:3",
+                "vm.swappiness  /usr/lib/tmpfiles.d/20.conf:4 ignored: it has no value",
             ]
         );
     }

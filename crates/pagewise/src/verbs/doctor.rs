@@ -44,6 +44,7 @@ pub(super) fn run(
         verdict: &verdict,
         findings: &chosen.findings,
         hidden: chosen.hidden,
+        owners: &[],
         estimates: &[],
         cost: cost::so_far(started, &interval),
     };

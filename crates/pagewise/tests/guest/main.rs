@@ -26,6 +26,7 @@ mod lab;
 mod loans;
 mod oom;
 mod outcomes;
+mod owners;
 mod sizes;
 mod streams;
 mod suites;

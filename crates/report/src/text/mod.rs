@@ -22,6 +22,7 @@ mod memory;
 mod merge;
 mod movement;
 mod oom;
+mod owners;
 mod planned;
 mod pressure;
 mod process_table;
