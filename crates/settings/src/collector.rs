@@ -3,7 +3,7 @@
 
 use pagewise_files::limits::last;
 use pagewise_files::text::{Line, Text, words};
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target};
 
 use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};
@@ -38,11 +38,12 @@ impl<'h> Collector<'h> {
     ) {
         let value = Reading::found(Name::from_bytes(&folded(value)), line.source());
         let effect = effect.clone();
-        // in passing, so that no file can make this grow without end
-        if self.all.len() < 4 * CONFIG_SETTINGS {
-            let mechanism = self.mechanism;
-            self.all.push((place, PersistentSetting { mechanism, target, value, effect }));
+        // so that no file can make this grow without end; what comes later wins
+        if self.all.len() >= 4 * CONFIG_SETTINGS {
+            self.all.drain(..CONFIG_SETTINGS);
         }
+        let mechanism = self.mechanism;
+        self.all.push((place, PersistentSetting { mechanism, target, value, effect }));
     }
 
     /// A file that is text.
@@ -51,16 +52,39 @@ impl<'h> Collector<'h> {
     }
 
     /// Gives each line of a file to `read`.
-    pub(crate) fn lines(&mut self, path: &str, mut read: impl FnMut(&mut Self, &Line<'_>)) {
-        let Some(text) = self.text(path) else { return };
-        let host = self.host;
-        text.first_lines(host, CONFIG_LINES).for_each(|line| read(self, &line));
+    pub(crate) fn lines(&mut self, path: &str, read: impl FnMut(&mut Self, &Line<'_>)) {
+        if let Some(text) = self.text(path) {
+            self.lines_of(&text, read);
+        }
     }
 
-    pub(crate) fn done(mut self) -> Vec<PersistentSetting> {
+    /// As [`Collector::lines`], for a file that holds at least one of these words: most hold none, and one
+    /// search is faster than a look at each line.
+    pub(crate) fn lines_with(
+        &mut self,
+        words: &[&str],
+        path: &str,
+        read: impl FnMut(&mut Self, &Line<'_>),
+    ) {
+        let Ok(bytes) = self.host.bytes(path) else { return };
+        if words.iter().any(|word| memchr::memmem::find(&bytes, word.as_bytes()).is_some()) {
+            self.lines_of(&Text::new(&absolute(path), bytes), read);
+        }
+    }
+
+    fn lines_of(&mut self, text: &Text, mut read: impl FnMut(&mut Self, &Line<'_>)) {
+        text.first_lines(self.host, CONFIG_LINES).for_each(|line| read(self, &line));
+    }
+
+    /// In the order in which they are applied.
+    pub(crate) fn done(self) -> Vec<PersistentSetting> {
+        self.placed().into_iter().map(|(_, setting)| setting).collect()
+    }
+
+    /// The same with their places.
+    pub(crate) fn placed(mut self) -> Vec<(usize, PersistentSetting)> {
         self.all.sort_by_key(|(place, _)| *place);
-        let all = self.all.into_iter().map(|(_, setting)| setting).collect();
-        last(self.host, self.mechanism.name(), CONFIG_SETTINGS, all)
+        last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
     }
 }
 

@@ -11,11 +11,11 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::text::{Line, words};
+use pagewise_files::text::Line;
 use pagewise_files::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, PersistentSetting, Target};
 
-use crate::collector::Collector;
+use crate::collector::{Collector, folded};
 use crate::conf_files::{ConfFile, in_order};
 use crate::knob_path;
 
@@ -35,14 +35,13 @@ pub(crate) struct Sysctl {
 }
 
 pub(crate) fn read(host: &HostRoot) -> Sysctl {
-    let mut files = in_order(host, &FOLDERS.map(str::to_owned), ".conf");
+    let files = in_order(host, &FOLDERS.map(str::to_owned), ".conf");
     let is_read = |file: &ConfFile| file.effect() == Effect::Applied;
     let mut count = files.iter().filter(|file| is_read(file)).count();
     // the link that leads to it
     let is_linked =
         files.iter().any(|file| is_read(file) && file.path.ends_with("/99-sysctl.conf"));
     let conf = (!is_linked && host.exists(CONF)).then(|| conf(host));
-    files.retain(|file| file.path != CONF);
     count += usize::from(conf.is_some());
     let mut explicit = Collector::new(host, Mechanism::Sysctl);
     let mut reader = Reader::default();
@@ -53,7 +52,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     if let Some(effect) = conf {
         explicit.lines(CONF, |all, line| reader.line(all, line, &effect));
     }
-    Sysctl { settings: reader.ordered(explicit.done()), files: count }
+    Sysctl { settings: reader.without_excluded(explicit.placed()), files: count }
 }
 
 /// What the lines of `/etc/sysctl.conf` do where no link leads there.
@@ -72,9 +71,11 @@ struct Reader {
     named: BTreeMap<Target, usize>,
     /// How many of those, and of all patterns, were taken back.
     excluded: BTreeMap<Target, usize>,
-    /// For each setting that was added whether a pattern made it.
-    by_pattern: Vec<bool>,
 }
+
+/// A name wins over all patterns, so that patterns are applied first.
+const PATTERN: usize = 0;
+const NAME: usize = 1;
 
 impl Reader {
     fn line(&mut self, all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
@@ -91,47 +92,36 @@ impl Reader {
             if is_read && !found.is_pattern {
                 *self.named.entry(target.clone()).or_default() += 1;
             }
-            self.by_pattern.push(found.is_pattern);
-            all.add(target, value, line, effect);
+            let place = if found.is_pattern { PATTERN } else { NAME };
+            all.add_at(place, target, value, line, effect);
         }
     }
 
-    /// In the order in which they are applied: patterns first, because a name wins over them.
-    fn ordered(self, settings: Vec<PersistentSetting>) -> Vec<PersistentSetting> {
-        // the collector may have left out the first ones
-        let skipped = self.by_pattern.len().saturating_sub(settings.len());
+    /// Marks what a line without a value takes out: all that came before it, and what patterns set.
+    fn without_excluded(
+        self,
+        mut settings: Vec<(usize, PersistentSetting)>,
+    ) -> Vec<PersistentSetting> {
         let mut seen: BTreeMap<Target, usize> = BTreeMap::new();
-        let (mut patterns, mut names) = (Vec::new(), Vec::new());
-        for (mut setting, by_pattern) in
-            settings.into_iter().zip(self.by_pattern.iter().skip(skipped))
-        {
-            let excluded = self.excluded.get(&setting.target).copied();
-            if *by_pattern {
-                if excluded.is_some() {
-                    ignore(&mut setting);
-                }
-                patterns.push(setting);
+        for (place, setting) in &mut settings {
+            if setting.effect != Effect::Applied {
                 continue;
             }
-            if setting.effect == Effect::Applied {
-                let at = seen.entry(setting.target.clone()).or_default();
-                *at += 1;
-                if excluded.is_some_and(|excluded| *at <= excluded) {
-                    ignore(&mut setting);
-                }
+            let before = seen.entry(setting.target.clone()).or_default();
+            *before += usize::from(*place == NAME);
+            let is_excluded =
+                self.excluded.get(&setting.target).is_some_and(|excluded| *before <= *excluded);
+            if is_excluded {
+                ignore(setting);
             }
-            names.push(setting);
         }
-        patterns.extend(names);
-        patterns
+        settings.into_iter().map(|(_, setting)| setting).collect()
     }
 }
 
 fn ignore(setting: &mut PersistentSetting) {
-    if setting.effect == Effect::Applied {
-        let why = "a line with a leading - and no value excludes this setting";
-        setting.effect = Effect::Ignored(why.into());
-    }
+    let why = "a line with a leading - and no value excludes this setting";
+    setting.effect = Effect::Ignored(why.into());
 }
 
 /// One line that names a setting of the knob table.
@@ -164,10 +154,6 @@ pub fn assignment(line: &[u8]) -> Option<Assignment> {
     let targets = named(key);
     let is_pattern = knob_path::has_pattern(key);
     (!targets.is_empty()).then_some(Assignment { targets, value, is_pattern })
-}
-
-fn folded(value: &[u8]) -> Vec<u8> {
-    words(value).collect::<Vec<&[u8]>>().join(&b' ')
 }
 
 /// The settings of a name of sysctl: whichever of `.` and `/` comes first separates its parts.

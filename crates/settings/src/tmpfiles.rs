@@ -2,7 +2,7 @@
 //! Reads lines of `tmpfiles.d` that write a setting (`w` and `w+`), as systemd-tmpfiles does.
 //!
 //! Files are read in the order of their names. Of several lines for one path only the *first* is applied, unless
-//! a later one is `w+`: systemd-tmpfiles calls them duplicates and ignores them. All lines for one path are applied
+//! all of them are `w+`: systemd-tmpfiles calls the others duplicates and ignores them. All lines for one path are applied
 //! where the first of them stands. Lines for different patterns that match the same file are all applied.
 //!
 //! Specifiers that are the same for everybody (`%%`) and the kernel's release (`%v`) are resolved; of a line with
@@ -26,13 +26,23 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut known = Known::default();
     for file in in_order(host, &systemd_folders("tmpfiles.d"), ".conf") {
         let effect = file.effect();
-        all.lines(&file.path, |all, line| add(all, &mut known, line, &effect, release.as_str()));
+        all.lines_with(&["/sys"], &file.path, |all, line| {
+            add(all, &mut known, line, &effect, release.as_str());
+        });
     }
     all.done()
 }
 
-/// Paths that lines name, with the place of the first one.
-type Known = BTreeMap<String, (usize, Source)>;
+/// Paths that lines name, with the first line for each.
+type Known = BTreeMap<String, First>;
+
+/// The first line for a path.
+#[derive(Debug)]
+struct First {
+    place: usize,
+    source: Source,
+    is_forced: bool,
+}
 
 fn add(
     all: &mut Collector<'_>,
@@ -56,15 +66,17 @@ fn add(
     let mut effect = worse(effect, &item.effect);
     let mut place = known.len();
     match known.get(&path) {
-        Some((first, source)) => {
-            place = *first;
-            if effect == Effect::Applied && !item.is_forced {
-                let why = format!("systemd-tmpfiles ignores it: {source} names the same path");
+        Some(first) => {
+            place = first.place;
+            if effect == Effect::Applied && !(item.is_forced && first.is_forced) {
+                let why =
+                    format!("systemd-tmpfiles ignores it: {} names the same path", first.source);
                 effect = Effect::Ignored(why.into());
             }
         }
         None if effect == Effect::Applied => {
-            known.insert(path, (place, line.source()));
+            let (source, is_forced) = (line.source(), item.is_forced);
+            known.insert(path, First { place, source, is_forced });
         }
         None => {}
     }
@@ -85,7 +97,7 @@ pub struct Item {
     pub path: String,
     /// What is written, with specifiers.
     pub value: String,
-    /// `w+`: it is applied even if another line names the same path.
+    /// `w+`: it is applied even if other lines that are `w+` name the same path.
     pub is_forced: bool,
     /// What the line itself says about it.
     pub effect: Effect,
@@ -235,12 +247,32 @@ mod tests {
                 "ksm.run 1 /etc/tmpfiles.d/10.conf:3",
                 "ksm.run 0 /usr/lib/tmpfiles.d/20.conf:1 ignored: systemd-tmpfiles ignores it: \
                  /etc/tmpfiles.d/10.conf:3 names the same path",
-                "ksm.run 2 /usr/lib/tmpfiles.d/20.conf:2",
+                "ksm.run 2 /usr/lib/tmpfiles.d/20.conf:2 ignored: systemd-tmpfiles ignores it: \
+                 /etc/tmpfiles.d/10.conf:3 names the same path",
                 "/proc/sys/vm/page-cluster %m /usr/lib/tmpfiles.d/20.conf:5 unknown: \
                  it has a specifier that pagewise does not resolve",
                 "thp.enabled madvise /etc/tmpfiles.d/10.conf:4",
                 "thp.size.enabled[*] never /usr/lib/tmpfiles.d/20.conf:3",
                 "vm.swappiness  /usr/lib/tmpfiles.d/20.conf:4 ignored: it has no value",
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_that_may_repeat_a_path_are_applied_where_the_first_stands() {
+        let text = "w+ /proc/sys/vm/dirty_ratio - - - - 1\nw /proc/sys/vm/dirty_*ratio - - - - 2\n\
+                    w+ /proc/sys/vm/dirty_ratio - - - - 3\nw /proc/sys/vm/dirty_ratio - - - - 4\n";
+        let at = "/etc/tmpfiles.d/1.conf";
+        assert_eq!(
+            shown(&read(&host([("etc/tmpfiles.d/1.conf", text)]))),
+            [
+                format!("vm.dirty_ratio 1 {at}:1"),
+                format!("vm.dirty_ratio 3 {at}:3"),
+                format!(
+                    "vm.dirty_ratio 4 {at}:4 ignored: systemd-tmpfiles ignores it: {at}:1 names the same path"
+                ),
+                format!("vm.dirty_ratio 2 {at}:2"),
+                format!("vm.dirty_background_ratio 2 {at}:2"),
             ]
         );
     }

@@ -18,7 +18,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     for file in in_order(host, &systemd_folders("udev/rules.d"), ".rules") {
         let effect = file.effect();
         let mut rule = Vec::new();
-        all.lines(&file.path, |all, line| {
+        all.lines_with(&WORDS, &file.path, |all, line| {
             rule.extend_from_slice(line.bytes.trim_ascii());
             if rule.last() == Some(&b'\\') && rule.len() < MAX_RULE {
                 rule.pop();
@@ -30,6 +30,9 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     }
     all.done()
 }
+
+/// A rule of interest has one of these.
+const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
 /// The longest rule, with the lines that continue it.
 const MAX_RULE: usize = 16 << 10;
@@ -81,7 +84,7 @@ impl Token<'_> {
 /// A rule, or `None` where it sets nothing of the knob table.
 #[must_use]
 pub fn rule(text: &[u8]) -> Option<Rule> {
-    if !contains(text, b"zram") && !contains(text, b"SYSCTL{") {
+    if !has_words(text) {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?.trim();
@@ -111,8 +114,8 @@ pub fn rule(text: &[u8]) -> Option<Rule> {
     (!rule.sets.is_empty()).then_some(rule)
 }
 
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|window| window == word)
+fn has_words(text: &[u8]) -> bool {
+    WORDS.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
 }
 
 /// What follows `zram` in the names that the rule matches.
@@ -237,7 +240,7 @@ pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
 pub fn is_of_interest(file: &[u8]) -> bool {
     lines(file).any(|line| {
         let is_comment = line.trim_ascii_start().starts_with(b"#");
-        !is_comment && (contains(line, b"SYSCTL{") || contains(line, b"zram"))
+        !is_comment && has_words(line)
     })
 }
 

@@ -89,7 +89,7 @@ pub fn is_unit(name: &str) -> bool {
 }
 
 fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
-    all.lines(path, |all, line| {
+    all.lines_with(&["Memory", "OOMPolicy"], path, |all, line| {
         if section(line.bytes).is_some() {
             return;
         }

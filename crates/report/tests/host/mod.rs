@@ -559,7 +559,6 @@ pub(crate) fn interval() -> Interval {
     Interval { start: Some(Box::new(end(0))), end: end(1) }
 }
 
-#[allow(dead_code, reason = "not every test program prints owners")]
 /// Who sets what on such a host: a value that was changed later, one that two set, and lines that nothing reads.
 pub(crate) fn owners() -> Vec<KnobOwnership> {
     let line = |mechanism, target, path: &str, value: &str, effect| PersistentSetting {
