@@ -102,6 +102,7 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
     let name = first.owned.target.to_string();
     let others = match differing.len() - 1 {
         0 => String::new(),
+        1 => "; 1 more setting differs".to_owned(),
         more => format!("; {more} more settings differ"),
     };
     let (live, wanted) = (first.live(), first.setting.wanted());
