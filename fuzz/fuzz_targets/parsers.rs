@@ -59,8 +59,12 @@ enum Reads {
 
 /// Readers of a host's files, of recordings, and what rewrites them.
 fn parsers() -> impl Iterator<Item = &'static Parser> {
-    let lists =
-        [pagewise_observe::parsers::PARSERS, pagewise_capture::parsers::PARSERS, parser::PARSERS];
+    let lists = [
+        pagewise_observe::parsers::PARSERS,
+        pagewise_settings::parsers::PARSERS,
+        pagewise_capture::parsers::PARSERS,
+        parser::PARSERS,
+    ];
     lists.into_iter().flatten()
 }
 

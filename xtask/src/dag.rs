@@ -19,8 +19,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-confine", &[]),
     ("pagewise-files", &["pagewise-model"]),
     ("pagewise-journald", &["pagewise-model"]),
-    ("pagewise-observe", &["pagewise-model", "pagewise-files", "pagewise-journald"]),
-    ("pagewise-capture", &["pagewise-model", "pagewise-files", "pagewise-observe"]),
+    ("pagewise-settings", &["pagewise-model", "pagewise-files"]),
+    (
+        "pagewise-observe",
+        &["pagewise-model", "pagewise-files", "pagewise-journald", "pagewise-settings"],
+    ),
+    (
+        "pagewise-capture",
+        &["pagewise-model", "pagewise-files", "pagewise-observe", "pagewise-settings"],
+    ),
     ("pagewise-procmem", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
     ("pagewise-decide", &["pagewise-model"]),

@@ -46,24 +46,160 @@ pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
-/// Lines of sysctl that set a knob of the table to numbers.
+/// Lines of sysctl that set a knob of the table to numbers, or take it out.
 pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
-        let (_, value) = pagewise_observe::formats::configuration::parsed(line)?;
+        let assignment = pagewise_settings::sysctl::assignment(line)?;
+        let value = assignment.value.unwrap_or_default();
         words(&value).all(is_number).then(|| line.to_vec())
     })
 }
 
-/// zram-generator's devices and their algorithms.
+/// What is left of a package's file, unless nothing is.
+fn unless_empty(kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    kept.filter(|kept| !kept.trim_ascii().is_empty())
+}
+
+/// Lines of tmpfiles that write a setting.
+pub(super) fn tmpfiles(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| pagewise_settings::tmpfiles::is_known(line).then(|| line.to_vec()))
+}
+
+/// As [`tmpfiles`].
+pub(super) fn tmpfiles_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    unless_empty(tmpfiles(names, bytes))
+}
+
+/// Parts of rules that set up zram or a sysctl.
+pub(super) fn udev_rules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    if !pagewise_settings::udev::is_of_interest(bytes) {
+        return Some(Vec::new());
+    }
+    lines(bytes, pagewise_settings::udev::kept)
+}
+
+/// As [`udev_rules`].
+pub(super) fn udev_rules_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    unless_empty(udev_rules(names, bytes))
+}
+
+/// Options of modules that concern memory.
+pub(super) fn modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,".contains(&byte);
+    lines(bytes, |line| {
+        let (module, options) = pagewise_settings::modules::options(line)?;
+        let known =
+            options.iter().filter(|(_, value)| value.len() <= 40 && value.bytes().all(plain));
+        let known: Vec<String> = known.map(|(key, value)| format!("{key}={value}")).collect();
+        Some(format!("options {module} {}", known.join(" ")).into_bytes())
+    })
+}
+
+/// As [`modprobe`].
+pub(super) fn modprobe_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    unless_empty(modprobe(names, bytes))
+}
+
+/// Modules of memory that are loaded at boot.
+pub(super) fn modules_load(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        pagewise_settings::modules::loaded_module(line).map(|module| module.as_bytes().to_vec())
+    })
+}
+
+/// As [`modules_load`].
+pub(super) fn modules_load_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    unless_empty(modules_load(names, bytes))
+}
+
+/// zram-generator's devices and what it sets of them; paths are dropped.
 pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=(), ".contains(byte);
     lines(bytes, |line| {
-        let algorithms = pagewise_observe::formats::configuration::algorithms(line);
-        let is_plain =
-            algorithms.is_some_and(|value| value.len() <= 200 && value.iter().all(plain));
-        (is_plain || pagewise_observe::formats::configuration::section(line).is_some())
-            .then(|| line.to_vec())
+        let section = line.trim_ascii().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
+        if let Some(section) = section {
+            let known = pagewise_settings::zram_managers::zram_section(section);
+            return Some(known.map_or(b"[other]".to_vec(), |_| line.to_vec()));
+        }
+        let (key, value) = pagewise_settings::zram_managers::generator_key(line)?;
+        let is_kept = match key {
+            "compression-algorithm" => value.iter().all(plain),
+            "swap-priority" => is_number(value),
+            "zram-size" | "zram-resident-limit" | "host-memory-limit" => is_formula(value),
+            _ => false,
+        };
+        (is_kept && value.len() <= 200).then(|| line.to_vec())
     })
+}
+
+/// A size computed from RAM: the functions of zram-generator, numbers and operators.
+fn is_formula(value: &[u8]) -> bool {
+    const WORDS: [&str; 12] =
+        ["ram", "min", "max", "int", "ceil", "floor", "round", "abs", "log", "K", "M", "G"];
+    let text = String::from_utf8_lossy(value);
+    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "^%/*-+(), .".contains(c);
+    words.all(|word| WORDS.contains(&word)) && text.chars().all(is_plain)
+}
+
+/// What zram-tools sets of its device.
+pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    lines(bytes, |line| {
+        let (key, value) = pagewise_settings::zram_managers::zram_tools_key(line)?;
+        let is_plain = value.len() <= 40 && value.iter().all(plain);
+        is_plain.then(|| [key.as_bytes(), b"=", value].concat())
+    })
+}
+
+/// Swap areas of fstab, as `/proc/swaps` calls them; those by UUID or label lose it.
+pub(super) fn fstab(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let swap = pagewise_settings::swap_areas::fstab_line(line)?;
+        let area = area(names, &swap.area);
+        let priority = match swap.priority.as_str() {
+            "default" => "defaults".to_owned(),
+            priority => format!("pri={priority}"),
+        };
+        let automatic = if swap.is_automatic { "" } else { ",noauto" };
+        Some(format!("{area} none swap {priority}{automatic} 0 0").into_bytes())
+    })
+}
+
+fn area(names: &mut Names, area: &[u8]) -> String {
+    if area.starts_with(b"/") {
+        return names.places.file(area);
+    }
+    let tags = ["UUID", "PARTUUID", "LABEL", "PARTLABEL"];
+    let tag = tags.into_iter().find(|tag| area.starts_with(format!("{tag}=").as_bytes()));
+    format!("{}=hidden", tag.unwrap_or("UUID"))
+}
+
+/// The area of a swap unit and its priority.
+pub(super) fn swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let (key, value) = pagewise_settings::swap_areas::unit_key(line)?;
+        match key {
+            "What" => Some(format!("What={}", area(names, value)).into_bytes()),
+            "Priority" => is_number(value).then(|| line.to_vec()),
+            _ => {
+                let options = std::str::from_utf8(value).ok()?;
+                let priority = pagewise_settings::swap_areas::priority_in(options)?;
+                Some(format!("Options=pri={priority}").into_bytes())
+            }
+        }
+    })
+}
+
+/// Properties of a unit that limit memory; a unit without any is dropped.
+pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"%.".contains(byte);
+    let kept = lines(bytes, |line| {
+        let (name, _, value) = pagewise_settings::units::property(line)?;
+        let is_plain = value.len() <= 40 && value.iter().all(plain);
+        is_plain.then(|| [name.as_bytes(), b"=", value].concat())
+    });
+    unless_empty(kept)
 }
 
 /// Names of tuned's profiles.
@@ -73,9 +209,8 @@ pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>>
 
 fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
     let parts = bytes.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
-    let known = parts
-        .filter_map(pagewise_observe::formats::tuned::plain)
-        .map(|name| names.tuned_profile(name));
+    let known =
+        parts.filter_map(pagewise_settings::tuned::plain).map(|name| names.tuned_profile(name));
     known.collect::<Vec<String>>().join(" ")
 }
 
@@ -90,20 +225,28 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Settings of memory in a profile of tuned, the profiles that it includes, and its sections.
 pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut current = b"other".to_vec();
     lines(bytes, |line| {
-        if let Some(section) = pagewise_observe::formats::tuned::section(line) {
+        if let Some(section) = pagewise_settings::tuned::section(line) {
             let known: &[u8] = match section {
-                b"main" | b"sysctl" => section,
+                b"main" | b"sysctl" | b"sysfs" | b"vm" => section,
                 _ => b"other",
             };
+            current = known.to_vec();
             return Some([b"[", known, b"]"].concat());
         }
-        if let Some(included) = pagewise_observe::formats::tuned::include(line) {
+        if let Some(included) = pagewise_settings::tuned::include(line) {
             return Some(format!("include={}", named_profiles(names, included)).into_bytes());
         }
-        let (_, value) = pagewise_observe::formats::configuration::parsed(line)?;
-        words(&value).all(is_number).then(|| line.to_vec())
+        let (_, value) = pagewise_settings::tuned::setting(&current, line)?;
+        let is_word = |word: &[u8]| is_number(word) || is_policy(word);
+        words(&value).all(is_word).then(|| line.to_vec())
     })
+}
+
+/// Words that switches of huge pages take.
+fn is_policy(word: &[u8]) -> bool {
+    matches!(word, b"always" | b"madvise" | b"never" | b"defer" | b"defer+madvise")
 }
 
 /// The version digits of the kernel's release.
@@ -407,9 +550,34 @@ mod tests {
         let text = "# bob's\nvm.swappiness = 10\nkernel.hostname=bob\nvm.dirty_ratio=bob\n";
         assert_eq!(kept(sysctl, text).unwrap(), "\nvm.swappiness = 10\n\n\n");
         let text = "[zram0]\nfs-type = bob\ncompression-algorithm = zstd(dict=/bob)\n[bob]\n\
-                    compression-algorithm = zstd(level=3) lz4\n";
-        let expected = "[zram0]\n\n\n\ncompression-algorithm = zstd(level=3) lz4\n";
+                    compression-algorithm = zstd(level=3) lz4\nzram-size = min(ram / 2, 4096)\nzram-size = bob\n";
+        let expected = "[zram0]\n\n\n[other]\ncompression-algorithm = zstd(level=3) lz4\n\
+                        zram-size = min(ram / 2, 4096)\n\n";
         assert_eq!(kept(generator, text).unwrap(), expected);
+    }
+
+    #[test]
+    fn of_other_configuration_files_stays_what_sets_memory() {
+        let text = "w /sys/kernel/mm/ksm/run - - - - 1\nd /home/bob\n";
+        assert_eq!(kept(tmpfiles, text).unwrap(), "w /sys/kernel/mm/ksm/run - - - - 1\n\n");
+        assert_eq!(kept(tmpfiles_of_package, "d /home/bob\n"), None);
+        let text = "options zram num_devices=2 bob=/home/bob\noptions bob x=1\n";
+        assert_eq!(kept(modprobe, text).unwrap(), "options zram num_devices=2\n\n");
+        assert_eq!(kept(modules_load, "bob\nzram\n").unwrap(), "\nzram\n");
+        let text = "UUID=4-2 none swap sw,pri=5 0 0\n/dev/sda2 none swap noauto 0 0\n/dev/sda1 /bob ext4 x 0 0\n";
+        assert_eq!(
+            kept(fstab, text).unwrap(),
+            "UUID=hidden none swap pri=5 0 0\n/dev/sda2 none swap defaults,noauto 0 0\n\n"
+        );
+        let text = "[Swap]\nWhat=/dev/zram0\nPriority=5\nOptions=discard,pri=7,x-bob\n";
+        assert_eq!(
+            kept(swap_unit, text).unwrap(),
+            "\nWhat=/dev/zram0\nPriority=5\nOptions=pri=7\n"
+        );
+        let text = "[Service]\nExecStart=/home/bob\nMemoryMax=1G\n";
+        assert_eq!(kept(unit, text).unwrap(), "\n\nMemoryMax=1G\n");
+        assert_eq!(kept(unit, "[Service]\nExecStart=/home/bob\n"), None);
+        assert_eq!(kept(zram_tools, "# bob\nSIZE=256\nBOB=1\n").unwrap(), "\nSIZE=256\n\n");
     }
 
     #[test]

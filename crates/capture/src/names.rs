@@ -88,13 +88,23 @@ impl Names {
     }
 
     /// A file of settings: the two digits that put it in order stay, and names that packages give.
-    pub(super) fn settings_file(&mut self, name: &str) -> String {
+    pub(super) fn settings_file(&mut self, name: &str, suffix: &str) -> String {
         if SETTINGS_FILES.contains(&name) {
             return name.to_owned();
         }
         let is_ordered = |prefix: &&str| prefix[..2].bytes().all(|byte| byte.is_ascii_digit());
         let order = name.get(..3).filter(|prefix| prefix.ends_with('-')).filter(is_ordered);
-        format!("{}file-{}.conf", order.unwrap_or(""), self.settings_files.number(name.as_bytes()))
+        let number = self.settings_files.number(name.as_bytes());
+        format!("{}file-{number}{suffix}", order.unwrap_or(""))
+    }
+
+    /// A unit of a swap area: those of zram devices keep their name.
+    pub(super) fn swap_unit(&mut self, name: &str) -> String {
+        let device = name.strip_suffix(".swap").and_then(|name| name.strip_prefix("dev-"));
+        if device.is_some_and(|device| digits_after(device, "zram")) {
+            return name.to_owned();
+        }
+        self.group(name.as_bytes())
     }
 
     /// A profile of tuned: its own name where a package gives it.

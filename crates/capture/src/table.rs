@@ -16,8 +16,8 @@ use super::names::Names;
 use super::processes as of;
 use super::words::is_disk;
 use pagewise_files::Entry;
-use pagewise_observe::formats::configuration::{GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS};
-use pagewise_observe::formats::tuned;
+use pagewise_settings::conf_files::{lacks_suffix, systemd_folders};
+use pagewise_settings::{swap_areas, sysctl, tuned, units, zram_managers};
 
 /// How a file is kept; `None` where nothing of it may stay.
 type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
@@ -80,7 +80,8 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
     ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
     ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
-    // what is set at boot; sysctl's and zram-generator's files are in `settings_row`
+    // what is set at boot; configuration files are in `settings_row`
+    (sysctl::BOOTED_BY_SYSTEMD, by::presence),
     ("usr/lib/systemd/system-generators/zram-generator", by::presence),
     ("etc/systemd/system/multi-user.target.wants/zramswap.service", by::presence),
     ("etc/systemd/system/multi-user.target.wants/zram-config.service", by::presence),
@@ -153,13 +154,18 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     listed.or_else(|| knob_row(path, names))
 }
 
-/// A file of sysctl, zram-generator or tuned. People name them: only what decides their order stays, and
-/// names that packages give.
+/// A configuration file of sysctl, tmpfiles, udev, modprobe, zram-generator, zram-tools, systemd or tuned. People
+/// name them: only what decides their order stays, and names that packages give.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
-    if path == SYSCTL_CONF {
-        return Some((path.to_owned(), by::sysctl));
+    let single: [(&str, Keep); 3] = [
+        (sysctl::CONF, by::sysctl),
+        (swap_areas::FSTAB, by::fstab),
+        (zram_managers::ZRAM_TOOLS, by::zram_tools),
+    ];
+    if let Some((_, keep)) = single.into_iter().find(|(known, _)| *known == path) {
+        return Some((path.to_owned(), keep));
     }
-    if GENERATOR_FILES.contains(&path) {
+    if zram_managers::generator_files().iter().any(|known| known == path) {
         return Some((path.to_owned(), by::generator));
     }
     let (folder, file) = path.rsplit_once('/')?;
@@ -168,15 +174,57 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
             tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
         return Some((format!("{place}/{}/{file}", names.tuned_profile(profile)), by::tuned));
     }
-    let is_generators = folder.strip_suffix(".d").is_some_and(|it| GENERATOR_FILES.contains(&it));
-    let keep = if SYSCTL_FOLDERS.contains(&folder) {
-        by::sysctl as Keep
-    } else if is_generators {
-        by::generator
-    } else {
-        return None;
-    };
-    file.ends_with(".conf").then(|| (format!("{folder}/{}", names.settings_file(file)), keep))
+    if let Some(unit) = unit_row(folder, file, names) {
+        return Some(unit);
+    }
+    let (suffix, keep) = folder_row(folder)?;
+    let suffix = if lacks_suffix(file) { "" } else { suffix };
+    file.ends_with(suffix)
+        .then(|| (format!("{folder}/{}", names.settings_file(file, suffix)), keep))
+}
+
+/// How files of a folder end, and what of them is kept. Of a package's files those without any line of interest are
+/// dropped; files of the administrator may hide others, so that they stay.
+fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
+    if zram_managers::is_generator_file(&format!("{folder}/x")) {
+        return Some((".conf", by::generator));
+    }
+    type Kind = (&'static str, &'static str, Keep, Keep);
+    const KINDS: [Kind; 5] = [
+        ("sysctl.d", ".conf", by::sysctl, by::sysctl),
+        ("tmpfiles.d", ".conf", by::tmpfiles, by::tmpfiles_of_package),
+        ("udev/rules.d", ".rules", by::udev_rules, by::udev_rules_of_package),
+        ("modprobe.d", ".conf", by::modprobe, by::modprobe_of_package),
+        ("modules-load.d", ".conf", by::modules_load, by::modules_load_of_package),
+    ];
+    let is_in = |(name, ..): &Kind| systemd_folders(name).iter().any(|known| known == folder);
+    let (_, suffix, local, of_package) = KINDS.into_iter().find(is_in)?;
+    Some((suffix, if folder.starts_with("usr/") { of_package } else { local }))
+}
+
+/// A unit of systemd, a drop-in of one, or the link that switches a swap area on.
+fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep)> {
+    if file.ends_with(".swap")
+        && (units::FOLDERS.contains(&folder) || folder.ends_with(".target.wants"))
+    {
+        let is_units = units::FOLDERS.contains(&folder);
+        let keep = if is_units { by::swap_unit as Keep } else { by::presence };
+        let known = ["swap.target.wants", "multi-user.target.wants"];
+        let of_target = folder.rsplit('/').next().unwrap_or_default();
+        let name = names.swap_unit(file);
+        return (is_units || known.contains(&of_target))
+            .then(|| (format!("{folder}/{name}"), keep));
+    }
+    if units::FOLDERS.contains(&folder) {
+        let name = units::is_unit(file).then(|| names.group(file.as_bytes()))?;
+        return Some((format!("{folder}/{name}"), by::unit));
+    }
+    let (place, unit) =
+        folder.rsplit_once('/').filter(|(place, _)| units::FOLDERS.contains(place))?;
+    let unit = unit.strip_suffix(".d").filter(|unit| units::is_unit(unit))?;
+    let unit = names.group(unit.as_bytes());
+    let file = file.ends_with(".conf").then(|| names.settings_file(file, ".conf"))?;
+    Some((format!("{place}/{unit}.d/{file}"), by::unit))
 }
 
 /// A setting of the knob table. Text of free form may hold anything and stays here.
@@ -286,6 +334,18 @@ mod tests {
         let drop_in = "etc/systemd/zram-generator.conf.d/10-bob.conf";
         assert_eq!(kept(drop_in), "etc/systemd/zram-generator.conf.d/10-file-1.conf");
         assert_eq!(path_of("etc/sysctl.d/README"), None);
+        assert_eq!(kept("etc/sysctl.d/99-bob"), "etc/sysctl.d/99-file-1");
+        assert_eq!(kept("etc/tmpfiles.d/bob.conf"), "etc/tmpfiles.d/file-1.conf");
+        assert_eq!(kept("run/udev/rules.d/60-bob.rules"), "run/udev/rules.d/60-file-1.rules");
+        assert_eq!(path_of("run/udev/rules.d/60-bob.conf"), None);
+        let units = "etc/systemd/system";
+        assert_eq!(kept("etc/systemd/system/bob.service"), format!("{units}/cg-1.service"));
+        let drop_in = kept("etc/systemd/system/bob.service.d/50-bob.conf");
+        assert_eq!(drop_in, format!("{units}/cg-1.service.d/50-file-1.conf"));
+        assert_eq!(kept("etc/systemd/system/home-bob.swap"), format!("{units}/cg-1.swap"));
+        assert_eq!(kept("etc/systemd/system/dev-zram0.swap"), format!("{units}/dev-zram0.swap"));
+        assert_eq!(path_of("etc/systemd/system/bob.target.wants/home-bob.swap"), None);
+        assert_eq!(path_of("etc/systemd/system/bob.target"), None);
         assert_eq!(path_of("etc/other.d/10-bob.conf"), None);
     }
 

@@ -139,7 +139,8 @@ pub(super) const PARAMETERS: &[&str] = &[
     "cgroup.memory", "cgroup_disable", "cgroup_enable", "cgroup_no_v1", "damon_lru_sort.",
     "damon_reclaim.", "damon_stat.", "default_hugepagesz", "hugepages", "hugepagesz", "hugetlb_cma",
     "hugetlb_free_vmemmap", "init_on_alloc", "init_on_free", "mem", "numa_balancing",
-    "page_reporting.", "psi", "swapaccount", "systemd.unified_cgroup_hierarchy", "thp_anon",
+    "page_reporting.", "psi", "swapaccount", "sysctl.kernel.numa_balancing", "sysctl.vm.",
+    "systemd.unified_cgroup_hierarchy", "systemd.zram", "thp_anon",
     "thp_shmem", "transparent_hugepage", "transparent_hugepage_shmem", "transparent_hugepage_tmpfs",
     "zram.", "zswap.",
 ];

@@ -420,10 +420,11 @@ static ENTRIES: &[Entry] = &[
         severities: [Info, Warning],
         readings: &[
             "links in /etc/systemd/system/multi-user.target.wants",
-            "zram-generator's program and files",
+            "zram-generator's program and files, /etc/default/zramswap, udev rules",
             "the active profile of tuned",
         ],
-        thresholds: "Two services are enabled that set up compressed swap (warning), two that kill processes when \
+        thresholds: "Two of zram-generator, zram-tools and a udev rule set up the same zram device (warning), \
+            two services are enabled that set up compressed swap (warning), two that kill processes when \
             memory is short (info), or two of tuned, tlp and laptop-mode-tools (info); tuned counts only if its \
             profile changes vm settings. The rule checks which services are enabled, not which are running.",
         act: "Keep one of the two services and disable the other with systemctl; zram-generator is disabled by \
@@ -434,15 +435,29 @@ static ENTRIES: &[Entry] = &[
         severities: [Info, Info],
         readings: &[
             "/etc/sysctl.d, /run/sysctl.d, /usr/local/lib/sysctl.d, /usr/lib/sysctl.d, /etc/sysctl.conf",
+            "tmpfiles.d, udev rules, modprobe.d, units of systemd and the kernel command line",
             "/etc/tuned/active_profile, tuned-main.conf and tuned.conf of the profiles",
-            "/proc/sys/vm",
+            "/proc/sys/vm and /sys",
         ],
-        thresholds: "A sysctl file sets another value than the one in effect; a value is neither the kernel's \
+        thresholds: "The line that wins at boot sets another value than the one in effect; a value is neither the kernel's \
             default nor in a file; two files below /etc or /run set different values; or the profile of tuned \
             overrides one of these files. Profiles count only if tuned is enabled. Two differences are not \
             reported: a vm.min_free_kbytes above the value in the file, and the unused setting of a pair such \
             as vm.dirty_bytes and vm.dirty_ratio.",
         act: "Write the value that you want into a single file in /etc/sysctl.d, and apply it with sysctl --system.",
+    },
+    Entry {
+        id: "setting-unread",
+        severities: [Info, Info],
+        readings: &[
+            "configuration files below /etc and /run that set memory, zram or swap",
+            "/proc/cmdline",
+        ],
+        thresholds: "A line sets something, but no program reads it at boot: the file's name does not end in .conf, \
+            the program or service that reads it is missing, or another file or line replaces it. A line is left \
+            out if what wins at boot has the same value.",
+        act: "Move the line to a file that is read, or delete it; pagewise report --only owners shows which line \
+              wins.",
     },
     Entry {
         id: "generator-parameters",

@@ -96,6 +96,9 @@ mod tests {
             "sudo sysctl",
             "renice",
             "systemctl disable",
+            "systemctl daemon-reload",
+            "sudo ln -s",
+            "sudo mv",
         ];
         for command in &finding.next {
             let marked = command.contains("# writes");

@@ -22,6 +22,16 @@ pub(crate) fn short(name: &str) -> String {
     format!("…{tail}")
 }
 
+/// A title within its 80 columns: what is too long loses its end.
+pub(crate) fn cut(title: String) -> String {
+    const COLUMNS: usize = 80;
+    if title.chars().count() <= COLUMNS {
+        return title;
+    }
+    let kept: String = title.chars().take(COLUMNS - 1).collect();
+    format!("{kept}…")
+}
+
 /// The path of a cgroup in a title: its last parts, as many as fit.
 pub(crate) fn short_group(path: &str) -> String {
     const SHOWN: usize = 28;

@@ -12,6 +12,7 @@
 
 mod answer;
 mod kind;
+pub mod limits;
 mod near;
 pub mod parser;
 mod pieces;

@@ -89,7 +89,9 @@ pub fn keep<T>(value: T) {
 
 /// Devices hold what was swapped, environments hold secrets, passwd names people.
 pub fn is_private(path: &str) -> bool {
-    path.starts_with("dev/") && !is_log(path) || path.ends_with("/environ") || path == "etc/passwd"
+    path.starts_with("dev/") && !is_log(path)
+        || path.ends_with("/environ")
+        || matches!(path, "etc/passwd" | "etc/fstab")
 }
 
 /// A recording stores nothing of it but reports without names.

@@ -37,6 +37,8 @@ mod memory_files;
 mod mglru;
 mod name;
 mod oom;
+mod ownership;
+mod persistent;
 mod picks;
 pub mod plan;
 mod process;
@@ -78,7 +80,7 @@ pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
 pub use compressor::{Compressor, NotACompressor};
-pub use configuration::{Configuration, GeneratorLine, Manager, PersistentSetting, Purpose, Tuned};
+pub use configuration::{Configuration, Manager, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
@@ -102,6 +104,8 @@ pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
     OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
 };
+pub use ownership::{InForce, KnobOwnership, ownership};
+pub use persistent::{Effect, Mechanism, PersistentSetting, Target};
 pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix, ZramChoice};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;

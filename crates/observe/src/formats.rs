@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How lines of a few files are spelled, for `pagewise-capture`, which rewrites such lines.
 
-/// Files of sysctl and of zram-generator.
-pub mod configuration {
-    pub use crate::configuration::{
-        GENERATOR_FILES, SYSCTL_CONF, SYSCTL_FOLDERS, algorithms, parsed, section,
-    };
-}
-
 /// The kernel log, and what journald kept of it: reports of the OOM killer.
 pub mod kernel_log {
     pub use crate::kernel_log::{Rename, renamed, renamed_journal};
@@ -16,9 +9,4 @@ pub mod kernel_log {
 /// Lines of `/proc/PID/mountinfo`.
 pub mod mounts {
     pub use crate::mounts::Columns;
-}
-
-/// Files of tuned.
-pub mod tuned {
-    pub use crate::tuned::{FILE, FOLDERS, include, plain, section};
 }

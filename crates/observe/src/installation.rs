@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagewise_model::Installation;
 use sha2::{Digest, Sha256};
 
-use crate::configuration::GENERATOR;
 use pagewise_files::{HostRoot, ReadHost};
+use pagewise_settings::zram_managers::GENERATOR;
 
 const TMPFILES_FOLDERS: [&str; 4] =
     ["etc/tmpfiles.d", "run/tmpfiles.d", "usr/local/lib/tmpfiles.d", "usr/lib/tmpfiles.d"];

@@ -6,38 +6,9 @@
 //! printed from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it. Limits on
 //! bytes of a recording are in `pagewise_files::recording`.
 
-use pagewise_model::Source;
+pub(crate) use pagewise_files::limits::first;
 
-use pagewise_files::{HostRoot, ReadHost, absolute};
-
-/// One limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// How many are read.
-    pub most: usize,
-    /// Of what.
-    pub what: &'static str,
-    /// Where they are listed.
-    pub listed_in: &'static str,
-    /// Which are read where there are more, and who says so.
-    pub beyond: &'static str,
-}
-
-macro_rules! limits {
-    ($($name:ident = $most:expr, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
-        $(
-            #[doc = $what]
-            pub(crate) const $name: usize = $most;
-        )*
-
-        /// All of them.
-        pub const LIMITS: &[Limit] = &[$(
-            Limit { most: $name, what: $what, listed_in: $listed_in, beyond: $beyond },
-        )*];
-    };
-}
-
-limits! {
+pagewise_files::limit_table! {
     SWAP_AREAS = 64,
         "swap areas", "/proc/swaps",
         "the first; a problem says how many there are";
@@ -63,15 +34,6 @@ limits! {
     SETTING_PLACES = 256,
         "files of a setting that has several files, such as one for each block device", "/proc/sys and /sys",
         "the first; a problem names one such setting";
-    SYSCTL_FILES = 128,
-        "configuration files of sysctl, and drop-ins of zram-generator", "/etc/sysctl.d and the like",
-        "the first by name; a problem says how many there are";
-    SYSCTL_LINES = 10_000,
-        "lines of one configuration file", "/etc/sysctl.d and the like",
-        "the first; a problem says how many there are";
-    SYSCTL_SETTINGS = 1000,
-        "settings in all configuration files together", "/etc/sysctl.d and the like",
-        "the first";
     MEMINFO_LINES = 512,
         "lines of meminfo", "/proc/meminfo",
         "the first; a problem says how many there are";
@@ -138,12 +100,6 @@ limits! {
     DELETED_FILES = 100,
         "deleted files in memory that are still open", "/proc/PID/fd",
         "the largest";
-    TUNED_PROFILES = 16,
-        "tuned profiles: the active one and those that it includes", "/etc/tuned and /usr/lib/tuned",
-        "the first";
-    TUNED_SETTINGS = 200,
-        "settings in these tuned profiles", "/etc/tuned and /usr/lib/tuned",
-        "the first";
     SWAPPED_PROCESSES = 128,
         "processes whose memory in swap is read at the first of two readings", "/proc/PID/status",
         "those with the most memory in RAM";
@@ -152,27 +108,21 @@ limits! {
         "the first";
 }
 
-/// The first of what a folder lists. Where there are more, a Problem says how many.
-pub(crate) fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
-    if listed.len() > most {
-        let found = format!("{} entries, {most} of them read", listed.len());
-        let source = Source::file(absolute(folder));
-        host.problem(&source, &format!("at most {most} entries"), found.as_bytes());
-        listed.truncate(most);
-    }
-    listed
-}
-
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the document is a file of the project")]
 mod tests {
     use std::collections::BTreeSet;
     use std::fmt::Write as _;
 
+    use pagewise_files::limits::Limit;
+
     use super::*;
-    use crate::testing::host;
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+
+    fn all() -> impl Iterator<Item = &'static Limit> {
+        LIMITS.iter().chain(pagewise_settings::LIMITS)
+    }
 
     fn page() -> String {
         let mut page = String::from(
@@ -185,7 +135,7 @@ mod tests {
              by\n`report`, by every command with `-v`, and in JSON.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
-        for Limit { most, what, listed_in, beyond } in LIMITS {
+        for Limit { most, what, listed_in, beyond } in all() {
             let most = pagewise_model::grouped(*most as u64);
             let listed_in = if listed_in.is_empty() { "–" } else { listed_in };
             writeln!(page, "| {most} | {what} | {listed_in} | {beyond} |").unwrap();
@@ -204,19 +154,8 @@ mod tests {
 
     #[test]
     fn no_two_limits_are_of_the_same_things() {
-        let names: BTreeSet<&str> = LIMITS.iter().map(|limit| limit.what).collect();
-        assert_eq!(names.len(), LIMITS.len());
-        assert!(LIMITS.iter().all(|limit| limit.most > 0 && !limit.beyond.is_empty()));
-    }
-
-    /// What is left out is said, once, and what is not left out is not.
-    #[test]
-    fn what_is_beyond_a_limit_is_told() {
-        let host = host([("x", "")]);
-        assert_eq!(first(&host, "sys/x", 3, vec![1, 2, 3]), [1, 2, 3]);
-        assert!(host.take_problems().is_empty());
-        assert_eq!(first(&host, "sys/x", 3, vec![1, 2, 3, 4]), [1, 2, 3]);
-        let [problem] = &host.take_problems()[..] else { panic!() };
-        assert!(problem.to_string().contains("4 entries, 3 of them read"), "{problem}");
+        let names: BTreeSet<&str> = all().map(|limit| limit.what).collect();
+        assert_eq!(names.len(), all().count());
+        assert!(all().all(|limit| limit.most > 0 && !limit.beyond.is_empty()));
     }
 }

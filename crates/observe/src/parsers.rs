@@ -9,9 +9,9 @@ use pagewise_files::{Entry, HostRoot};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
-    capability, cgroup, configuration, counters, damon, generations, host, hugetlb, installation,
-    kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime,
-    users, zmerge, zone, zram, zswap,
+    capability, cgroup, counters, damon, generations, host, hugetlb, installation, kernel_log,
+    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
+    zone, zram, zswap,
 };
 
 /// Files of one folder that stands for many like it.
@@ -25,22 +25,6 @@ pub static PARSERS: &[Parser] = &[
     files("counters", &["proc/vmstat"], |host| {
         keep(counters::read(host, "proc/vmstat"));
     }),
-    files(
-        "configuration",
-        &[
-            "etc/sysctl.d/99-sysctl.conf",
-            "etc/sysctl.conf",
-            "etc/systemd/zram-generator.conf",
-            "etc/systemd/zram-generator.conf.d/10.conf",
-            "usr/lib/systemd/system-generators/zram-generator",
-            "sys/power/resume",
-            "etc/systemd/system/multi-user.target.wants/tuned.service",
-            "etc/tuned/active_profile",
-            "etc/tuned/tuned-main.conf",
-            "usr/lib/tuned/virtual-guest/tuned.conf",
-        ],
-        |host| keep(configuration::read(host)),
-    ),
     files("psi", below!("proc/pressure/", "cpu", "memory", "io"), |host| {
         keep(psi::read(host));
     }),

@@ -8,9 +8,8 @@ use pagewise_model::{Driver, Processes, Snapshot, Taken};
 use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
 use crate::{
-    capability, cgroup, configuration, counters, damon, host, hugetlb, kernel_log, knob, ksm,
-    memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram,
-    zswap,
+    capability, cgroup, counters, damon, host, hugetlb, kernel_log, knob, ksm, memory,
+    memory_files, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
 };
 use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
@@ -82,7 +81,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     }
     if scope.settings {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
-        snapshot.configuration = configuration::read(host);
+        snapshot.configuration = pagewise_settings::read(host);
         snapshot.capabilities = capability::read(host, &snapshot.host);
         snapshot.zsmalloc_chain_size = kconfig::kconfig(host).number(CHAIN_SIZE);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which configuration file sets a setting at boot: the one place of this crate that reads [`Configuration`].
 
-use pagewise_model::{Configuration, Purpose};
+use pagewise_model::{Configuration, Mechanism, PersistentSetting, Purpose, Target};
 
 /// The files that set something at boot.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,8 @@ pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 impl Owners<'_> {
     /// All lines of sysctl's files that set it, in the order in which they are applied.
     pub(crate) fn sysctl(self, knob: &str) -> Vec<Assignment> {
-        let of_knob = self.configuration.sysctl.iter().filter(|setting| setting.knob == knob);
-        let line = |setting: &pagewise_model::PersistentSetting| Assignment {
+        let of_knob = lines(self.configuration, Mechanism::Sysctl, knob);
+        let line = |setting: &PersistentSetting| Assignment {
             value: setting.value.value().map(ToString::to_string).unwrap_or_default(),
             path: setting.value.source.path().to_owned(),
             at: setting.value.source.to_string(),
@@ -43,8 +43,8 @@ impl Owners<'_> {
 
     /// The line of TuneD's profile that sets another value after the files of sysctl.d.
     pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
-        let tuned = self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
-        let setting = tuned.last(knob)?;
+        self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
+        let setting = lines(self.configuration, Mechanism::Tuned, knob).next_back()?;
         let value = setting.value.value()?;
         (value.as_str() != to).then(|| setting.value.source.to_string())
     }
@@ -67,4 +67,14 @@ impl Owners<'_> {
         let device = self.configuration.resume_device.value()?;
         (device.as_str() != NONE).then(|| device.to_string())
     }
+}
+
+/// The lines that one mechanism applies to a setting.
+fn lines<'a>(
+    configuration: &'a Configuration,
+    mechanism: Mechanism,
+    knob: &'a str,
+) -> impl DoubleEndedIterator<Item = &'a PersistentSetting> {
+    let applied = configuration.by(mechanism).filter(|setting| setting.is_applied());
+    applied.filter(move |it| matches!(&it.target, Target::Knob { knob: name, .. } if *name == knob))
 }

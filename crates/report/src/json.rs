@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
-    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, Ksm, Memory, MemoryFiles,
-    Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation,
-    Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership, Ksm,
+    Memory, MemoryFiles, Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi,
+    Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -214,6 +214,8 @@ struct Report<'a> {
     /// What the memory of the largest processes that may be read would become, judged by a small
     /// sample: everything first, then each process. Empty where no page was looked at.
     estimates: &'a [Estimate],
+    /// Who sets which setting, zram device and swap area at boot, by name.
+    owners: &'a [KnobOwnership],
     #[serde(flatten)]
     facts: Facts<'a>,
 }
@@ -407,8 +409,8 @@ pub fn scan(scanned: &ScanReport<'_>) -> String {
 pub fn report(answer: &Answer<'_>) -> String {
     let (head, facts) =
         (Head::of_answer(Noun::Report, answer), Facts::from_interval(answer.interval));
-    let Answer { verdict, findings, estimates, .. } = *answer;
-    printed(&Report { head, verdict, findings, estimates, facts })
+    let Answer { verdict, findings, estimates, owners, .. } = *answer;
+    printed(&Report { head, verdict, findings, estimates, owners, facts })
 }
 
 /// What `status --json` prints, with a line end.

@@ -18,8 +18,9 @@ mod time;
 pub mod view;
 
 use pagewise_model::{
-    Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, Merge,
-    PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchCourse, WatchSample,
+    Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, KnobOwnership,
+    Merge, PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchCourse,
+    WatchSample,
 };
 use serde::Serialize;
 
@@ -36,6 +37,8 @@ pub struct Answer<'a> {
     pub hidden: usize,
     /// What the memory of some processes would become, where a sample of it was looked at.
     pub estimates: &'a [Estimate],
+    /// Who sets what at boot; empty where nobody asked.
+    pub owners: &'a [KnobOwnership],
     /// What looking cost.
     pub cost: Cost,
 }

@@ -23,12 +23,13 @@ pub enum Section {
     Cgroups,
     Processes,
     Settings,
+    Owners,
     Features,
     Missing,
 }
 
 /// Every section in the order of the page, with the word that chooses it and what it is about.
-pub const SECTIONS: [(Section, &str, &str); 15] = [
+pub const SECTIONS: [(Section, &str, &str); 16] = [
     (Section::Findings, "findings", "the verdict, and the findings about what is wrong"),
     (
         Section::Memory,
@@ -50,6 +51,11 @@ pub const SECTIONS: [(Section, &str, &str); 15] = [
     (Section::Cgroups, "cgroups", "the largest memory cgroups"),
     (Section::Processes, "processes", "the largest processes"),
     (Section::Settings, "settings", "settings that differ from the kernel's defaults"),
+    (
+        Section::Owners,
+        "owners",
+        "settings that configuration files set at boot, and which file wins",
+    ),
     (Section::Features, "features", "features that this kernel has or lacks"),
     (
         Section::Missing,

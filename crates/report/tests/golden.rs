@@ -36,11 +36,13 @@ fn compare(file: &str, text: &str) {
 fn a_host_with_everything() {
     let interval = host::interval();
     let findings = [vec![host::waiting()], host::findings()].concat();
+    let owners = host::owners();
     let answer = Answer {
         interval: &interval,
         verdict: host::verdict(),
         findings: &findings,
         hidden: 0,
+        owners: &owners,
         estimates: &[],
         cost: host::cost(),
     };
@@ -61,6 +63,7 @@ fn who_is_in_swap_and_who_grows() {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost,
     };
@@ -226,6 +229,7 @@ fn a_host_of_which_nothing_is_known() {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: Cost::default(),
     };

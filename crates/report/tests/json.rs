@@ -19,11 +19,13 @@ use pagewise_report::{Answer, Benched, CellTried, Experimented, ScanReport, Tria
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
+    let owners = host::owners();
     let answer = Answer {
         interval,
         verdict: host::verdict(),
         findings,
         hidden: 0,
+        owners: &owners,
         estimates: &[],
         cost: host::cost(),
     };
@@ -150,6 +152,7 @@ fn every_document_says_when_where_and_at_what_cost() {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: Cost::default(),
     };
@@ -188,6 +191,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: host::cost(),
     };

@@ -12,11 +12,13 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: TextStyle) -> String {
+    let owners = host::owners();
     let answer = Answer {
         interval,
         verdict: host::verdict(),
         findings,
         hidden: 0,
+        owners: &owners,
         estimates: &[],
         cost: host::cost(),
     };

@@ -4,7 +4,7 @@
 mod host;
 
 use pagewise_model::knob::{Access, Domain, Knob, KnobReading, Undo};
-use pagewise_model::{Finding, Interval, Name, Reading, Severity, Snapshot, Source};
+use pagewise_model::{Finding, Interval, KnobOwnership, Name, Reading, Severity, Snapshot, Source};
 use pagewise_report::Answer;
 use pagewise_report::text::{TextStyle, doctor, oom, report, status};
 
@@ -12,6 +12,35 @@ const LOOK: TextStyle = TextStyle { width: 100, colour: false };
 
 fn rich() -> Snapshot {
     host::interval().end
+}
+
+/// Lines that win, lose, are not read, or whose effect is not known are told apart, and only so many are printed.
+#[test]
+fn settings_that_files_set() {
+    let owners = host::owners();
+    let text = report_with(&owners);
+    for line in ["changed later", "overridden", "not read", "may win"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.contains("zram0: several mechanisms set up this zram device"), "{text}");
+    assert!(!report_with(&[]).contains("Settings that files set"));
+    let many = vec![owners[0].clone(); 50];
+    assert!(report_with(&many).contains("and 10 more: pagewise report --json lists all"));
+}
+
+fn report_with(owners: &[KnobOwnership]) -> String {
+    let (verdict, cost) = (host::verdict(), host::cost());
+    let interval = Interval::default();
+    let answer = Answer {
+        interval: &interval,
+        verdict,
+        findings: &[],
+        hidden: 0,
+        owners,
+        estimates: &[],
+        cost,
+    };
+    report(&answer, LOOK)
 }
 
 fn report_of(end: Snapshot, findings: &[Finding]) -> String {
@@ -22,6 +51,7 @@ fn report_of(end: Snapshot, findings: &[Finding]) -> String {
             verdict: host::verdict(),
             findings,
             hidden: 0,
+            owners: &[],
             estimates: &[],
             cost: host::cost(),
         },
@@ -47,6 +77,7 @@ fn facts_of(interval: &Interval) -> Answer<'_> {
         verdict: host::verdict(),
         findings: &[],
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: host::cost(),
     }
@@ -237,6 +268,7 @@ fn hidden_findings_are_counted_and_nothing_is_called_well() {
         verdict: host::verdict(),
         findings: &findings[..1],
         hidden: 2,
+        owners: &[],
         estimates: &[],
         cost: host::cost(),
     };

@@ -4,7 +4,7 @@
 //! Up to 1.2.1 it writes them to `recompress` before the device has a size, which the kernel refuses
 //! (zram-generator issue 215). The algorithms themselves are set; their level or dictionary is not.
 
-use pagewise_model::{Finding, GeneratorLine, Interval, Severity};
+use pagewise_model::{Finding, Interval, Mechanism, PersistentSetting, Severity, Target};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -17,14 +17,18 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    interval.end.configuration.generator.iter().filter_map(finding).collect()
+    let lines = interval.end.configuration.by(Mechanism::ZramGenerator);
+    lines.filter(|line| line.is_applied()).filter_map(finding).collect()
 }
 
-fn finding(line: &GeneratorLine) -> Option<Finding> {
-    let algorithms = line.algorithms.value()?.as_str();
+fn finding(line: &PersistentSetting) -> Option<Finding> {
+    let Target::Knob { knob: "zram.comp_algorithm", instance: Some(number) } = &line.target else {
+        return None;
+    };
+    let algorithms = line.wanted();
     let lost = words(algorithms).into_iter().skip(1).find(|word| has_parameters(word))?;
     let (name, _) = lost.split_once('(')?;
-    let device = &line.device;
+    let device = format!("zram{number}");
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
@@ -32,13 +36,13 @@ fn finding(line: &GeneratorLine) -> Option<Finding> {
         what: format!(
             "For {device}, {} requests {lost}, but zram-generator up to version 1.2.1 applies the parameters \
              of only the first algorithm in the list.",
-            line.algorithms.source
+            line.value.source
         ),
         why: "zram-generator writes the parameters of the second and later algorithms to the device's file \
               recompress before the device has a size, and the kernel refuses this write. As a result, the \
               device uses these algorithms with their default level and without a dictionary."
             .to_owned(),
-        evidence: EvidenceList::new().named("compression-algorithm", &line.algorithms).done(),
+        evidence: EvidenceList::new().named("compression-algorithm", &line.value).done(),
         next: vec![
             format!("journalctl -b -u systemd-zram-setup@{device}.service"),
             "dpkg -s systemd-zram-generator | grep Version".to_owned(),
@@ -75,9 +79,11 @@ pub(super) mod tests {
 
     fn asked(algorithms: &str) -> Interval {
         with(|host| {
-            let algorithms = line("/etc/systemd/zram-generator.conf", 3, Name::from(algorithms));
-            let device = Name::from("zram0");
-            host.configuration.generator = vec![GeneratorLine { device, algorithms }];
+            let value = line("/etc/systemd/zram-generator.conf", 3, Name::from(algorithms));
+            let target = Target::instance_of("zram.comp_algorithm", "0");
+            let mechanism = Mechanism::ZramGenerator;
+            host.configuration.settings =
+                vec![PersistentSetting::applied(mechanism, target, value)];
         })
     }
 

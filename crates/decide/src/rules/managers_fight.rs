@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Two programs manage the same thing: compressed swap, killing for memory, or settings of memory.
 //!
+//! Where configuration files name the same zram device, [`ownership`] tells it, rules of udev included.
 //! Known by the files that switch them on, not by what runs: the second one of two makers of zram swap
 //! fails at boot or takes the next device, depending on who comes first.
 
-use pagewise_model::{Finding, Interval, Manager, Purpose, Severity, Snapshot};
+use pagewise_model::{
+    Finding, Interval, KnobOwnership, Manager, Mechanism, PersistentSetting, Purpose, Severity,
+    Snapshot, ownership,
+};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -19,7 +23,46 @@ pub(super) const RULE: Rule = Rule {
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let purposes = [Purpose::CompressedSwap, Purpose::OomKiller, Purpose::Settings];
-    purposes.into_iter().filter_map(|purpose| finding(&interval.end, purpose)).collect()
+    let host = &interval.end;
+    let found = |purpose| match purpose {
+        Purpose::CompressedSwap => one_device(host).or_else(|| finding(host, purpose)),
+        _ => finding(host, purpose),
+    };
+    purposes.into_iter().filter_map(found).collect()
+}
+
+/// Two mechanisms that set up one zram device.
+fn one_device(host: &Snapshot) -> Option<Finding> {
+    let owned = ownership(host).into_iter().find(KnobOwnership::is_contested_zram)?;
+    let first = owned.applied().next()?;
+    let second = owned.applied().find(|it| it.mechanism != first.mechanism)?;
+    let (device, name) = (&owned.target, |it: &PersistentSetting| it.mechanism.name());
+    let has_tools = owned.mechanisms().contains(&Mechanism::ZramTools);
+    let disable = has_tools.then(|| {
+        writes_and(
+            "sudo systemctl disable zramswap.service".to_owned(),
+            "permanent; undo with sudo systemctl enable zramswap.service",
+        )
+    });
+    let look = "pagewise report --only owners".to_owned();
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("{} and {} both set up {device}", name(first), name(second)),
+        what: format!(
+            "{} ({}) and {} ({}) both set up {device} at boot.",
+            name(first),
+            first.value.source,
+            name(second),
+            second.value.source
+        ),
+        why: "The first of the two gives the device a size, and the other one then fails because the device is \
+              in use. Which one comes first can differ between boots, and a swap unit that depends on the one \
+              that fails leaves the host without this swap."
+            .to_owned(),
+        evidence: owned.applied().fold(EvidenceList::new(), |all, it| all.value(&it.value)).done(),
+        next: disable.into_iter().chain([look]).collect(),
+    })
 }
 
 fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
@@ -84,74 +127,5 @@ fn next(second: &Manager) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use pagewise_model::Name;
-
-    use super::*;
-    use crate::testing::{assert_silent, calm, file, only, with};
-
-    fn manager(name: &'static str, purpose: Purpose, path: &str) -> Manager {
-        Manager { name, purpose, found: file(path, Name::from("present")) }
-    }
-
-    fn managed(managers: Vec<Manager>) -> Interval {
-        with(|host| host.configuration.managers = managers)
-    }
-
-    const GENERATOR: &str = "/usr/lib/systemd/system-generators/zram-generator";
-    const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
-
-    pub(crate) fn firing() -> Interval {
-        managed(vec![
-            manager("zram-generator", Purpose::CompressedSwap, GENERATOR),
-            manager("zram-tools", Purpose::CompressedSwap, &format!("{WANTS}/zramswap.service")),
-        ])
-    }
-
-    pub(crate) fn firing_killers() -> Interval {
-        managed(vec![
-            manager("systemd-oomd", Purpose::OomKiller, &format!("{WANTS}/systemd-oomd.service")),
-            manager("earlyoom", Purpose::OomKiller, &format!("{WANTS}/earlyoom.service")),
-        ])
-    }
-
-    #[test]
-    fn two_makers_of_swap_are_a_warning_and_two_killers_are_not() {
-        let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "zram-generator and zram-tools both set up compressed swap");
-        assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.next[0].starts_with("sudo systemctl disable zramswap.service  # writes;"));
-        let finding = only(&RULE, &firing_killers());
-        assert_eq!(
-            finding.title,
-            "systemd-oomd and earlyoom both kill processes when memory is short"
-        );
-        assert_eq!(finding.severity, Severity::Info);
-    }
-
-    pub(crate) fn firing_settings() -> Interval {
-        managed(vec![
-            manager("tuned", Purpose::Settings, &format!("{WANTS}/tuned.service")),
-            manager("tlp", Purpose::Settings, &format!("{WANTS}/tlp.service")),
-        ])
-    }
-
-    #[test]
-    fn two_that_set_settings_are_worth_knowing() {
-        let finding = only(&RULE, &firing_settings());
-        assert_eq!(finding.title, "tuned and tlp both set vm settings");
-        assert_eq!(finding.severity, Severity::Info);
-        assert!(finding.next[0].starts_with("sudo systemctl disable tlp.service  # writes;"));
-        assert_eq!(finding.next[1], "systemctl status tuned tlp laptop-mode");
-    }
-
-    #[test]
-    fn one_of_each_is_how_it_should_be() {
-        let one_each = managed(vec![
-            manager("zram-generator", Purpose::CompressedSwap, GENERATOR),
-            manager("earlyoom", Purpose::OomKiller, &format!("{WANTS}/earlyoom.service")),
-        ]);
-        assert_silent(&RULE, &one_each);
-        assert_silent(&RULE, &calm());
-    }
-}
+#[path = "../../tests/rules/managers_fight.rs"]
+pub(super) mod tests;

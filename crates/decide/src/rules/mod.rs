@@ -22,6 +22,7 @@ mod memory_pressure;
 mod mglru_off;
 mod min_ttl_set;
 mod oom_kills;
+mod setting_unread;
 mod settings_differ;
 mod swap_avoids_anon;
 mod swap_full;
@@ -73,6 +74,7 @@ pub(crate) static ALL: &[Rule] = &[
     mglru_off::RULE,
     managers_fight::RULE,
     settings_differ::RULE,
+    setting_unread::RULE,
     generator_parameters::RULE,
     hibernation_zram::RULE,
     swap_stuck::RULE,
@@ -145,6 +147,9 @@ pub(crate) static FIRING: &[Firing] = &[
     ("managers-fight", managers_fight::tests::firing),
     ("managers-fight", managers_fight::tests::firing_killers),
     ("managers-fight", managers_fight::tests::firing_settings),
+    ("managers-fight", managers_fight::tests::firing_device),
+    ("setting-unread", setting_unread::tests::firing),
+    ("setting-unread", setting_unread::tests::firing_conf),
     ("generator-parameters", generator_parameters::tests::firing),
     ("hibernation-zram", hibernation_zram::tests::firing),
 ];

@@ -448,8 +448,7 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         refault_anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);
-    each!(|host| &mut host.configuration.sysctl => value);
-    each!(|host| &mut host.configuration.generator => algorithms);
+    each!(|host| &mut host.configuration.settings => value);
     each!(|host| &mut host.configuration.managers => found);
     one!(configuration.resume_device);
     all.push((
@@ -457,7 +456,6 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         Box::new(|host| {
             let Some(tuned) = &mut host.configuration.tuned else { return };
             erase(&mut tuned.profile);
-            tuned.settings.iter_mut().for_each(|setting| erase(&mut setting.value));
         }),
     ));
     all.push(("capabilities".into(), Box::new(|host| host.capabilities.clear())));

@@ -338,6 +338,14 @@ pub(crate) fn two_makers_of_swap(host: Scene) -> Scene {
         .file("etc/systemd/system/multi-user.target.wants/zramswap.service", "")
 }
 
+/// zram-generator with a device, and a rule of udev that gives it a size.
+pub(crate) fn udev_and_generator(host: Scene) -> Scene {
+    let rule = "KERNEL==\"zram0\", ACTION==\"add\", ATTR{disksize}=\"512M\"\n";
+    host.file("usr/lib/systemd/system-generators/zram-generator", "")
+        .file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n")
+        .file("etc/udev/rules.d/99-zram.rules", rule)
+}
+
 /// The service of [`V2_LIMIT`] ended with its group between the two looks.
 pub(crate) fn vanished(host: Scene) -> Scene {
     host.without_at("end", SERVICE)

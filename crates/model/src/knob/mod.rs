@@ -17,6 +17,7 @@
 //! (`ManagedOOM…=`) and files of one process (`oom_score_adj`, `clear_refs`). Left out, because
 //! they inform and take nothing: statistics, which have nouns of their own.
 
+mod agreement;
 mod cgroup;
 mod damon;
 mod ksm;

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::agreement::is_on;
 use crate::{Name, Reading};
 
 /// One kernel setting.
@@ -157,14 +158,6 @@ impl KnobReading {
             Domain::Bool => is_on(active)? == is_on(default)?,
             _ => active == default,
         })
-    }
-}
-
-fn is_on(word: &str) -> Option<bool> {
-    match word {
-        "1" | "Y" | "y" | "true" => Some(true),
-        "0" | "N" | "n" | "false" => Some(false),
-        _ => None,
     }
 }
 

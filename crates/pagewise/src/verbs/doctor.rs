@@ -50,6 +50,7 @@ pub(super) fn run(
         verdict: &verdict,
         findings: &chosen.findings,
         hidden: chosen.hidden,
+        owners: &[],
         estimates: &[],
         cost: cost::so_far(started, &interval),
     };

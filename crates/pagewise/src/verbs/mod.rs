@@ -110,7 +110,15 @@ impl Page {
     ) -> anyhow::Result<Printed> {
         let cost = cost::so_far(started, interval);
         let verdict = &pagewise_decide::judge(interval);
-        let answer = Answer { interval, verdict, findings: &[], hidden: 0, estimates: &[], cost };
+        let answer = Answer {
+            interval,
+            verdict,
+            findings: &[],
+            hidden: 0,
+            estimates: &[],
+            owners: &[],
+            cost,
+        };
         let printed = self.print(global, &answer, self.text)?;
         self.remark(global, &answer);
         Ok(printed)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Estimate, Interval, Process, Refusal};
+use pagewise_model::{Estimate, Interval, Process, Refusal, ownership};
 use pagewise_observe::{Recording, Scope};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
@@ -37,12 +37,14 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     }
     let cost = cost::so_far(started, &interval);
     let verdict = pagewise_decide::judge(&interval);
+    let owners = ownership(&interval.end);
     let answer = pagewise_report::Answer {
         interval: &interval,
         verdict: &verdict,
         findings: &findings,
         hidden: 0,
         estimates: &estimates,
+        owners: &owners,
         cost,
     };
     PAGE.print(global, &answer, |answer, look| text::report_in_view(answer, &view, look))?;

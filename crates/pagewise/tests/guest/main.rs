@@ -26,6 +26,7 @@ mod lab;
 mod loans;
 mod oom;
 mod outcomes;
+mod owners;
 mod reboots;
 mod sizes;
 mod streams;

@@ -37,6 +37,7 @@ fn told(interval: &Interval) -> Vec<String> {
         verdict: &verdict,
         findings: &findings,
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost: Cost::default(),
     };

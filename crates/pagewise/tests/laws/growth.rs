@@ -214,6 +214,7 @@ fn printed(interval: &Interval, print: fn(&Answer<'_>) -> String) -> String {
         verdict: &verdict,
         findings: &findings,
         hidden: 0,
+        owners: &[],
         estimates: &[],
         cost,
     };

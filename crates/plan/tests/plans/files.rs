@@ -3,7 +3,9 @@
 //! documents of bench and scan.
 
 use pagewise_model::plan::{Change, Goal};
-use pagewise_model::{Bytes, Installation, Interval, Name, PersistentSetting, Tuned, ZramUse};
+use pagewise_model::{
+    Bytes, Installation, Interval, Mechanism, Name, PersistentSetting, Target, Tuned, ZramUse,
+};
 use pagewise_plan::{Measured, Request, make_plan};
 use proptest::prelude::*;
 
@@ -14,14 +16,14 @@ const EXTFRAG: &str = "vm.extfrag_threshold";
 
 fn set_in(path: &str, value: &str) -> PersistentSetting {
     let value = line(path, 4, Name::from(value));
-    PersistentSetting { knob: EXTFRAG, value }
+    PersistentSetting::applied(Mechanism::Sysctl, Target::of_knob(EXTFRAG), value)
 }
 
 /// Compaction is switched off, now and by these files.
 fn without_compaction(files: &[&str]) -> Interval {
     with(|host| {
         knob(host, EXTFRAG, "1000");
-        host.configuration.sysctl = files.iter().map(|path| set_in(path, "1000")).collect();
+        host.configuration.settings = files.iter().map(|path| set_in(path, "1000")).collect();
     })
 }
 
@@ -70,7 +72,7 @@ fn what_an_earlier_plan_wrote_is_kept() {
 fn a_file_that_says_so_already_is_not_written_again() {
     let interval = with(|host| {
         knob(host, EXTFRAG, "1000");
-        host.configuration.sysctl = vec![set_in("/etc/sysctl.d/60-a.conf", "500")];
+        host.configuration.settings = vec![set_in("/etc/sysctl.d/60-a.conf", "500")];
     });
     let plan = plan_of(&interval);
     assert_eq!(ids(&plan), ["extfrag-threshold"], "{plan:#?}");
@@ -82,9 +84,11 @@ fn tuned_that_has_the_last_word_is_named() {
         let mut interval = without_compaction(&[]);
         interval.end.configuration.tuned = Some(Tuned {
             profile: word("/etc/tuned/active_profile", "virtual-guest"),
-            settings: vec![set_in("/usr/lib/tuned/virtual-guest/tuned.conf", "1000")],
             reapplies_sysctl,
         });
+        let line = set_in("/usr/lib/tuned/virtual-guest/tuned.conf", "1000");
+        let line = PersistentSetting { mechanism: Mechanism::Tuned, ..line };
+        interval.end.configuration.settings.push(line);
         plan_of(&interval)
     };
     assert_eq!(ids(&tuned(true)), ["extfrag-threshold", "sysctl-file"]);

@@ -88,6 +88,16 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
     assert!(plan.id.len() == 16 && plan.id.bytes().all(|byte| byte.is_ascii_hexdigit()));
 }
 
+/// The lines of sysctl's files that set it, in order.
+fn sysctl_lines<'a>(
+    interval: &'a Interval,
+    name: &'a str,
+) -> impl Iterator<Item = &'a pagewise_model::PersistentSetting> {
+    use pagewise_model::{Mechanism, Target};
+    let lines = interval.end.configuration.by(Mechanism::Sysctl);
+    lines.filter(move |it| matches!(&it.target, Target::Knob { knob, .. } if *knob == name))
+}
+
 /// Each running value has a line in a file, of this plan or of an earlier one or of somebody else.
 fn is_kept(
     plan: &Plan,
@@ -95,7 +105,7 @@ fn is_kept(
     interval: &Interval,
     installation: &Installation,
 ) -> bool {
-    let last = interval.end.configuration.last(name);
+    let last = sysctl_lines(interval, name).last();
     if last.and_then(|it| it.value.value()).is_some_and(|value| value.as_str() == to) {
         return true;
     }
@@ -139,8 +149,7 @@ fn check_lines(
                 matches!(&step.change, Change::SetKnob { target, to, .. } if target == key && to == value)
             });
             assert!(set || now == value, "{key} is {now} and gets no step");
-            let others = interval.end.configuration.sysctl.iter().filter(|it| it.knob == key);
-            for other in others.map(|other| other.value.source.path()) {
+            for other in sysctl_lines(interval, key).map(|other| other.value.source.path()) {
                 let last = other.rsplit('/').next().unwrap();
                 assert!(other == "/etc/sysctl.conf" || last <= name, "{other} comes after {path}");
             }
@@ -246,13 +255,15 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
         Oddity::File(path, name, value) => {
             let knob = KNOBS.iter().find(|knob| knob.name == *name).unwrap().name;
             let value = testing::line(path, 3, Name::from(value.to_string().as_str()));
-            let setting = pagewise_model::PersistentSetting { knob, value };
-            host.configuration.sysctl.push(setting);
+            let (target, sysctl) =
+                (pagewise_model::Target::of_knob(knob), pagewise_model::Mechanism::Sysctl);
+            let setting = pagewise_model::PersistentSetting::applied(sysctl, target, value);
+            host.configuration.settings.push(setting);
             let by_name = |it: &pagewise_model::PersistentSetting| {
                 let path = it.value.source.path();
                 (path == "/etc/sysctl.conf", path.rsplit('/').next().unwrap().to_owned())
             };
-            host.configuration.sysctl.sort_by_key(by_name);
+            host.configuration.settings.sort_by_key(by_name);
         }
         Oddity::Zswap => {
             let path = "/sys/module/zswap/parameters/enabled";

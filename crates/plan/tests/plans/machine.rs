@@ -3,8 +3,8 @@
 
 use pagewise_model::plan::{Change, Plan, ZramSwap};
 use pagewise_model::{
-    Algorithms, Installation, Interval, Name, PersistentSetting, Reading, Snapshot, Source, Tier,
-    TierKind, Zram, ZramUse,
+    Algorithms, Installation, Interval, Mechanism, Name, PersistentSetting, Reading, Snapshot,
+    Source, Target, Tier, TierKind, Zram, ZramUse,
 };
 
 /// The host after the plan.
@@ -59,7 +59,7 @@ fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
 
 /// As systemd-sysctl applies it: by its name among the others.
 fn read_sysctl(host: &mut Snapshot, path: &str, text: &str) {
-    let all = &mut host.configuration.sysctl;
+    let all = &mut host.configuration.settings;
     all.retain(|setting| setting.value.source.path() != path);
     for (number, line) in (1..).zip(text.lines()) {
         let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| !key.starts_with('#'))
@@ -68,7 +68,8 @@ fn read_sysctl(host: &mut Snapshot, path: &str, text: &str) {
         };
         let knob = host.knobs.iter().find(|it| it.knob.name == key).unwrap().knob.name;
         let value = Reading::found(Name::from(value), Source::line(path, number));
-        all.push(PersistentSetting { knob, value });
+        let target = Target::of_knob(knob);
+        all.push(PersistentSetting::applied(Mechanism::Sysctl, target, value));
     }
     let name = |setting: &PersistentSetting| {
         let path = setting.value.source.path();

@@ -22,6 +22,7 @@ mod memory;
 mod merge;
 mod movement;
 mod oom;
+mod owners;
 mod plan;
 mod plan_diff;
 mod planned;

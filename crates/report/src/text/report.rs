@@ -3,8 +3,8 @@
 
 use super::kit::Page;
 use super::{
-    capabilities, cgroups, findings, header, limits, memory, movement, pressure, process_table,
-    processes, savers, scan, settings, thp, tiers, verdict, zones, zram,
+    capabilities, cgroups, findings, header, limits, memory, movement, owners, pressure,
+    process_table, processes, savers, scan, settings, thp, tiers, verdict, zones, zram,
 };
 use crate::Answer;
 use crate::view::{SECTIONS, Section, View};
@@ -42,6 +42,7 @@ fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Sec
             None => processes::print(page, &snapshot.processes, view.most_rows()),
         },
         Section::Settings => settings::print(page, &snapshot.knobs),
+        Section::Owners => owners::print(page, answer.owners),
         Section::Features => capabilities::print(page, &snapshot.capabilities),
         Section::Missing => {
             limits::problems(page, snapshot);

@@ -559,6 +559,40 @@ pub(crate) fn interval() -> Interval {
     Interval { start: Some(Box::new(end(0))), end: end(1) }
 }
 
+/// Who sets what on such a host: a value that was changed later, one that two set, and lines that nothing reads.
+pub(crate) fn owners() -> Vec<KnobOwnership> {
+    let line = |mechanism, target, path: &str, value: &str, effect| PersistentSetting {
+        mechanism,
+        target,
+        value: Reading::found(Name::from(value), Source::line(path, 2)),
+        effect,
+    };
+    let swappiness = || Target::of_knob("vm.swappiness");
+    let zram = || Target::ZramDevice(Name::from("zram0"));
+    let not_read = Effect::Ignored("its name does not end in .conf".into());
+    let mut snapshot = end(1);
+    snapshot.configuration.settings = vec![
+        line(
+            Mechanism::Sysctl,
+            swappiness(),
+            "/usr/lib/sysctl.d/10-vendor.conf",
+            "10",
+            Effect::Applied,
+        ),
+        line(Mechanism::Sysctl, swappiness(), "/etc/sysctl.d/90-swap.conf", "150", Effect::Applied),
+        line(Mechanism::Sysctl, swappiness(), "/etc/sysctl.d/99-swap", "180", not_read),
+        line(Mechanism::Udev, zram(), "/etc/udev/rules.d/99-zram.rules", "4G", Effect::Applied),
+        line(
+            Mechanism::ZramGenerator,
+            zram(),
+            "/etc/systemd/zram-generator.conf",
+            "set up",
+            Effect::Applied,
+        ),
+    ];
+    ownership(&snapshot)
+}
+
 /// What others decided about it.
 pub(crate) fn verdict() -> &'static HostVerdict {
     static VERDICT: LazyLock<HostVerdict> = LazyLock::new(|| {

@@ -821,10 +821,92 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| enabled(generator(host, "[zram0]\n"), "zramswap"),
         severity: Warning,
-        title: "zram-generator and zram-tools both set up compressed swap",
+        title: "zram-generator and zram-tools both set up zram0",
         also: &[],
         // a generator that has nothing to do
         near: Near::Silent(|host| enabled(generator(host, "# [zram0]\n"), "zramswap")),
+    },
+    Case {
+        id: "managers-fight",
+        reason: "two services make swap in zram, on different devices",
+        host: ZRAM_SWAP,
+        fires: |host| enabled(generator(host, "[zram1]\n"), "zramswap"),
+        severity: Warning,
+        title: "zram-generator and zram-tools both set up compressed swap",
+        also: &[],
+        near: Near::Silent(|host| enabled(generator(host, "[other]\n"), "zramswap")),
+    },
+    Case {
+        id: "managers-fight",
+        reason: "a rule of udev and the generator set up one device",
+        host: ZRAM_SWAP,
+        fires: |host| udev_rule(generator(host, "[zram0]\n"), "zram0"),
+        severity: Warning,
+        title: "udev rule and zram-generator both set up zram0",
+        also: &["settings-differ"],
+        near: Near::But(|host| udev_rule(generator(host, "[zram0]\n"), "sda"), &[]),
+    },
+    Case {
+        id: "setting-unread",
+        reason: "the file's name has no suffix",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("etc/sysctl.d/99-swap", "vm.swappiness = 180\n"),
+        severity: Info,
+        title: "nothing reads vm.swappiness in /etc/sysctl.d/99-swap",
+        also: &[],
+        near: Near::Silent(|host| host.file("etc/sysctl.d/99-swap.bak", "vm.swappiness = 180\n")),
+    },
+    Case {
+        id: "setting-unread",
+        reason: "zram-generator is not installed",
+        host: ZRAM_SWAP,
+        fires: |host| host.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n"),
+        severity: Info,
+        title: "nothing reads zram.disksize[0] in /etc/systemd/zram-generator.conf",
+        also: &[],
+        near: Near::Silent(|host| host.file("etc/systemd/zram-generator.conf", "#[zram0]\n")),
+    },
+    Case {
+        id: "setting-unread",
+        reason: "tmpfiles takes the first of two lines for one path",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let run = "w /sys/kernel/mm/ksm/run - - - -";
+            host.file("etc/tmpfiles.d/ksm.conf", &format!("{run} 0\n{run} 1\n"))
+        },
+        severity: Info,
+        title: "nothing reads ksm.run in /etc/tmpfiles.d/ksm.conf",
+        also: &[],
+        near: Near::Silent(|host| {
+            host.file("etc/tmpfiles.d/ksm.conf", "w /sys/kernel/mm/ksm/run - - - - 0\n")
+        }),
+    },
+    Case {
+        id: "setting-unread",
+        reason: "systemd does not read the old file",
+        host: ZRAM_SWAP,
+        fires: |host| {
+            let host = host.file("run/systemd/notify", "");
+            host.file("etc/sysctl.conf", "vm.swappiness = 180\n")
+        },
+        severity: Info,
+        title: "nothing reads vm.swappiness in /etc/sysctl.conf",
+        also: &[],
+        near: Near::Silent(|host| {
+            let host = host.file("run/systemd/notify", "");
+            sysctl_file(host, "99-sysctl", "vm.swappiness = 60\n")
+                .file("etc/sysctl.conf", "vm.swappiness = 60\n")
+        }),
+    },
+    Case {
+        id: "settings-differ",
+        reason: "tmpfiles wants another policy of huge pages",
+        host: ZRAM_SWAP,
+        fires: |host| thp_line(host, "w", "never"),
+        severity: Info,
+        title: "thp.enabled is madvise, but its file says never",
+        also: &[],
+        near: Near::Silent(|host| thp_line(host, "w", "madvise")),
     },
     Case {
         id: "managers-fight",
@@ -846,9 +928,14 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "zram-generator does not apply the parameters of zstd",
         also: &[],
-        near: Near::Silent(|host| {
-            generator(host, "[zram0]\ncompression-algorithm = zstd(level=9) lzo-rle (type=idle)\n")
-        }),
+        // the device has another algorithm, which is another finding
+        near: Near::But(
+            |host| {
+                let algorithms = "compression-algorithm = zstd(level=9) lzo-rle (type=idle)";
+                generator(host, &format!("[zram0]\n{algorithms}\n"))
+            },
+            &["settings-differ"],
+        ),
     },
     Case {
         id: "hibernation-zram",
@@ -865,6 +952,18 @@ pub(super) static CASES: &[Case] = &[
 /// A file of the administrator in `/etc/sysctl.d`.
 fn sysctl_file(host: Scene, name: &str, text: &str) -> Scene {
     host.file(&format!("etc/sysctl.d/{name}.conf"), text)
+}
+
+/// A rule of udev that gives a device a size.
+fn udev_rule(host: Scene, device: &str) -> Scene {
+    let rule = format!("KERNEL==\"{device}\", ATTR{{disksize}}=\"1G\"\n");
+    host.file("etc/udev/rules.d/99-zram.rules", &rule)
+}
+
+/// A line of tmpfiles.d about huge pages.
+fn thp_line(host: Scene, kind: &str, policy: &str) -> Scene {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    host.file("etc/tmpfiles.d/thp.conf", &format!("{kind} {path} - - - - {policy}\n"))
 }
 
 /// zram-generator, and its configuration.

@@ -91,16 +91,22 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
         () if path.contains("pressure") => averages(place),
-        () if ends(".conf") => assignment(place),
+        () if ends(".rules") => rule(place),
+        () if path.contains("/tmpfiles.d/") => written(place),
+        () if path.contains("/zram-generator.conf") => generator(place),
+        () if ends(".conf") || path.starts_with("/etc/sysctl.d/") => assignment(place),
         () if ends(".service") || path.contains("/system-generators/") => {
-            place.there().map(|_| vec!["present".to_owned()])
+            place.there().map(|_| vec!["present".to_owned(), "set up".to_owned()])
         }
         () if ends("/zoneinfo") => zones(place),
         () if ends("/buddyinfo") => blocks(place),
         () if ends("/memory.stat") || ends("/memory.events") => group_counters(place, seconds),
         () if ends("/memory.memsw.limit_in_bytes") => swap_of_version_1(place),
         () if ends("/lru_gen/enabled") => bits(place),
-        () if ends("/transparent_hugepage/enabled") || ends("/defrag") || ends("/merge_mode") => {
+        () if ["/transparent_hugepage/enabled", "/defrag", "/merge_mode", "/comp_algorithm"]
+            .iter()
+            .any(|end| ends(end)) =>
+        {
             choice(place)
         }
         () if ends("/config.gz") => Ok(vec![place.there()?.to_owned()]),
@@ -203,12 +209,13 @@ fn derived(place: &Place<'_>) -> Result<Vec<String>, String> {
     if !place.path().ends_with("/disksize") {
         return Ok(Vec::new());
     }
-    let slots = number(place.word(0)?)? / 4096;
+    let word = place.word(0)?;
+    let slots = number(word)? / 4096;
     // a kernel before 7 that notes when a slot was used has a time in each
     let release = place.scene.text("end", "/proc/sys/kernel/osrelease").unwrap_or_default();
     let notes_times = place.scene.has("/sys/kernel/debug/zram/zram0/block_state");
     let each = if notes_times && release.starts_with("6.") { 24 } else { 16 };
-    Ok(vec![format!("slot table {}", Bytes::new(slots * each))])
+    Ok(vec![format!("slot table {}", Bytes::new(slots * each)), word.to_owned()])
 }
 
 fn change(name: &str, before: u64, after: u64, seconds: Option<f64>) -> Result<String, String> {
@@ -257,6 +264,46 @@ fn sizes(place: &Place<'_>) -> Result<Vec<String>, String> {
 fn assignment(place: &Place<'_>) -> Result<Vec<String>, String> {
     let (key, value) = place.there()?.split_once('=').ok_or("no assignment")?;
     Ok(vec![format!("{} {}", key.trim(), value.trim())])
+}
+
+/// `KERNEL=="zram0", ATTR{disksize}="1G"`.
+fn rule(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let (_, device) = place.there()?.split_once("KERNEL==\"zram").ok_or("no zram device")?;
+    let number = device.split('"').next().unwrap_or_default();
+    let sets = place.there()?.split("ATTR{").skip(1).filter_map(|part| {
+        let (name, value) = part.split_once("}=\"")?;
+        Some((name, value.split('"').next()?))
+    });
+    let both =
+        sets.flat_map(|(name, value)| [value.to_owned(), format!("zram.{name}[{number}] {value}")]);
+    Ok(both.collect())
+}
+
+/// `w /sys/kernel/mm/ksm/run - - - - 1`.
+fn written(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let (path, value) = (place.word(1)?.trim_start_matches('/'), place.word(6)?);
+    let knob = pagewise_model::knob::KNOBS.iter().find(|knob| knob.path == path);
+    Ok(vec![format!("{} {value}", knob.ok_or("no setting of the table")?.name)])
+}
+
+/// A line of zram-generator's file, by its key or by the setting that it becomes.
+fn generator(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let line = place.evidence.line.unwrap_or_default() as usize;
+    let text = place.scene.text("end", place.path()).unwrap_or_default();
+    let sections = text.lines().take(line).filter(|line| line.starts_with('['));
+    let number = sections.last().unwrap_or_default().trim_matches(['[', ']']);
+    let number = number.trim_start_matches("zram");
+    if place.there()?.starts_with('[') {
+        return Ok(vec!["set up".to_owned(), format!("zram{number} set up")]);
+    }
+    let mut all = assignment(place)?;
+    let names =
+        [("zram-size ", "zram.disksize"), ("compression-algorithm ", "zram.comp_algorithm")];
+    for (key, knob) in names {
+        let value = all[0].strip_prefix(key).map(str::to_owned);
+        all.extend(value.map(|value| format!("{knob}[{number}] {value}")));
+    }
+    Ok(all)
 }
 
 /// `some avg10=0.00 avg60=…`.

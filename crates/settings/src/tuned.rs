@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads what tuned sets of sysctl: the active profile with those that it includes → [`Tuned`].
+//! Reads what tuned sets: the active profile with those that it includes → [`Tuned`] and its settings.
 //!
 //! tuned counts where its service is switched on and `/etc/tuned/active_profile` names a profile; without
 //! one it picks a profile when it starts, which no file tells. Profiles of `/etc` hide those of `/usr/lib`.
-//! Of a profile the section `[sysctl]` is read. Left out are sections of sysctl under other names, which
-//! apply to some machines only, values that depend on the running one (`>2048`) or on a variable, and
-//! what the plug-in `[vm]` does. Included profiles come first, so that the last assignment wins.
+//! Of a profile the sections `[sysctl]`, `[sysfs]` and `[vm]` are read. Left out are sections under other names,
+//! which apply to some machines only, and values that depend on the running one (`>2048`) or on a variable.
+//! Included profiles come first, so that the last assignment wins.
 
-use pagewise_model::{Name, PersistentSetting, Reading, Source, Tuned};
-
-use crate::configuration::parsed;
-use crate::limits::{SYSCTL_LINES, TUNED_PROFILES, TUNED_SETTINGS};
 use pagewise_files::text::{Line, Text, words};
 use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target, Tuned};
+
+use crate::collector::{Collector, assigned};
+use crate::limits::{CONFIG_LINES, TUNED_PROFILES};
+use crate::{knob_path, sysctl};
 
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
@@ -24,7 +25,7 @@ pub const FOLDERS: [&str; 4] =
 pub const FILE: &str = "tuned.conf";
 
 /// `None` where tuned is not switched on, or no profile is chosen.
-pub(crate) fn read(host: &HostRoot) -> Option<Tuned> {
+pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     if !host.exists(UNIT) {
         return None;
     }
@@ -32,15 +33,16 @@ pub(crate) fn read(host: &HostRoot) -> Option<Tuned> {
     let line = text.lines().next()?;
     let named: Vec<&[u8]> = line.words().collect();
     let profile = Reading::found(Name::from_bytes(&named.join(&b' ')), line.source());
-    let mut reader = Reader { host, read: Vec::new(), settings: Vec::new() };
+    let all = Collector::new(host, Mechanism::Tuned);
+    let mut reader = Reader { host, read: Vec::new(), all };
     named.iter().for_each(|name| reader.add(name));
-    Some(Tuned { profile, settings: reader.settings, reapplies_sysctl: reapplies(host) })
+    Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, reader.all.done()))
 }
 
 /// Whether files of sysctl are applied again after the profile; they are where nothing is said.
 fn reapplies(host: &HostRoot) -> bool {
     let Ok(text) = host.text(MAIN) else { return true };
-    let message = text.lines().take(SYSCTL_LINES).filter_map(|line| {
+    let message = text.lines().take(CONFIG_LINES).filter_map(|line| {
         let (key, value) = line.split_once(b'=')?;
         (key == b"reapply_sysctl").then(|| value.to_ascii_lowercase())
     });
@@ -51,7 +53,7 @@ struct Reader<'a> {
     host: &'a HostRoot,
     /// Names of profiles that were read, or are being read.
     read: Vec<String>,
-    settings: Vec<PersistentSetting>,
+    all: Collector<'a>,
 }
 
 impl Reader<'_> {
@@ -69,8 +71,12 @@ impl Reader<'_> {
         for included in included(&text) {
             self.add(&included);
         }
-        let room = TUNED_SETTINGS.saturating_sub(self.settings.len());
-        self.settings.extend(settings(&text).take(room));
+        for (section, line) in in_sections(&text) {
+            if let Some((targets, value)) = setting(&section, line.bytes) {
+                let effect = Effect::Applied;
+                targets.into_iter().for_each(|it| self.all.add(it, &value, &line, &effect));
+            }
+        }
     }
 }
 
@@ -85,7 +91,7 @@ pub fn plain(name: &[u8]) -> Option<&str> {
 /// Each line beside the section that it stands in.
 fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
     let mut current = Vec::new();
-    text.lines().take(SYSCTL_LINES).filter_map(move |line| {
+    text.lines().take(CONFIG_LINES).filter_map(move |line| {
         if let Some(name) = section(line.bytes) {
             current = name.to_vec();
             return None;
@@ -118,21 +124,30 @@ pub fn include(line: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
 
-fn settings(text: &Text) -> impl Iterator<Item = PersistentSetting> {
-    let of_sysctl = in_sections(text).filter(|(section, _)| section == b"sysctl");
-    of_sysctl.filter_map(|(_, line)| {
-        let (knob, value) = parsed(line.bytes)?;
-        let source: Source = line.source();
-        let value = Reading::found(Name::from_bytes(&value), source);
-        value_is_fixed(&value).then_some(PersistentSetting { knob: knob.name, value })
-    })
+/// What a line of a profile sets, and to which plain value: tuned computes others when it applies the profile.
+#[must_use]
+pub fn setting(section: &[u8], line: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
+    let (key, value) = assigned(line)?;
+    let key = std::str::from_utf8(key).ok()?;
+    let targets = match section {
+        b"sysctl" => sysctl::named(key),
+        b"sysfs" => knob_path::targets(key.trim_start_matches('/')),
+        b"vm" => match key {
+            "transparent_hugepages" | "transparent_hugepage" => {
+                vec![Target::of_knob("thp.enabled")]
+            }
+            "transparent_hugepage.defrag" => vec![Target::of_knob("thp.defrag")],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let value = crate::collector::folded(value);
+    (!targets.is_empty() && is_fixed(&value)).then_some((targets, value))
 }
 
-/// Whether it is a plain value: tuned works others out when it applies the profile.
-fn value_is_fixed(value: &Reading<Name>) -> bool {
-    value.value().is_some_and(|value| {
-        value.as_str().bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b' ' | b'-'))
-    })
+fn is_fixed(value: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" -+_".contains(byte);
+    !value.is_empty() && value.iter().all(is_plain)
 }
 
 #[cfg(test)]
@@ -140,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangled, shown};
 
     // as Debian's package 2.20.0 has them, comments left out
     const THROUGHPUT: &str = "[main]\nsummary=Broadly applicable tuning\n\n[variables]\n\
@@ -162,42 +177,37 @@ mod tests {
         host(all.into_iter().chain(more.iter().copied()))
     }
 
-    fn told(tuned: &Tuned) -> Vec<(&'static str, String, String)> {
-        let shown = |setting: &PersistentSetting| {
-            let value = setting.value.value().unwrap().to_string();
-            (setting.knob, value, setting.value.source.to_string())
-        };
-        tuned.settings.iter().map(shown).collect()
-    }
-
     #[test]
     fn an_included_profile_comes_first_and_the_last_assignment_wins() {
-        let tuned = read(&machine("virtual-guest\n", &[])).unwrap();
+        let (tuned, settings) = read(&machine("virtual-guest\n", &[])).unwrap();
         assert_eq!(tuned.profile.value().unwrap().as_str(), "virtual-guest");
         assert_eq!(tuned.profile.source.to_string(), "/etc/tuned/active_profile:1");
-        let at = |knob, value: &str, profile: &str, line: u32| {
-            (knob, value.to_owned(), format!("/usr/lib/tuned/{profile}/tuned.conf:{line}"))
+        let at = |setting: &str, profile: &str, line: u32| {
+            format!("{setting} /usr/lib/tuned/{profile}/tuned.conf:{line}")
         };
         assert_eq!(
-            told(&tuned),
+            shown(&settings),
             [
-                at("vm.dirty_ratio", "40", "throughput-performance", 19),
-                at("vm.dirty_background_ratio", "10", "throughput-performance", 20),
-                at("vm.swappiness", "10", "throughput-performance", 21),
-                at("vm.dirty_ratio", "30", "virtual-guest", 6),
-                at("vm.swappiness", "30", "virtual-guest", 8),
+                at("vm.dirty_ratio 40", "throughput-performance", 19),
+                at("vm.dirty_background_ratio 10", "throughput-performance", 20),
+                at("vm.swappiness 10", "throughput-performance", 21),
+                at("vm.dirty_ratio 30", "virtual-guest", 6),
+                at("vm.swappiness 30", "virtual-guest", 8),
             ]
         );
-        assert_eq!(tuned.last("vm.swappiness").unwrap().value.value().unwrap().as_str(), "30");
         assert!(tuned.reapplies_sysctl);
     }
 
     #[test]
     fn a_profile_of_the_administrator_hides_that_of_the_package() {
-        let own = [("etc/tuned/virtual-guest/tuned.conf", "[sysctl]\nvm.swappiness=1\n")];
-        let tuned = read(&machine("virtual-guest\n", &own)).unwrap();
-        assert_eq!(told(&tuned).len(), 1);
-        assert_eq!(tuned.settings[0].value.source.path(), "/etc/tuned/virtual-guest/tuned.conf");
+        let text = "[vm]\ntransparent_hugepages=never\n[sysfs]\n/sys/kernel/mm/ksm/run=0\n";
+        let own = [("etc/tuned/virtual-guest/tuned.conf", text)];
+        let (_, settings) = read(&machine("virtual-guest\n", &own)).unwrap();
+        let path = "/etc/tuned/virtual-guest/tuned.conf";
+        assert_eq!(
+            shown(&settings),
+            [format!("thp.enabled never {path}:2"), format!("ksm.run 0 {path}:4")]
+        );
     }
 
     #[test]
@@ -205,8 +215,8 @@ mod tests {
         assert!(read(&host([(ACTIVE, "virtual-guest\n")])).is_none());
         // as the package is installed, before the service has picked one
         assert!(read(&machine("", &[])).is_none());
-        let unknown = read(&machine("no-such-profile\n", &[])).unwrap();
-        assert!(unknown.settings.is_empty());
+        let (_, settings) = read(&machine("no-such-profile\n", &[])).unwrap();
+        assert!(settings.is_empty());
     }
 
     #[test]
@@ -217,7 +227,7 @@ mod tests {
             ("reapply_sysctl=0\n", false),
             ("reapply_sysctl = False\n", false),
         ] {
-            let tuned = read(&machine("virtual-guest\n", &[(MAIN, said)])).unwrap();
+            let (tuned, _) = read(&machine("virtual-guest\n", &[(MAIN, said)])).unwrap();
             assert_eq!(tuned.reapplies_sysctl, reapplies, "{said}");
         }
     }
@@ -234,8 +244,8 @@ mod tests {
                 "[main]\ninclude = a\n[sysctl]\nvm.swappiness=${x}\nvm.dirty_ratio=>9\n",
             ),
         ];
-        let tuned = read(&machine("a b\n", &own)).unwrap();
-        assert_eq!(told(&tuned).len(), 1, "{:?}", told(&tuned));
+        let (_, settings) = read(&machine("a b\n", &own)).unwrap();
+        assert_eq!(settings.len(), 1, "{:?}", shown(&settings));
         assert_eq!(
             (plain(b"../x"), plain(b".."), plain(b"a/b"), plain(b"")),
             (None, None, None, None)

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A line of a configuration file that sets something and that nothing reads: the file has the wrong name, the
+//! program that reads it is not there or not enabled, or an earlier line takes its place.
+//!
+//! Only files of the administrator count. A line is no finding if what wins at boot has the same value.
+
+use pagewise_model::{
+    Effect, Finding, Interval, KnobOwnership, Mechanism, PersistentSetting, Severity, ownership,
+};
+
+use crate::Rule;
+use crate::proof::EvidenceList;
+use crate::text::{counted, cut, quoted, writes_and};
+
+pub(super) const RULE: Rule = Rule {
+    id: "setting-unread",
+    doc: "A configuration file of the administrator sets memory, zram or swap, but nothing reads the line at boot.",
+    diagnose,
+};
+
+/// A line, and why nothing reads it.
+struct Unread {
+    line: PersistentSetting,
+    why: String,
+}
+
+fn diagnose(interval: &Interval) -> Vec<Finding> {
+    let owned = ownership(&interval.end);
+    let unread: Vec<Unread> = owned.iter().flat_map(unread).collect();
+    finding(&unread).into_iter().collect()
+}
+
+fn unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
+    let wins = owned.winning();
+    let is_moot = move |line: &PersistentSetting| {
+        // to leave swap off is usually meant
+        matches!(line.mechanism, Mechanism::Fstab | Mechanism::SwapUnit)
+            || wins.is_some_and(|wins| wins.wanted() == line.wanted())
+    };
+    owned.owners.iter().filter(move |line| line.is_local() && !is_moot(line)).filter_map(|line| {
+        let Effect::Ignored(why) = &line.effect else { return None };
+        line.value.value()?;
+        Some(Unread { line: line.clone(), why: why.to_string() })
+    })
+}
+
+fn finding(unread: &[Unread]) -> Option<Finding> {
+    let first = unread.first()?;
+    let (line, place) = (&first.line, &first.line.value.source);
+    let others = match unread.len() - 1 {
+        0 => String::new(),
+        more => format!("; nothing reads {} either", counted(more as u64, "more line")),
+    };
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Info,
+        title: cut(format!("nothing reads {} in {}", line.target, place.path())),
+        what: format!(
+            "{place} sets {} to {}, but {}{others}.",
+            line.target,
+            line.wanted(),
+            first.why
+        ),
+        why: "The line has no effect, so that the setting has another value after the next boot than the file \
+              says. No program reports an error about it."
+            .to_owned(),
+        evidence: unread
+            .iter()
+            .take(4)
+            .fold(EvidenceList::new(), |all, it| {
+                all.named(&it.line.target.to_string(), &it.line.value)
+            })
+            .done(),
+        next: next(line),
+    })
+}
+
+/// Where one command mends it, that command.
+fn next(line: &PersistentSetting) -> Vec<String> {
+    let path = line.value.source.path();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let look = "pagewise report --only owners".to_owned();
+    let link = "/etc/sysctl.d/99-sysctl.conf";
+    let mend = if path == "/etc/sysctl.conf" {
+        let undo = format!("permanent, from the next boot on; undo with sudo rm {link}");
+        writes_and(format!("sudo ln -s ../sysctl.conf {link}"), &undo)
+    } else if line.mechanism == Mechanism::Sysctl && !name.contains('.') {
+        let (old, new) = (quoted(path), quoted(&format!("{path}.conf")));
+        let undo = format!("permanent, from the next boot on; undo with sudo mv {new} {old}");
+        writes_and(format!("sudo mv {old} {new}"), &undo)
+    } else {
+        return vec![look];
+    };
+    vec![mend, look]
+}
+
+#[cfg(test)]
+#[path = "../../tests/rules/setting_unread.rs"]
+pub(super) mod tests;

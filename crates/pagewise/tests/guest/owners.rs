@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which line of a configuration file wins at boot, compared with the programs that apply them: systemd-sysctl,
+//! `sysctl --system`, systemd-tmpfiles, `systemd-analyze cat-config` and zram-generator, on made-up folders of files
+//! in a guest with systemd.
+//!
+//! The files are drawn with a fixed seed: names that lie in several folders, masks, links that lead nowhere or to
+//! themselves, binary bytes, files without a suffix, patterns, excluded settings and duplicate lines.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::boot::{SAY, answer, finish, lab};
+
+/// Folders in the order of systemd; the last one stands for a package.
+const FOLDERS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+const ROUNDS: u64 = 6;
+/// What the made-up files set: each of these takes any number from 1 to 90.
+const KNOBS: [&str; 5] =
+    ["swappiness", "dirty_ratio", "dirty_background_ratio", "vfs_cache_pressure", "stat_interval"];
+
+/// A sequence of numbers that looks random and is the same every time.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+}
+
+/// Shell commands that make one round of files.
+fn files(draw: &mut Draw) -> String {
+    let mut script = String::new();
+    for kind in ["sysctl.d", "tmpfiles.d"] {
+        for folder in FOLDERS {
+            writeln!(script, "mkdir -p {folder}/{kind}").unwrap();
+            for name in ["10-a", "20-b", "50-c", "50-d", "90-e", "B-f", "zz-g"] {
+                if draw.below(3) > 0 {
+                    let suffix = if draw.below(8) == 0 { "" } else { ".conf" };
+                    let path = format!("{folder}/{kind}/made-{name}{suffix}");
+                    script.push_str(&file(draw, kind, &path));
+                }
+            }
+        }
+    }
+    script
+}
+
+fn file(draw: &mut Draw, kind: &str, path: &str) -> String {
+    match draw.below(12) {
+        0 => format!("ln -sf /dev/null {path}\n"),
+        1 => format!(": > {path}\n"),
+        2 => format!("printf '\\001\\377\\000x=1\\n' > {path}\n"),
+        _ => {
+            let lines: Vec<String> = (0..=draw.below(3)).map(|_| line(draw, kind)).collect();
+            format!("cat > {path} <<'END'\n# made up\n\n{}\nEND\n", lines.join("\n"))
+        }
+    }
+}
+
+fn line(draw: &mut Draw, kind: &str) -> String {
+    let value = 1 + draw.below(90);
+    let knob = draw.one(&KNOBS);
+    if kind == "sysctl.d" {
+        return match draw.below(10) {
+            0 => format!("vm.dirty_*ratio = {value}"),
+            1 => format!("-vm.{knob}"),
+            2 => format!("-vm/{knob}={value}"),
+            3 => format!("; vm.{knob}={value}"),
+            _ => format!("vm.{knob} = {value}"),
+        };
+    }
+    let path = match draw.below(8) {
+        0 => "/proc/sys/vm/dirty_*ratio".to_owned(),
+        _ => format!("/proc/sys/vm/{knob}"),
+    };
+    match draw.below(8) {
+        0 => format!("w+ {path} - - - - {value}"),
+        1 => format!("w! {path} - - - - {value}"),
+        2 => format!("w \"{path}\" - - - - {value}\\n"),
+        3 => format!("w {path}"),
+        _ => format!("w {path} - - - - {value}"),
+    }
+}
+
+/// One round: made-up files, each tool, and what we say of the same files.
+fn round(number: u64) -> String {
+    let reset: String = KNOBS.iter().fold(String::new(), |mut all, knob| {
+        writeln!(all, "echo 3 > /proc/sys/vm/{knob}").unwrap();
+        all
+    });
+    let shown: String = KNOBS.iter().fold(String::new(), |mut all, knob| {
+        write!(all, " /proc/sys/vm/{knob}").unwrap();
+        all
+    });
+    let clean = "rm -f /*/sysctl.d/made-* /usr/lib/sysctl.d/made-* /usr/local/lib/sysctl.d/made-* \
+                 /*/tmpfiles.d/made-* /usr/lib/tmpfiles.d/made-* /usr/local/lib/tmpfiles.d/made-*";
+    format!(
+        "{clean}\n{}get ours-{number} pagewise report --json --interval 0\n\
+         say order-{number} systemd-analyze cat-config sysctl.d\n\
+         say tmpfiles-order-{number} systemd-analyze cat-config tmpfiles.d\n\
+         {reset}/usr/lib/systemd/systemd-sysctl > /tmp/said 2>&1\nsay sysctl-{number} cat{shown}\n\
+         {reset}systemd-tmpfiles --create --boot > /tmp/said 2>&1\nsay tmpfiles-{number} cat{shown}\n\
+         say system-{number} sysctl --system\n",
+        files(&mut Draw(number))
+    )
+}
+
+/// zram-generator with a main file in each folder, less one of them each time, and then with drop-ins.
+const GENERATOR: &str = r#"
+rm -f /etc/systemd/zram-generator.conf
+mkdir -p /usr/local/lib/systemd /run/systemd /tmp/out
+ask() {
+    rm -rf /tmp/out/*; /usr/lib/systemd/system-generators/zram-generator /tmp/out /tmp/out /tmp/out > /tmp/said 2>&1
+    say generator-$1 sh -c 'cat /tmp/out/*.swap | grep Priority='
+    get generator-ours-$1 pagewise report --json --interval 0
+}
+for folder in /usr/lib /usr/local/lib /etc /run; do
+    n=$((${n:-0} + 1))
+    printf '[zram0]\nzram-size = 64\nswap-priority = %s\n' $n > $folder/systemd/zram-generator.conf
+    ask $n
+done
+for folder in /usr/lib /etc /run; do
+    n=$(($n + 1)); mkdir -p $folder/systemd/zram-generator.conf.d
+    printf '[zram0]\nswap-priority = %s\n' $n > $folder/systemd/zram-generator.conf.d/50-a.conf
+    ask $n
+done
+ln -sf /dev/null /run/systemd/zram-generator.conf.d/50-a.conf
+ask 8
+"#;
+
+fn document(session: &str, name: &str) -> Value {
+    let (text, status) = answer(session, name);
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{name} ({status}): {error}: {text}"))
+}
+
+/// The lines of made-up files for one setting by one mechanism that are applied, in order: path and value.
+fn applied(document: &Value, target: &str, mechanism: &str) -> Vec<(String, String)> {
+    let owners = document["owners"].as_array().unwrap();
+    let lines = owners.iter().filter(|it| it["target"] == target);
+    let lines = lines.flat_map(|it| it["owners"].as_array().unwrap());
+    let is_it = |line: &&Value| line["mechanism"] == mechanism && line["effect"]["is"] == "applied";
+    lines
+        .filter(is_it)
+        .map(|line| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let (at, value) = (text(&line["value"]["at"]), text(&line["value"]["value"]));
+            (at.rsplit_once(':').map_or(at.clone(), |(path, _)| path.to_owned()), value)
+        })
+        .collect()
+}
+
+/// What each setting is after a tool has run, beside the value that we expect from its last line.
+#[track_caller]
+fn assert_values(session: &str, ours: &Value, tool: &str, mechanism: &str, round: u64) -> usize {
+    let printed = answer(session, &format!("{tool}-{round}")).0;
+    let mut compared = 0;
+    for (knob, running) in KNOBS.iter().zip(printed.lines()) {
+        let lines = applied(ours, &format!("vm.{knob}"), mechanism);
+        let expected = lines.last().map_or("3", |(_, value)| value.as_str());
+        assert_eq!(running, expected, "round {round}, {tool}, {knob}: {lines:?}");
+        compared += usize::from(lines.len() > 1);
+    }
+    compared
+}
+
+/// The made-up files that a tool names in lines that begin with `mark`, in its order.
+fn named(session: &str, name: &str, mark: &str) -> Vec<String> {
+    let lines = answer(session, name).0.lines();
+    let paths = lines.filter_map(|line| line.strip_prefix(mark)?.split_whitespace().next());
+    paths.filter(|path| path.contains("/made-")).map(str::to_owned).collect()
+}
+
+/// Our order of files agrees: the paths of our lines come in the order of the tool's list, and each is on it.
+#[track_caller]
+fn assert_order(ours: &Value, mechanism: &str, listed: &[String], what: &str) {
+    for knob in KNOBS {
+        // a pattern is applied before what is named, wherever it stands
+        let lines = applied(ours, &format!("vm.{knob}"), mechanism);
+        let place = |path: &String| listed.iter().position(|known| known == path);
+        let places: BTreeMap<&String, Option<usize>> =
+            lines.iter().map(|(path, _)| (path, place(path))).collect();
+        assert!(places.values().all(Option::is_some), "{what}: {places:?} in {listed:?}");
+    }
+}
+
+#[test]
+fn guest_systemd_owners_of_settings_are_those_of_the_real_tools() {
+    let rounds: String = (0..ROUNDS).map(round).collect();
+    let script = format!("{SAY}{rounds}{GENERATOR}");
+    let options = ["--quiet", "--userland=systemd", "--memory", "384M", "--deadline", "9m"];
+    let ran = finish(&mut lab(&[&options[..], &["--", "sh", "-c", &script]].concat()));
+    let session = format!("{}\n{}", ran.out, ran.err);
+    let mut compared = 0;
+    for number in 0..ROUNDS {
+        let ours = document(&session, &format!("ours-{number}"));
+        compared += assert_values(&session, &ours, "sysctl", "sysctl", number);
+        compared += assert_values(&session, &ours, "tmpfiles", "tmpfiles", number);
+        let listed = named(&session, &format!("order-{number}"), "# ");
+        assert_order(&ours, "sysctl", &listed, "cat-config sysctl.d");
+        let listed = named(&session, &format!("tmpfiles-order-{number}"), "# ");
+        assert_order(&ours, "tmpfiles", &listed, "cat-config tmpfiles.d");
+        // sysctl of procps orders files by name too; of equal names it may prefer another folder
+        let names = |paths: Vec<String>| -> Vec<String> {
+            let name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
+            paths.into_iter().map(name).collect()
+        };
+        let system = names(named(&session, &format!("system-{number}"), "* Applying "));
+        let listed = names(named(&session, &format!("order-{number}"), "# "));
+        let has = |name: &&String| system.contains(name);
+        let in_both: Vec<&String> = listed.iter().filter(has).collect();
+        assert_eq!(in_both, system.iter().collect::<Vec<_>>(), "sysctl --system, round {number}");
+        assert!(system.len() > 2, "{system:?}");
+    }
+    assert!(compared > 20, "only {compared} settings had several lines");
+    for number in 1..=8 {
+        let ours = document(&session, &format!("generator-ours-{number}"));
+        let lines = applied(&ours, "swap /dev/zram0", "zram-generator");
+        let priority = answer(&session, &format!("generator-{number}")).0;
+        let expected = priority.trim().strip_prefix("Priority=").unwrap_or_default();
+        assert_eq!(lines.last().map_or("", |(_, value)| value), expected, "{number}: {lines:?}");
+    }
+}

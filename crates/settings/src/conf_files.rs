@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The files of a `.d` folder that exists in several places, in the order in which systemd's tools read them.
+//!
+//! The file *name* decides the order, whatever folder a file lies in. Of several files of one name only that
+//! in the first folder is read. It hides the others even if it is empty, a link to `/dev/null`, a link that
+//! leads nowhere, or not readable. Files that are not read are returned too, after those that are.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use pagewise_files::limits::last;
+use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_model::Effect;
+
+use crate::limits::CONFIG_FILES;
+
+/// One file, and whether it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfFile {
+    /// Its path below `/`, without it.
+    pub path: String,
+    /// Whether it is read.
+    pub standing: Standing,
+}
+
+/// Whether a file of a `.d` folder is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It is.
+    Read,
+    /// It is not: a file of the same name lies in a folder that comes first.
+    HiddenBy(String),
+    /// It is not: its name ends in something else.
+    Misnamed(&'static str),
+}
+
+impl ConfFile {
+    /// What its lines do.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        let why: Cow<'static, str> = match &self.standing {
+            Standing::Read => return Effect::Applied,
+            Standing::HiddenBy(path) => {
+                format!("{} has the same name and is read instead", absolute(path)).into()
+            }
+            Standing::Misnamed(suffix) => format!("its name does not end in {suffix}").into(),
+        };
+        Effect::Ignored(why)
+    }
+}
+
+/// The files of these folders whose names end in `suffix`; earlier folders hide files of later ones. Names
+/// without any dot are taken for ones whose suffix was forgotten; all others are somebody else's.
+pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
+    let mut read: BTreeMap<String, String> = BTreeMap::new();
+    let mut unread = Vec::new();
+    for folder in folders {
+        for name in host.names(folder) {
+            let path = format!("{folder}/{name}");
+            if name.starts_with('.') {
+                continue;
+            } else if !name.ends_with(suffix) {
+                let standing = Standing::Misnamed(suffix);
+                unread.extend(lacks_suffix(&name).then_some(ConfFile { path, standing }));
+            } else if let Some(first) = read.get(&name) {
+                unread.push(ConfFile { path, standing: Standing::HiddenBy(first.clone()) });
+            } else {
+                read.insert(name, path);
+            }
+        }
+    }
+    let folder = folders.first().map_or("", String::as_str);
+    let is_read = |path| ConfFile { path, standing: Standing::Read };
+    let mut all = last(host, folder, CONFIG_FILES, read.into_values().map(is_read).collect());
+    unread.truncate(CONFIG_FILES);
+    all.extend(unread);
+    all
+}
+
+/// Whether somebody seems to have forgotten the suffix of a file's name.
+#[must_use]
+pub fn lacks_suffix(name: &str) -> bool {
+    !name.contains('.') && name != "README"
+}
+
+/// `etc/NAME`, `run/NAME`, `usr/local/lib/NAME` and `usr/lib/NAME`: earlier ones win.
+#[must_use]
+pub fn systemd_folders(name: &str) -> Vec<String> {
+    ["etc", "run", "usr/local/lib", "usr/lib"].map(|root| format!("{root}/{name}")).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::host;
+
+    /// As the manual says it, one file at a time: the set of all names, and for each the first folder.
+    fn naive(files: &BTreeSet<(usize, String)>) -> Vec<String> {
+        let folders = systemd_folders("sysctl.d");
+        let mut names: Vec<&String> = files.iter().map(|(_, name)| name).collect();
+        names.retain(|name| name.ends_with(".conf") && !name.starts_with('.'));
+        names.sort();
+        names.dedup();
+        let first = |name: &String| (0..4).find(|folder| files.contains(&(*folder, name.clone())));
+        let path = |name: &String| format!("{}/{name}", folders[first(name).unwrap()]);
+        names.into_iter().map(path).collect()
+    }
+
+    proptest! {
+        /// Each name once, by the order of the names, from the first folder that has it.
+        #[test]
+        fn files_are_chosen_as_the_manual_says(
+            files in prop::collection::btree_set((0usize..4, r"\.?[0-9a-cA-C][-0-9a-c]{0,3}(\.conf|\.conf~|)"), 0..40)
+        ) {
+            let folders = systemd_folders("sysctl.d");
+            let paths: Vec<String> =
+                files.iter().map(|(folder, name)| format!("{}/{name}", folders[*folder])).collect();
+            let host = host(paths.iter().map(|path| (path.as_str(), "")));
+            let all = in_order(&host, &folders, ".conf");
+            let read = all.iter().filter(|file| file.standing == Standing::Read);
+            prop_assert_eq!(read.map(|file| file.path.clone()).collect::<Vec<_>>(), naive(&files));
+            // nothing is listed twice
+            let listed: BTreeSet<&str> = all.iter().map(|file| file.path.as_str()).collect();
+            prop_assert_eq!(listed.len(), all.len());
+        }
+    }
+
+    #[test]
+    fn a_forgotten_suffix_is_told_from_other_files() {
+        let names = ["99-swap", "README", "90.conf.bak", "90.conf~", ".hidden.conf"];
+        let paths = names.map(|name| format!("etc/sysctl.d/{name}"));
+        let host = host(paths.iter().map(|path| (path.as_str(), "")));
+        let [file] = &in_order(&host, &systemd_folders("sysctl.d"), ".conf")[..] else { panic!() };
+        assert_eq!(file.path, "etc/sysctl.d/99-swap");
+        assert_eq!(file.effect(), Effect::Ignored("its name does not end in .conf".into()));
+    }
+
+    #[test]
+    fn of_ten_thousand_files_the_last_are_read_because_they_win() {
+        let paths: Vec<String> =
+            (0..10_000).map(|at| format!("etc/sysctl.d/{at:05}.conf")).collect();
+        let host = host(paths.iter().map(|path| (path.as_str(), "")));
+        let all = in_order(&host, &systemd_folders("sysctl.d"), ".conf");
+        assert_eq!(all.len(), CONFIG_FILES);
+        assert_eq!(all.last().unwrap().path, "etc/sysctl.d/09999.conf");
+        assert!(host.take_problems()[0].to_string().contains("10000 entries"));
+    }
+}

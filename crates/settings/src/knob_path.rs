@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The path of a file below `/proc/sys` or `/sys` → the rows of the knob table that it stands for ([`Target`]).
+//!
+//! Configuration files name paths with patterns (`*`). What a pattern stands for depends on the host, which is
+//! not asked here: the pattern becomes the instance of the target.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
+use pagewise_model::{Name, Target};
+
+/// Most rows have a path without a placeholder.
+static PLAIN: LazyLock<HashMap<&str, &Knob>> =
+    LazyLock::new(|| KNOBS.iter().map(|knob| (knob.path, knob)).collect());
+
+/// Whether a path has a pattern in it.
+pub(crate) fn has_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '['])
+}
+
+/// What a path, without its leading `/`, stands for; nothing where no row of the table has it.
+pub(crate) fn targets(path: &str) -> Vec<Target> {
+    if let Some(knob) = PLAIN.get(path) {
+        return can_be_set(knob).then(|| Target::of_knob(knob.name)).into_iter().collect();
+    }
+    // a row that has a placeholder, or several rows
+    let folder = path.split('/').next().unwrap_or_default();
+    let may_match = |knob: &&Knob| knob.path.starts_with(folder) && can_be_set(knob);
+    let rows = KNOBS.iter().filter(may_match);
+    rows.filter_map(|knob| matched(knob, path)).collect()
+}
+
+fn can_be_set(knob: &Knob) -> bool {
+    matches!(knob.access, Access::ReadWrite | Access::WriteOnly) && knob.domain != Domain::Trigger
+}
+
+fn matched(knob: &'static Knob, path: &str) -> Option<Target> {
+    let mut given = path.split('/');
+    let mut filled = Vec::new();
+    for part in knob.path.split('/') {
+        filled.extend(part_matched(part, given.next()?)?);
+    }
+    if given.next().is_some() {
+        return None;
+    }
+    let instance = (!filled.is_empty()).then(|| Name::from(filled.join("/").as_str()));
+    Some(Target::Knob { knob: knob.name, instance })
+}
+
+/// `None` where it does not match; else what stands for the placeholder.
+fn part_matched<'g>(part: &str, given: &'g str) -> Option<Option<&'g str>> {
+    let Some((before, _)) = part.split_once('{') else {
+        return (part == given || fits(given, part)).then_some(None);
+    };
+    match given.strip_prefix(before) {
+        Some(rest) => (!rest.is_empty()).then_some(Some(rest)),
+        None => fits(given, &format!("{before}0")).then_some(Some("*")),
+    }
+}
+
+fn fits(pattern: &str, text: &str) -> bool {
+    has_pattern(pattern) && glob::Pattern::new(pattern).is_ok_and(|pattern| pattern.matches(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(path: &str) -> Vec<String> {
+        targets(path).iter().map(Target::to_string).collect()
+    }
+
+    #[test]
+    fn paths_are_rows_of_the_table() {
+        assert_eq!(named("proc/sys/vm/swappiness"), ["vm.swappiness"]);
+        assert_eq!(named("sys/module/zswap/parameters/enabled"), ["zswap.enabled"]);
+        assert_eq!(named("sys/block/zram3/disksize"), ["zram.disksize[3]"]);
+        let thp = "sys/kernel/mm/transparent_hugepage";
+        assert_eq!(named(&format!("{thp}/hugepages-64kB/enabled")), ["thp.size.enabled[64kB]"]);
+        assert_eq!(named(&format!("{thp}/hugepages-*/enabled")), ["thp.size.enabled[*]"]);
+        assert_eq!(named(&format!("{thp}/huge*/enabled")), ["thp.size.enabled[*]"]);
+        let node = "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
+        assert_eq!(named(node), ["hugetlb.node.nr_hugepages[0/2048kB]"]);
+        assert_eq!(
+            named("proc/sys/vm/dirty_*ratio"),
+            ["vm.dirty_ratio", "vm.dirty_background_ratio"]
+        );
+        for none in
+            ["proc/sys/vm", "proc/sys/vm/swappiness/x", "etc/passwd", "", "sys/block/zram/disksize"]
+        {
+            assert_eq!(named(none), [""; 0], "{none}");
+        }
+    }
+
+    #[test]
+    fn what_only_informs_cannot_be_set() {
+        assert_eq!(named("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"), [""; 0]);
+        assert_eq!(named("proc/sys/vm/[x"), [""; 0]);
+    }
+}

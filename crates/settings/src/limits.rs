@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How many configuration files, and lines of them, are read. `docs/limits.md` lists these limits with those of
+//! `pagewise-observe`, which prints it.
+
+pagewise_files::limit_table! {
+    CONFIG_FILES = 512,
+        "configuration files of one kind, such as `sysctl.d` or `zram-generator.conf.d`", "/etc/sysctl.d and the like",
+        "the last by name, because they win; a problem says how many there are";
+    CONFIG_LINES = 10_000,
+        "lines of one configuration file", "/etc/sysctl.d and the like",
+        "the first; a problem says how many there are";
+    CONFIG_SETTINGS = 1000,
+        "settings in all configuration files of one kind together", "/etc/sysctl.d and the like",
+        "the last; a problem says how many there are";
+    UNIT_FILES = 512,
+        "units of systemd, and drop-ins of one unit, that the administrator wrote",
+        "/etc/systemd/system, /run/systemd/system and system.control beside them",
+        "the last by name; a problem says how many there are";
+    TUNED_PROFILES = 16,
+        "profiles of tuned that include each other", "/etc/tuned and /usr/lib/tuned",
+        "the first";
+}

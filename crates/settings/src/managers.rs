@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads which managers of swap, OOM kills and settings are switched on, by their files.
+
+use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_model::{Manager, Name, PersistentSetting, Purpose, Reading, Source};
+use pagewise_model::{Mechanism, Target};
+
+use crate::{tuned, zram_managers};
+
+/// The link that `systemctl enable` makes.
+macro_rules! wanted {
+    ($unit:literal) => {
+        concat!("etc/systemd/system/multi-user.target.wants/", $unit, ".service")
+    };
+}
+
+/// The files that switch a manager on: links that `systemctl enable` makes, and a generator.
+const MANAGERS: &[(&str, Purpose, &str)] = &[
+    ("zram-generator", Purpose::CompressedSwap, zram_managers::GENERATOR),
+    ("zram-tools", Purpose::CompressedSwap, zram_managers::ZRAMSWAP),
+    ("zram-config", Purpose::CompressedSwap, wanted!("zram-config")),
+    ("systemd-swap", Purpose::CompressedSwap, wanted!("systemd-swap")),
+    ("systemd-oomd", Purpose::OomKiller, wanted!("systemd-oomd")),
+    ("earlyoom", Purpose::OomKiller, wanted!("earlyoom")),
+    ("nohang", Purpose::OomKiller, wanted!("nohang")),
+    ("nohang-desktop", Purpose::OomKiller, wanted!("nohang-desktop")),
+    ("tuned", Purpose::Settings, tuned::UNIT),
+    ("tlp", Purpose::Settings, wanted!("tlp")),
+    ("laptop-mode-tools", Purpose::Settings, wanted!("laptop-mode")),
+];
+
+/// Those that are switched on and, where it is known, have something to do.
+pub(crate) fn read(host: &HostRoot, settings: &[PersistentSetting]) -> Vec<Manager> {
+    let has = |mechanism, is_it: fn(&Target) -> bool| {
+        let of_it = settings.iter().filter(move |it| it.mechanism == mechanism && it.is_applied());
+        of_it.into_iter().any(|setting| is_it(&setting.target))
+    };
+    let has_work = |name: &str| match name {
+        "zram-generator" => {
+            has(Mechanism::ZramGenerator, |target| matches!(target, Target::ZramDevice(_)))
+        }
+        "tuned" => has(Mechanism::Tuned, |_| true),
+        _ => true,
+    };
+    let managers = MANAGERS.iter().filter(|(name, ..)| has_work(name));
+    managers.filter_map(|row| manager(host, row)).collect()
+}
+
+fn manager(
+    host: &HostRoot,
+    &(name, purpose, path): &(&'static str, Purpose, &str),
+) -> Option<Manager> {
+    let source = Source::file(absolute(path));
+    let found = || Manager { name, purpose, found: Reading::found(Name::from("present"), source) };
+    host.exists(path).then(found)
+}

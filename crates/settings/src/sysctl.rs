@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads the files of `sysctl.d` as systemd-sysctl does.
+//!
+//! All folders together are read in the order of the file names, a file in an earlier folder hides one of the
+//! same name in a later one, and the last assignment of a name wins. A pattern (`vm.dirty_*`) sets what no line
+//! names, and a line `-vm.swappiness` without a value takes a setting out of all that came before it and of all
+//! patterns.
+//!
+//! systemd does not read `/etc/sysctl.conf` at boot unless a link in `sysctl.d` leads there, which Debian has up
+//! to 12. `sysctl --system`, which people type, reads it last, and so do init systems other than systemd.
+
+use std::collections::BTreeMap;
+
+use pagewise_files::text::Line;
+use pagewise_files::{HostRoot, ReadHost};
+use pagewise_model::{Effect, Mechanism, PersistentSetting, Target};
+
+use crate::collector::{Collector, folded};
+use crate::conf_files::{ConfFile, in_order};
+use crate::knob_path;
+
+/// Where sysctl's files lie; earlier folders win.
+pub const FOLDERS: [&str; 4] =
+    ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d"];
+/// The file of sysctl that `sysctl --system` reads last.
+pub const CONF: &str = "etc/sysctl.conf";
+/// There as soon as systemd is the first process.
+pub const BOOTED_BY_SYSTEMD: &str = "run/systemd/notify";
+
+/// What sysctl sets, and how many files are read.
+#[derive(Debug, Default)]
+pub(crate) struct Sysctl {
+    pub(crate) settings: Vec<PersistentSetting>,
+    pub(crate) files: usize,
+}
+
+pub(crate) fn read(host: &HostRoot) -> Sysctl {
+    let files = in_order(host, &FOLDERS.map(str::to_owned), ".conf");
+    let is_read = |file: &ConfFile| file.effect() == Effect::Applied;
+    let mut count = files.iter().filter(|file| is_read(file)).count();
+    // the link that leads to it
+    let is_linked =
+        files.iter().any(|file| is_read(file) && file.path.ends_with("/99-sysctl.conf"));
+    let conf = (!is_linked && host.exists(CONF)).then(|| conf(host));
+    count += usize::from(conf.is_some());
+    let mut explicit = Collector::new(host, Mechanism::Sysctl);
+    let mut reader = Reader::default();
+    for file in &files {
+        let effect = file.effect();
+        explicit.lines(&file.path, |all, line| reader.line(all, line, &effect));
+    }
+    if let Some(effect) = conf {
+        explicit.lines(CONF, |all, line| reader.line(all, line, &effect));
+    }
+    Sysctl { settings: reader.without_excluded(explicit.placed()), files: count }
+}
+
+/// What the lines of `/etc/sysctl.conf` do where no link leads there.
+fn conf(host: &HostRoot) -> Effect {
+    if !host.exists(BOOTED_BY_SYSTEMD) {
+        return Effect::Applied;
+    }
+    let why = "systemd does not read /etc/sysctl.conf at boot; only sysctl --system does";
+    Effect::Ignored(why.into())
+}
+
+/// What lines were met, by the target.
+#[derive(Debug, Default)]
+struct Reader {
+    /// How many lines that are read name the target; a pattern does not name it.
+    named: BTreeMap<Target, usize>,
+    /// How many of those, and of all patterns, were taken back.
+    excluded: BTreeMap<Target, usize>,
+}
+
+/// A name wins over all patterns, so that patterns are applied first.
+const PATTERN: usize = 0;
+const NAME: usize = 1;
+
+impl Reader {
+    fn line(&mut self, all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
+        let Some(found) = assignment(line.bytes) else { return };
+        let is_read = *effect == Effect::Applied;
+        let Some(value) = &found.value else {
+            for target in found.targets.into_iter().filter(|_| is_read) {
+                let named = self.named.get(&target).copied().unwrap_or_default();
+                self.excluded.insert(target, named);
+            }
+            return;
+        };
+        for target in found.targets {
+            if is_read && !found.is_pattern {
+                *self.named.entry(target.clone()).or_default() += 1;
+            }
+            let place = if found.is_pattern { PATTERN } else { NAME };
+            all.add_at(place, target, value, line, effect);
+        }
+    }
+
+    /// Marks what a line without a value takes out: all that came before it, and what patterns set.
+    fn without_excluded(
+        self,
+        mut settings: Vec<(usize, PersistentSetting)>,
+    ) -> Vec<PersistentSetting> {
+        let mut seen: BTreeMap<Target, usize> = BTreeMap::new();
+        for (place, setting) in &mut settings {
+            if setting.effect != Effect::Applied {
+                continue;
+            }
+            let before = seen.entry(setting.target.clone()).or_default();
+            *before += usize::from(*place == NAME);
+            let is_excluded =
+                self.excluded.get(&setting.target).is_some_and(|excluded| *before <= *excluded);
+            if is_excluded {
+                ignore(setting);
+            }
+        }
+        settings.into_iter().map(|(_, setting)| setting).collect()
+    }
+}
+
+fn ignore(setting: &mut PersistentSetting) {
+    let why = "a line with a leading - and no value excludes this setting";
+    setting.effect = Effect::Ignored(why.into());
+}
+
+/// One line that names a setting of the knob table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// What it names; several where the name is a pattern.
+    pub targets: Vec<Target>,
+    /// `None` where the line takes the setting out.
+    pub value: Option<Vec<u8>>,
+    /// Whether the name is a pattern.
+    pub is_pattern: bool,
+}
+
+/// `vm.swappiness = 10`, also as `vm/swappiness` and with a leading `-` (errors do not matter).
+#[must_use]
+pub fn assignment(line: &[u8]) -> Option<Assignment> {
+    let line = line.trim_ascii();
+    if line.starts_with(b"#") || line.starts_with(b";") {
+        return None;
+    }
+    let at = line.iter().position(|&byte| byte == b'=');
+    let (key, value) = match at {
+        Some(at) => (line[..at].trim_ascii(), Some(folded(&line[at + 1..]))),
+        None => (line.strip_prefix(b"-").map(|_| line)?, None),
+    };
+    if value.as_ref().is_some_and(Vec::is_empty) {
+        return None;
+    }
+    let key = std::str::from_utf8(key.strip_prefix(b"-").unwrap_or(key)).ok()?;
+    let targets = named(key);
+    let is_pattern = knob_path::has_pattern(key);
+    (!targets.is_empty()).then_some(Assignment { targets, value, is_pattern })
+}
+
+/// The settings of a name of sysctl: whichever of `.` and `/` comes first separates its parts.
+#[must_use]
+pub fn named(key: &str) -> Vec<Target> {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let is_path = key.find(['.', '/']).is_none_or(|at| key[at..].starts_with('/'));
+    let path = if is_path { key.to_owned() } else { key.chars().map(swap).collect() };
+    knob_path::targets(&format!("proc/sys/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{host, shown};
+
+    #[test]
+    fn files_apply_in_the_order_of_their_names_and_etc_hides_the_vendors() {
+        let host = host([
+            ("usr/lib/sysctl.d/10-vendor.conf", "vm.swappiness=60\n"),
+            ("usr/lib/sysctl.d/50-hidden.conf", "vm.swappiness=1\n"),
+            ("etc/sysctl.d/50-hidden.conf", "# nothing\n"),
+            ("run/sysctl.d/70-run.conf", "\n; x\n-vm/swappiness = 180\n"),
+            ("etc/sysctl.conf", "kernel.hostname=bob\nvm.dirty_ratio =\t30\n"),
+            ("etc/sysctl.d/README", "vm.swappiness=5\n"),
+        ]);
+        let read = read(&host);
+        assert_eq!(
+            shown(&read.settings),
+            [
+                "vm.swappiness 60 /usr/lib/sysctl.d/10-vendor.conf:1",
+                "vm.swappiness 180 /run/sysctl.d/70-run.conf:3",
+                "vm.swappiness 1 /usr/lib/sysctl.d/50-hidden.conf:1 ignored: \
+                 /etc/sysctl.d/50-hidden.conf has the same name and is read instead",
+                "vm.dirty_ratio 30 /etc/sysctl.conf:2",
+            ]
+        );
+        assert_eq!(read.files, 4);
+        assert!(host.take_problems().is_empty());
+    }
+
+    #[test]
+    fn a_name_wins_over_a_pattern_and_can_be_taken_out() {
+        let host = host([
+            ("etc/sysctl.d/10.conf", "vm.dirty_ratio=5\nvm.dirty_ratio=6\nvm.swappiness=1\n"),
+            (
+                "etc/sysctl.d/20.conf",
+                "vm.dirty_*ratio=30\n-vm.dirty_background_ratio\n-vm.swappiness\n",
+            ),
+            ("etc/sysctl.d/30.conf", "vm.swappiness=2\n"),
+        ]);
+        let why = "ignored: a line with a leading - and no value excludes this setting";
+        assert_eq!(
+            shown(&read(&host).settings),
+            [
+                "vm.dirty_ratio 30 /etc/sysctl.d/20.conf:1".to_owned(),
+                format!("vm.dirty_background_ratio 30 /etc/sysctl.d/20.conf:1 {why}"),
+                "vm.dirty_ratio 5 /etc/sysctl.d/10.conf:1".to_owned(),
+                "vm.dirty_ratio 6 /etc/sysctl.d/10.conf:2".to_owned(),
+                format!("vm.swappiness 1 /etc/sysctl.d/10.conf:3 {why}"),
+                "vm.swappiness 2 /etc/sysctl.d/30.conf:1".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn systemd_does_not_read_the_old_file_unless_a_link_leads_there() {
+        let text = "vm.swappiness=1\n";
+        let linked = host([("etc/sysctl.d/99-sysctl.conf", text), ("etc/sysctl.conf", text)]);
+        assert_eq!(
+            shown(&read(&linked).settings),
+            ["vm.swappiness 1 /etc/sysctl.d/99-sysctl.conf:1"]
+        );
+        let unlinked = host([("etc/sysctl.conf", text), (BOOTED_BY_SYSTEMD, "")]);
+        assert_eq!(
+            shown(&read(&unlinked).settings),
+            [
+                "vm.swappiness 1 /etc/sysctl.conf:1 ignored: systemd does not read /etc/sysctl.conf at boot; \
+              only sysctl --system does"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_have_two_spellings() {
+        let one = |key| named(key).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(one("vm.swappiness"), ["vm.swappiness"]);
+        assert_eq!(one("vm/swappiness"), ["vm.swappiness"]);
+        assert_eq!(one("vm"), [""; 0]);
+        assert_eq!(assignment(b"vm.swappiness"), None);
+        assert_eq!(assignment(b"vm.swappiness ="), None);
+        assert_eq!(assignment(b"#vm.swappiness = 1"), None);
+    }
+
+    #[test]
+    fn endless_files_are_bounded() {
+        let text = "vm.swappiness=1\n".repeat(20_000);
+        let host = host([("etc/sysctl.d/1.conf", text.as_str()), ("etc/sysctl.conf", &text)]);
+        assert_eq!(read(&host).settings.len(), crate::limits::CONFIG_SETTINGS);
+    }
+}

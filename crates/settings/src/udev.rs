@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads rules of udev that set up zram devices (`ATTR{disksize}="4G"`) or a sysctl (`SYSCTL{vm.swappiness}="150"`).
+//!
+//! A rule applies to devices that match. Which devices appear is not known here: a rule that matches a zram device
+//! by its kernel name, action, subsystem or driver is taken as applied; of one with other conditions the effect is
+//! not known. `GOTO` is not followed.
+
+use pagewise_files::HostRoot;
+use pagewise_files::text::{Line, lines};
+use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
+
+use crate::collector::Collector;
+use crate::conf_files::{in_order, systemd_folders};
+use crate::{knob_path, sysctl};
+
+pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
+    let mut all = Collector::new(host, Mechanism::Udev);
+    for file in in_order(host, &systemd_folders("udev/rules.d"), ".rules") {
+        let effect = file.effect();
+        let mut rule = Vec::new();
+        all.lines_with(&WORDS, &file.path, |all, line| {
+            rule.extend_from_slice(line.bytes.trim_ascii());
+            if rule.last() == Some(&b'\\') && rule.len() < MAX_RULE {
+                rule.pop();
+                return;
+            }
+            add(all, line, &rule, &effect);
+            rule.clear();
+        });
+    }
+    all.done()
+}
+
+/// A rule of interest has one of these.
+const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
+
+/// The longest rule, with the lines that continue it.
+const MAX_RULE: usize = 16 << 10;
+
+fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
+    let Some(rule) = rule(text) else { return };
+    let effect = if *effect == Effect::Applied { &rule.effect } else { effect };
+    for device in &rule.makes {
+        let device = Name::from(format!("zram{device}").as_str());
+        all.add(Target::ZramDevice(device), rule.size.as_bytes(), line, effect);
+    }
+    for (target, value) in rule.sets {
+        all.add(target, value.as_bytes(), line, effect);
+    }
+}
+
+/// What one rule sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Numbers of zram devices that it gives a size; patterns are left out.
+    pub makes: Vec<String>,
+    /// That size.
+    pub size: String,
+    /// Settings and values.
+    pub sets: Vec<(Target, String)>,
+    /// What its conditions mean.
+    pub effect: Effect,
+}
+
+/// One `KEY{attribute}=="value"` of a rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Token<'a> {
+    key: &'a str,
+    attribute: &'a str,
+    operator: &'a str,
+    value: String,
+}
+
+impl Token<'_> {
+    fn is_match(&self) -> bool {
+        matches!(self.operator, "==" | "!=")
+    }
+
+    fn sets(&self, key: &str) -> bool {
+        self.key == key && matches!(self.operator, "=" | ":=")
+    }
+}
+
+/// A rule, or `None` where it sets nothing of the knob table.
+#[must_use]
+pub fn rule(text: &[u8]) -> Option<Rule> {
+    if !has_words(text) {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?.trim();
+    if text.starts_with('#') {
+        return None;
+    }
+    let tokens = tokens(text);
+    let devices = devices(&tokens);
+    let mut rule = Rule { effect: conditions(&tokens), ..Rule::default() };
+    for token in &tokens {
+        if token.sets("SYSCTL") {
+            let targets = sysctl::named(token.attribute).into_iter();
+            rule.sets.extend(targets.map(|target| (target, token.value.clone())));
+        } else if token.sets("ATTR") {
+            for device in &devices {
+                let path = format!("sys/block/zram{device}/{}", token.attribute);
+                let targets = knob_path::targets(&path).into_iter();
+                rule.sets.extend(targets.map(|target| (target, token.value.clone())));
+            }
+            if token.attribute == "disksize" {
+                let is_number = |device: &&String| device.bytes().all(|byte| byte.is_ascii_digit());
+                rule.makes = devices.iter().filter(is_number).cloned().collect();
+                rule.size.clone_from(&token.value);
+            }
+        }
+    }
+    (!rule.sets.is_empty()).then_some(rule)
+}
+
+fn has_words(text: &[u8]) -> bool {
+    WORDS.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
+}
+
+/// What follows `zram` in the names that the rule matches.
+fn devices(tokens: &[Token<'_>]) -> Vec<String> {
+    let named = tokens.iter().find(|token| token.key == "KERNEL" && token.operator == "==");
+    let names = named.map_or("", |token| token.value.as_str()).split('|');
+    let numbers = names.filter_map(|name| name.strip_prefix("zram"));
+    numbers.filter(|number| !number.is_empty()).map(str::to_owned).take(64).collect()
+}
+
+/// Whether the conditions are those of a zram device that appears or gets its size.
+fn conditions(tokens: &[Token<'_>]) -> Effect {
+    let is_zram = |token: &Token<'_>| match (token.key, token.attribute) {
+        ("KERNEL", _) => token.operator == "==" && token.value.starts_with("zram"),
+        ("SUBSYSTEM", _) => matches!(token.value.as_str(), "block" | "module"),
+        ("ACTION", _) => {
+            let boots = ["add", "change"].iter().any(|action| token.value.contains(action));
+            boots == (token.operator == "==")
+        }
+        ("DRIVER", _) => true,
+        ("ATTR", "initstate" | "disksize") => true,
+        _ => false,
+    };
+    let names_zram = tokens.iter().any(|token| token.is_match() && token.key == "KERNEL");
+    let mut matches = tokens.iter().filter(|token| token.is_match());
+    if names_zram && matches.all(is_zram) {
+        return Effect::Applied;
+    }
+    Effect::Unknown("the rule has conditions that pagewise does not evaluate".into())
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut rest = text;
+    let mut all = Vec::new();
+    while let Some((token, after)) = token(rest) {
+        all.push(token);
+        rest = after;
+        if all.len() >= 256 {
+            break;
+        }
+    }
+    all
+}
+
+/// `KEY{attribute}=="value",` and what follows.
+fn token(text: &str) -> Option<(Token<'_>, &str)> {
+    let text = text.trim_start_matches([' ', '\t', ',']);
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
+    let (key, mut rest) = text.split_at(end);
+    let mut attribute = "";
+    if let Some(inner) = rest.strip_prefix('{') {
+        (attribute, rest) = inner.split_once('}')?;
+    }
+    rest = rest.trim_start();
+    let operators = ["==", "!=", "+=", "-=", ":=", "="];
+    let operator = operators.into_iter().find(|operator| rest.starts_with(operator))?;
+    rest = rest[operator.len()..].trim_start();
+    rest = rest.strip_prefix(['e', 'i']).filter(|it| it.starts_with('"')).unwrap_or(rest);
+    let (value, rest) = quoted(rest)?;
+    (!key.is_empty()).then_some((Token { key, attribute, operator, value }, rest))
+}
+
+/// `"text"`, in which `\"` is a quotation mark.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let inner = text.strip_prefix('"')?;
+    let mut value = String::new();
+    let mut chars = inner.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((value, &inner[at + 1..])),
+            '\\' if inner[at + 1..].starts_with('"') => {
+                value.push('"');
+                chars.next();
+            }
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+/// What a recording may hold of a rule: the parts that set something of the table, and conditions of zram devices.
+#[must_use]
+pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
+    let continues = line.trim_ascii_end().ends_with(b"\\");
+    let text =
+        std::str::from_utf8(line.trim_ascii_end().trim_ascii()).ok()?.trim_end_matches('\\').trim();
+    if text.starts_with('#') {
+        return None;
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+*|.[]".contains(&byte);
+    let mut all = Vec::new();
+    for token in tokens(text) {
+        let is_sysctl = token.key == "SYSCTL" && !sysctl::named(token.attribute).is_empty();
+        let path = || format!("sys/block/zram0/{}", token.attribute);
+        let is_attribute = token.key == "ATTR"
+            && (token.attribute == "initstate" || !knob_path::targets(&path()).is_empty());
+        let is_condition = match token.key {
+            "KERNEL" => token.value.starts_with("zram"),
+            "SUBSYSTEM" => matches!(token.value.as_str(), "block" | "module"),
+            "ACTION" => token.value.len() <= 20,
+            "DRIVER" => token.value.is_empty(),
+            _ => false,
+        };
+        let is_known = is_sysctl || is_attribute || is_condition;
+        if is_known && token.value.len() <= 40 && token.value.bytes().all(is_plain) {
+            let attribute = match token.attribute {
+                "" => String::new(),
+                attribute => format!("{{{attribute}}}"),
+            };
+            all.push(format!("{}{attribute}{}\"{}\"", token.key, token.operator, token.value));
+        } else if token.is_match() {
+            // a condition of another kind, which makes the effect unknown
+            all.push("ENV{x}==\"x\"".to_owned());
+        }
+    }
+    let end = if continues { ", \\" } else { "" };
+    (!all.is_empty()).then(|| format!("{}{end}", all.join(", ")).into_bytes())
+}
+
+/// Whether a file has a rule of interest; the others are left out of recordings.
+#[must_use]
+pub fn is_of_interest(file: &[u8]) -> bool {
+    lines(file).any(|line| {
+        let is_comment = line.trim_ascii_start().starts_with(b"#");
+        !is_comment && has_words(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{host, shown};
+
+    const ZRAM: &str = "KERNEL==\"zram0\", SUBSYSTEM==\"block\", ACTION==\"add\", \\\n  \
+        ATTR{comp_algorithm}=\"zstd\", ATTR{disksize}=\"4G\", RUN+=\"/sbin/mkswap /dev/%k\"\n";
+
+    #[test]
+    fn a_rule_sets_up_a_device_and_a_sysctl() {
+        let host = host([
+            ("etc/udev/rules.d/90-zram.rules", ZRAM),
+            (
+                "usr/lib/udev/rules.d/30-zram.rules",
+                "ACTION==\"change\", KERNEL==\"zram*\", ATTR{initstate}==\"1\", \
+                 SYSCTL{vm.swappiness}=\"150\", SYSCTL{vm/page-cluster}=\"0\"\n\
+                 KERNEL==\"sd*\", ENV{ID_SERIAL}==\"x\", SYSCTL{vm.dirty_ratio}=\"5\"\n\
+                 KERNEL==\"sda\", ATTR{queue/scheduler}=\"none\"\n",
+            ),
+        ]);
+        assert_eq!(
+            shown(&read(&host)),
+            [
+                "vm.swappiness 150 /usr/lib/udev/rules.d/30-zram.rules:1",
+                "vm.page-cluster 0 /usr/lib/udev/rules.d/30-zram.rules:1",
+                "vm.dirty_ratio 5 /usr/lib/udev/rules.d/30-zram.rules:2 unknown: \
+                 the rule has conditions that pagewise does not evaluate",
+                "zram0 4G /etc/udev/rules.d/90-zram.rules:2",
+                "zram.comp_algorithm[0] zstd /etc/udev/rules.d/90-zram.rules:2",
+                "zram.disksize[0] 4G /etc/udev/rules.d/90-zram.rules:2",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_recording_keeps_what_the_rule_sets_and_no_command() {
+        let keep = |line: &str| kept(line.as_bytes()).map(|line| String::from_utf8(line).unwrap());
+        let line = "KERNEL==\"zram0\", ENV{SERIAL}==\"bob\", ATTR{disksize}=\"4G\", RUN+=\"/home/bob\", \\";
+        assert_eq!(
+            keep(line).unwrap(),
+            "KERNEL==\"zram0\", ENV{x}==\"x\", ATTR{disksize}=\"4G\", \\"
+        );
+        assert_eq!(keep("# zram of bob"), None);
+        let again = keep(&keep(line).unwrap());
+        assert_eq!(again, keep(line), "a recording replays");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "[A-Z{}=\"\\\\,! a-z0-9*|]{0,80}") {
+            let _ = rule(format!("KERNEL==\"zram0\", {line}").as_bytes());
+            let _ = kept(line.as_bytes());
+        }
+    }
+}

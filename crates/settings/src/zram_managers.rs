@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads what sets up zram devices as swap: zram-generator (`zram-generator.conf`) and zram-tools
+//! (`/etc/default/zramswap`).
+//!
+//! zram-generator reads one main file, that of the first folder which has one, and then all drop-ins in the order of
+//! their names. Its folders are ordered otherwise than systemd's: `/run` comes before `/etc`. Sizes are numbers of
+//! MiB or expressions such as `min(ram / 2, 4096)`, which are not computed here.
+//!
+//! zram-tools uses one device, `zram0`. `PERCENT` overrules `SIZE`, which counts MiB.
+
+use pagewise_files::text::{Line, Text};
+use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
+
+use crate::collector::{Collector, assigned, section};
+use crate::conf_files::in_order;
+
+/// Where zram-generator's files lie; earlier folders win.
+const FOLDERS: [&str; 4] =
+    ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
+/// Its main file; drop-ins lie in a folder of this name with `.d`.
+pub const GENERATOR_FILE: &str = "zram-generator.conf";
+pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
+/// The file of zram-tools.
+pub const ZRAM_TOOLS: &str = "etc/default/zramswap";
+pub(crate) const ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
+/// Keys of zram-generator that are no setting of the knob table.
+const OPTIONS: [&str; 5] =
+    ["host-memory-limit", "mount-point", "fs-type", "options", "memory-limit"];
+
+/// The main files of zram-generator; earlier ones win.
+#[must_use]
+pub fn generator_files() -> [String; 4] {
+    FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}"))
+}
+
+/// Whether a path is a file of zram-generator, or a drop-in.
+#[must_use]
+pub fn is_generator_file(path: &str) -> bool {
+    let is_drop_in = |file: &String| {
+        path.strip_prefix(file.as_str()).is_some_and(|rest| rest.starts_with(".d/"))
+    };
+    generator_files().iter().any(|file| path == file || is_drop_in(file))
+}
+
+pub(crate) fn read_generator(host: &HostRoot) -> Vec<PersistentSetting> {
+    let mut all = Collector::new(host, Mechanism::ZramGenerator);
+    let mains = generator_files();
+    let mut found = mains.iter().filter(|path| host.exists(path));
+    let main = found.next();
+    let general = generator_effect(host);
+    if let Some(main) = main {
+        read_generator_file(&mut all, main, &general);
+    }
+    let drop_ins = FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}.d"));
+    for file in in_order(host, &drop_ins, ".conf") {
+        read_generator_file(&mut all, &file.path, &worse(&general, file.effect()));
+    }
+    for hidden in found {
+        let why = format!("/{} is read instead", main.map_or("", String::as_str));
+        read_generator_file(&mut all, hidden, &worse(&general, Effect::Ignored(why.into())));
+    }
+    all.done()
+}
+
+/// What is wrong with all of its files comes before what is wrong with one.
+fn worse(of_all: &Effect, of_file: Effect) -> Effect {
+    if *of_all == Effect::Applied { of_file } else { of_all.clone() }
+}
+
+fn generator_effect(host: &HostRoot) -> Effect {
+    if !host.exists(GENERATOR) {
+        return Effect::Ignored("zram-generator is not installed".into());
+    }
+    let text = host.text(crate::modules::COMMAND_LINE).ok();
+    let words = text.iter().flat_map(Text::lines).flat_map(|line| line.words());
+    let is_off = |word: &[u8]| {
+        word.strip_prefix(b"systemd.zram=")
+            .is_some_and(|value| matches!(value, b"0" | b"no" | b"off" | b"false"))
+    };
+    let is_off = words.into_iter().any(is_off);
+    match is_off.then_some("systemd.zram=0 on the kernel command line switches zram-generator off")
+    {
+        Some(why) => Effect::Ignored(why.into()),
+        None => Effect::Applied,
+    }
+}
+
+fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
+    let mut device: Option<String> = None;
+    all.lines(path, |all, line| {
+        if let Some(name) = section(line.bytes) {
+            device = zram_section(name).map(str::to_owned);
+            if let Some(device) = &device {
+                all.add(Target::ZramDevice(Name::from(device.as_str())), b"set up", line, effect);
+            }
+        } else if let (Some(device), Some((key, value))) = (&device, generator_key(line.bytes)) {
+            add_generator_key(all, device, key, value, line, effect);
+        }
+    });
+}
+
+/// `zram0` of `[zram0]`.
+#[must_use]
+pub fn zram_section(name: &[u8]) -> Option<&str> {
+    let name = std::str::from_utf8(name).ok()?;
+    let digits = name.strip_prefix("zram")?;
+    let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_digit());
+    is_number.then_some(name)
+}
+
+/// A line of zram-generator's files with a key that it knows, and the value.
+#[must_use]
+pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
+    let (key, value) = assigned(line)?;
+    let known =
+        ["zram-size", "zram-fraction", "max-zram-size", "compression-algorithm", "swap-priority"]
+            .into_iter()
+            .chain(["zram-resident-limit", "writeback-device"])
+            .chain(OPTIONS)
+            .find(|known| known.as_bytes() == key)?;
+    (!value.is_empty()).then_some((known, value))
+}
+
+fn add_generator_key(
+    all: &mut Collector<'_>,
+    device: &str,
+    key: &'static str,
+    value: &[u8],
+    line: &Line<'_>,
+    effect: &Effect,
+) {
+    let number = device.trim_start_matches("zram");
+    let knob = |knob| Target::instance_of(knob, number);
+    match key {
+        "zram-size" => all.add(knob("zram.disksize"), &mebibytes(value), line, effect),
+        "zram-resident-limit" => all.add(knob("zram.mem_limit"), &mebibytes(value), line, effect),
+        "compression-algorithm" => all.add(knob("zram.comp_algorithm"), value, line, effect),
+        "writeback-device" => all.add(knob("zram.backing_dev"), value, line, effect),
+        "swap-priority" => {
+            let area = Target::SwapArea(Name::from(format!("/dev/{device}").as_str()));
+            all.add(area, value, line, effect);
+        }
+        other => {
+            let name = format!("{device} {other}");
+            all.add(Target::Parameter(Name::from(name.as_str())), value, line, effect);
+        }
+    }
+}
+
+/// A number counts MiB; anything else is an expression.
+fn mebibytes(value: &[u8]) -> Vec<u8> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    if is_number { [value, b"M"].concat() } else { value.to_vec() }
+}
+
+pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
+    let mut all = Collector::new(host, Mechanism::ZramTools);
+    let is_on = host.exists(ZRAMSWAP);
+    let effect = if is_on {
+        Effect::Applied
+    } else {
+        Effect::Ignored("zramswap.service is not enabled".into())
+    };
+    all.lines(ZRAM_TOOLS, |all, line| {
+        let Some((key, value)) = zram_tools_key(line.bytes) else { return };
+        let (target, value) = match key {
+            "ALGO" => (Target::instance_of("zram.comp_algorithm", "0"), value.to_vec()),
+            "SIZE" => (Target::instance_of("zram.disksize", "0"), [value, b"M"].concat()),
+            "PERCENT" => (Target::instance_of("zram.disksize", "0"), [value, b"% of RAM"].concat()),
+            _ => (Target::SwapArea(Name::from("/dev/zram0")), value.to_vec()),
+        };
+        all.add(target, &value, line, &effect);
+    });
+    let mut all = all.done();
+    // it overrules the other size wherever it stands
+    all.sort_by_key(|setting| setting.wanted().ends_with("% of RAM"));
+    if is_on {
+        let source = pagewise_model::Source::file(pagewise_files::absolute(ZRAMSWAP));
+        let value = pagewise_model::Reading::found(Name::from("set up"), source);
+        let device = Target::ZramDevice(Name::from("zram0"));
+        all.push(PersistentSetting::applied(Mechanism::ZramTools, device, value));
+    }
+    all
+}
+
+/// `ALGO=zstd`, as the shell reads it.
+#[must_use]
+pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
+    let (key, value) = assigned(line)?;
+    let key = key.strip_prefix(b"export ").unwrap_or(key).trim_ascii();
+    let key =
+        ["ALGO", "SIZE", "PERCENT", "PRIORITY"].into_iter().find(|it| it.as_bytes() == key)?;
+    let value = value.split(|&byte| byte == b'#').next().unwrap_or_default().trim_ascii();
+    let quotes = |byte: &u8| matches!(byte, b'"' | b'\'');
+    let value = value.strip_prefix(b"\"").or(value.strip_prefix(b"'")).unwrap_or(value);
+    let value = if value.last().is_some_and(quotes) { &value[..value.len() - 1] } else { value };
+    (!value.is_empty()).then_some((key, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{host, shown};
+
+    #[test]
+    fn all_keys_of_all_sections_and_the_folder_of_run_comes_first() {
+        let host = host([
+            (GENERATOR, ""),
+            (
+                "run/systemd/zram-generator.conf",
+                "[zram0]\nzram-size = ram / 2\nswap-priority=100\n",
+            ),
+            ("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = 4096\n"),
+            (
+                "usr/lib/systemd/zram-generator.conf.d/10.conf",
+                "[other]\nzram-size=1\n[zram1]\ncompression-algorithm = zstd(level=3) lz4\n\
+                 fs-type=ext4\nunknown=1\nzram-resident-limit=512\n#swap-priority=1\n",
+            ),
+        ]);
+        let main = "/run/systemd/zram-generator.conf";
+        let drop_in = "/usr/lib/systemd/zram-generator.conf.d/10.conf";
+        let hidden = "/etc/systemd/zram-generator.conf";
+        let ignored = format!("ignored: {main} is read instead");
+        assert_eq!(
+            shown(&read_generator(&host)),
+            [
+                format!("zram0 set up {main}:1"),
+                format!("zram.disksize[0] ram / 2 {main}:2"),
+                format!("swap /dev/zram0 100 {main}:3"),
+                format!("zram1 set up {drop_in}:3"),
+                format!("zram.comp_algorithm[1] zstd(level=3) lz4 {drop_in}:4"),
+                format!("zram1 fs-type ext4 {drop_in}:5"),
+                format!("zram.mem_limit[1] 512M {drop_in}:7"),
+                format!("zram0 set up {hidden}:1 {ignored}"),
+                format!("zram.disksize[0] 4096M {hidden}:2 {ignored}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn without_the_generator_or_its_service_nothing_reads_the_files() {
+        let files = [
+            ("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = 100\n"),
+            (ZRAM_TOOLS, "#ALGO=lz4\nPERCENT=\"50\"\nSIZE=256 # MiB\nPRIORITY=10\n"),
+        ];
+        let host = host(files);
+        assert!(
+            read_generator(&host)
+                .iter()
+                .all(|it| it.effect == Effect::Ignored("zram-generator is not installed".into()))
+        );
+        let why = "ignored: zramswap.service is not enabled";
+        assert_eq!(
+            shown(&read_zram_tools(&host)),
+            [
+                format!("zram.disksize[0] 256M /etc/default/zramswap:3 {why}"),
+                format!("swap /dev/zram0 10 /etc/default/zramswap:4 {why}"),
+                format!("zram.disksize[0] 50% of RAM /etc/default/zramswap:2 {why}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_enabled_service_owns_its_device_without_any_line() {
+        let host = host([(ZRAMSWAP, "")]);
+        assert_eq!(shown(&read_zram_tools(&host)), [format!("zram0 set up /{ZRAMSWAP}")]);
+    }
+
+    #[test]
+    fn the_command_line_switches_the_generator_off() {
+        let host = host([
+            (GENERATOR, ""),
+            ("proc/cmdline", "quiet systemd.zram=0\n"),
+            ("etc/systemd/zram-generator.conf", "[zram0]\n"),
+        ]);
+        assert!(matches!(read_generator(&host)[0].effect, Effect::Ignored(_)));
+    }
+}
