@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use super::names::Names;
 use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
 use pagewise_files::text::{rewritten, words};
+use pagewise_settings::plain::is_plain;
 
 /// Line by line; never `None`, as a line that is dropped stays as an empty one.
 pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
@@ -85,11 +86,12 @@ pub(super) fn udev_rules_of_package(names: &mut Names, bytes: &[u8]) -> Option<V
 
 /// Options of modules that concern memory.
 pub(super) fn modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,".contains(&byte);
     lines(bytes, |line| {
         let (module, options) = pagewise_settings::modules::options(line)?;
-        let known =
-            options.iter().filter(|(_, value)| value.len() <= 40 && value.bytes().all(plain));
+        let is_known = |(key, value): &&(String, String)| {
+            pagewise_settings::modules::is_parameter(module, key) && is_plain(value.as_bytes())
+        };
+        let known = options.iter().filter(is_known);
         let known: Vec<String> = known.map(|(key, value)| format!("{key}={value}")).collect();
         Some(format!("options {module} {}", known.join(" ")).into_bytes())
     })
@@ -114,7 +116,6 @@ pub(super) fn modules_load_of_package(names: &mut Names, bytes: &[u8]) -> Option
 
 /// zram-generator's devices and what it sets of them; paths are dropped.
 pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=(), ".contains(byte);
     lines(bytes, |line| {
         let section = line.trim_ascii().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
         if let Some(section) = section {
@@ -123,32 +124,22 @@ pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         }
         let (key, value) = pagewise_settings::zram_managers::generator_key(line)?;
         let is_kept = match key {
-            "compression-algorithm" => value.iter().all(plain),
-            "swap-priority" => is_number(value),
-            "zram-size" | "zram-resident-limit" | "host-memory-limit" => is_formula(value),
+            "compression-algorithm"
+            | "swap-priority"
+            | "zram-size"
+            | "zram-resident-limit"
+            | "host-memory-limit" => is_plain(value),
             _ => false,
         };
-        (is_kept && value.len() <= 200).then(|| line.to_vec())
+        is_kept.then(|| line.to_vec())
     })
-}
-
-/// A size computed from RAM: the functions of zram-generator, numbers and operators.
-fn is_formula(value: &[u8]) -> bool {
-    const WORDS: [&str; 12] =
-        ["ram", "min", "max", "int", "ceil", "floor", "round", "abs", "log", "K", "M", "G"];
-    let text = String::from_utf8_lossy(value);
-    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "^%/*-+(), .".contains(c);
-    words.all(|word| WORDS.contains(&word)) && text.chars().all(is_plain)
 }
 
 /// What zram-tools sets of its device.
 pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     lines(bytes, |line| {
         let (key, value) = pagewise_settings::zram_managers::zram_tools_key(line)?;
-        let is_plain = value.len() <= 40 && value.iter().all(plain);
-        is_plain.then(|| [key.as_bytes(), b"=", value].concat())
+        is_plain(value).then(|| [key.as_bytes(), b"=", value].concat())
     })
 }
 
@@ -193,11 +184,9 @@ pub(super) fn swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Properties of a unit that limit memory; a unit without any is dropped.
 pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"%.".contains(byte);
     let kept = lines(bytes, |line| {
         let (name, _, value) = pagewise_settings::units::property(line)?;
-        let is_plain = value.len() <= 40 && value.iter().all(plain);
-        is_plain.then(|| [name.as_bytes(), b"=", value].concat())
+        is_plain(value).then(|| [name.as_bytes(), b"=", value].concat())
     });
     unless_empty(kept)
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use pagewise_files::{Files, ReadHost};
+use pagewise_files::{Files, HostRoot, ReadHost};
+use pagewise_model::{Effect, KnobOwnership, PersistentSetting, Snapshot, ownership};
 use pagewise_observe::Recording;
 
 fn file(path: impl Into<String>, bytes: impl AsRef<[u8]>) -> (String, Entry) {
@@ -70,7 +71,82 @@ fn files() -> Files {
         ("proc/8/status".to_owned(), Entry::Refused(Refusal::Absent("\u{1b}quokka\u{1b}".into()))),
         denied("proc/8/smaps_rollup"),
     ]
-    .into()
+    .into_iter()
+    .chain(configuration())
+    .collect()
+}
+
+/// Configuration files that set memory, with the secret in their names and wherever else people write.
+fn configuration() -> Vec<(String, Entry)> {
+    let unit = "[Service]\nExecStart=/quokka\nMemoryMax=1G\nMemoryHigh=quokka\n";
+    vec![
+        file(
+            "etc/sysctl.d/90-quokka.conf",
+            "# quokka\nvm.swappiness=150\nkernel.hostname=quokka\n",
+        ),
+        file("etc/sysctl.d/99-quokka", "vm.dirty_ratio=5\nvm.dirty_bytes=quokka\n"),
+        file(
+            "etc/tmpfiles.d/quokka.conf",
+            "w /sys/kernel/mm/ksm/run - - - - 1\nw /sys/kernel/mm/ksm/run - quokka - - quokka/\nd /quokka\n",
+        ),
+        file("usr/lib/tmpfiles.d/quokka-2.conf", "d /quokka\n"),
+        file(
+            "etc/udev/rules.d/99-quokka.rules",
+            "# quokka\nKERNEL==\"zram1\", ENV{QUOKKA}!=\"quokka\", ATTR{disksize}=\"1G\", RUN+=\"/quokka\"\n\
+             KERNEL==\"zram2\", ATTR{disksize}=\"2G\", ATTR{backing_dev}=\"/dev/quokka\", \\\n  ATTR{comp_algorithm}=\"zstd\"\n",
+        ),
+        file(
+            "etc/modprobe.d/quokka.conf",
+            "options zram num_devices=2 quokka=/quokka\ninstall quokka\n",
+        ),
+        file("etc/modules-load.d/quokka.conf", "quokka\nzram\n"),
+        file(
+            "etc/systemd/zram-generator.conf",
+            "[zram0]\nzram-size=ram/2\nmount-point=/quokka\nfs-type=quokka\nwriteback-device=/dev/quokka\n[quokka]\n",
+        ),
+        file("etc/systemd/zram-generator.conf.d/quokka.conf", "[zram0]\nswap-priority=7\n"),
+        file("etc/default/zramswap", "# quokka\nSIZE=256\nPRIORITY=quokka/\nQUOKKA=1\n"),
+        file(
+            "etc/fstab",
+            "UUID=quokka / ext4 x 0 1\nUUID=quokka none swap pri=5 0 0\n/home/quokka/swap none swap sw,quokka 0 0\n",
+        ),
+        file(
+            "etc/systemd/system/home-quokka-swap.swap",
+            "[Swap]\nWhat=/home/quokka/swap\nPriority=3\n",
+        ),
+        file("etc/systemd/system/swap.target.wants/home-quokka-swap.swap", ""),
+        file("etc/systemd/system/quokka.service", unit),
+        file("etc/systemd/system/quokka.service.d/50-quokka.conf", "[Service]\nMemoryLow=1M\n"),
+    ]
+}
+
+/// Who owns what, without names that people chose: the same before and after redaction.
+#[test]
+fn what_files_set_stays_with_its_order() {
+    let owners = |host: &HostRoot| -> Vec<String> {
+        let snapshot =
+            Snapshot { configuration: pagewise_settings::read(host), ..Snapshot::default() };
+        let owned = ownership(&snapshot);
+        let lines = owned.iter().flat_map(|it| it.owners.iter().map(move |line| (it, line)));
+        let line = |(it, line): (&KnobOwnership, &PersistentSetting)| {
+            let effect = matches!(line.effect, Effect::Applied);
+            let wins = it.winning().map(PersistentSetting::wanted);
+            let knob = it.target.knob().unwrap_or_default();
+            let place = line.value.source.line_number();
+            format!("{:?} {knob} {} {place:?} {effect} {wins:?}", line.mechanism, line.wanted())
+        };
+        let mut all: Vec<String> = lines.map(line).collect();
+        all.sort();
+        all
+    };
+    let mut packed = Vec::new();
+    Capture::from_tape(&tape()).pack(&mut packed).unwrap();
+    let recording = Recording::from_archive(packed.as_slice(), "x").unwrap();
+    let before = owners(&HostRoot::memory(files()));
+    let is_kept = |line: &&String| !line.contains(SECRET) && !line.contains("/dev/");
+    let expected: Vec<&String> = before.iter().filter(is_kept).collect();
+    assert!(expected.len() > 15, "{expected:#?}");
+    assert_eq!(owners(&recording.end).iter().collect::<Vec<_>>(), expected);
 }
 
 fn tape() -> Tape {
@@ -166,7 +242,7 @@ fn what_the_report_needs_stays() {
         "Uid:\t1001\t",
         "VmRSS:\t 77 kB",
         "7 (proc-1) S 1 7",
-        "0::/cg-1.slice/cg-2.service",
+        "0::/cg-3.slice/cg-4.service",
         "Pss: 50 kB",
         "/mount-1/swap-1 file 1000 10 -2",
         "30 1 8:1 / /mount-1 rw - ext4 /dev/mapper/disk-",
@@ -174,7 +250,7 @@ fn what_the_report_needs_stays() {
         "end/boot/config-6.12.107\n",
         "CONFIG_KSM=y",
         "kernel/zram.ko:",
-        "end/sys/fs/cgroup/cg-1.slice/cg-2.service/memory.current\n8192",
+        "end/sys/fs/cgroup/cg-3.slice/cg-4.service/memory.current\n8192",
         "4096 74 12288",
         "end/sys/block/zram0/backing_dev\n/dev/mapper/disk-",
         "KVM",

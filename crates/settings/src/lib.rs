@@ -19,6 +19,7 @@ mod limits;
 mod managers;
 pub mod modules;
 pub mod parsers;
+pub mod plain;
 pub mod swap_areas;
 pub mod sysctl;
 #[cfg(test)]

@@ -65,6 +65,12 @@ pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
     Some((module, pairs.take(64).collect()))
 }
 
+/// Whether a module has a parameter that is known here, so that its name tells nothing about the host.
+#[must_use]
+pub fn is_parameter(module: &str, key: &str) -> bool {
+    key == "num_devices" || matches!(parameter(module, key), Target::Knob { .. })
+}
+
 fn add_options(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     let Some((module, pairs)) = options(line.bytes) else { return };
     let why = "it is built into the kernel, and modprobe passes options to modules only";

@@ -17,6 +17,7 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Source, Target}
 use crate::collector::Collector;
 use crate::conf_files::{in_order, systemd_folders};
 use crate::knob_path;
+use crate::plain::is_plain;
 
 const RELEASE: &str = "proc/sys/kernel/osrelease";
 
@@ -208,10 +209,11 @@ fn resolved(text: &str, release: &str) -> Option<String> {
 /// Whether a recording may hold this line: it writes plain words to a setting of the table.
 #[must_use]
 pub fn is_known(line: &[u8]) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+., []=:%".contains(&byte);
     item(line).is_some_and(|item| {
         let targets = knob_path::targets(item.path.trim_start_matches('/'));
-        !targets.is_empty() && item.value.bytes().all(is_plain) && words(line).count() < 20
+        let fields: Vec<&[u8]> = words(line).skip(2).take(4).collect();
+        let has_defaults = fields.iter().all(|field| *field == b"-");
+        !targets.is_empty() && has_defaults && is_plain(item.value.as_bytes())
     })
 }
 

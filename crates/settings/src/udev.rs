@@ -11,6 +11,7 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::Collector;
 use crate::conf_files::{in_order, systemd_folders};
+use crate::plain::is_plain;
 use crate::{knob_path, sysctl};
 
 pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
@@ -205,7 +206,12 @@ pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
     if text.starts_with('#') {
         return None;
     }
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+*|.[]".contains(&byte);
+    let is_kernel = |name: &str| {
+        let numbers = name.split('|').map(|name| name.strip_prefix("zram"));
+        let is_pattern =
+            |text: &str| text.bytes().all(|it| it.is_ascii_digit() || b"*?[]-".contains(&it));
+        numbers.into_iter().all(|number| number.is_some_and(is_pattern))
+    };
     let mut all = Vec::new();
     for token in tokens(text) {
         let is_sysctl = token.key == "SYSCTL" && !sysctl::named(token.attribute).is_empty();
@@ -213,14 +219,14 @@ pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
         let is_attribute = token.key == "ATTR"
             && (token.attribute == "initstate" || !knob_path::targets(&path()).is_empty());
         let is_condition = match token.key {
-            "KERNEL" => token.value.starts_with("zram"),
+            "KERNEL" => is_kernel(&token.value),
             "SUBSYSTEM" => matches!(token.value.as_str(), "block" | "module"),
-            "ACTION" => token.value.len() <= 20,
+            "ACTION" => token.value.split('|').all(|it| matches!(it, "add" | "change" | "remove")),
             "DRIVER" => token.value.is_empty(),
             _ => false,
         };
-        let is_known = is_sysctl || is_attribute || is_condition;
-        if is_known && token.value.len() <= 40 && token.value.bytes().all(is_plain) {
+        let is_set = (is_sysctl || is_attribute) && is_plain(token.value.as_bytes());
+        if is_set || is_condition {
             let attribute = match token.attribute {
                 "" => String::new(),
                 attribute => format!("{{{attribute}}}"),

@@ -872,7 +872,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| {
             let run = "w /sys/kernel/mm/ksm/run - - - -";
-            host.file("etc/tmpfiles.d/ksm.conf", &format!("{run} 0\n{run} 1\n"))
+            host.file("etc/tmpfiles.d/ksm.conf", format!("{run} 0\n{run} 1\n"))
         },
         severity: Info,
         title: "nothing reads ksm.run in /etc/tmpfiles.d/ksm.conf",
@@ -963,7 +963,7 @@ fn udev_rule(host: Scene, device: &str) -> Scene {
 /// A line of tmpfiles.d about huge pages.
 fn thp_line(host: Scene, kind: &str, policy: &str) -> Scene {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
-    host.file("etc/tmpfiles.d/thp.conf", &format!("{kind} {path} - - - - {policy}\n"))
+    host.file("etc/tmpfiles.d/thp.conf", format!("{kind} {path} - - - - {policy}\n"))
 }
 
 /// zram-generator, and its configuration.
