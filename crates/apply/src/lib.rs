@@ -27,6 +27,7 @@
 
 pub mod act;
 mod calls;
+mod config_files;
 mod error;
 mod host_ops;
 mod journal;
@@ -34,6 +35,7 @@ mod lender;
 mod live;
 mod loan;
 mod outcome;
+pub mod plan;
 mod recover;
 mod rescue;
 mod session;

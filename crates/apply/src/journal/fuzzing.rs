@@ -39,7 +39,7 @@ pub fn seed() -> Vec<u8> {
     let loans = [
         Loan::Module { name: text("zram") },
         Loan::Zram { others: vec![0], newest_diskseq: 8, announced: Some(1) },
-        Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9) },
+        Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9), zram: None },
         Loan::SwapFile { path: text("/pagewise-swap-1-1"), folder_inode: 2 },
         Loan::Controller { folder: text("/sys/fs/cgroup") },
         Loan::Group { folder: text("/sys/fs/cgroup/pagewise-1-2"), home: None },

@@ -6,6 +6,7 @@
 //! fits the machine can be refused before the first write.
 
 mod change;
+mod machine;
 
 pub use change::{Change, SwapHeld, ZramSwap};
 
