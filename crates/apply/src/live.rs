@@ -212,11 +212,10 @@ impl HostOps for Live {
 
     fn site(&self) -> Site {
         let now = self.glance();
-        let machine_id = config_files::machine_id();
         let kernel = now.taken.kernel.value().map(|release| release.as_str().to_owned());
         Site {
             machine: PlannedMachine {
-                machine_id_hash: machine_id.as_deref().and_then(PlannedMachine::hash_machine_id),
+                machine_id_hash: config_files::machine_id_hash(),
                 memory_total_bytes: now.memory.total.get(),
                 kernel,
             },

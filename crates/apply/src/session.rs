@@ -414,13 +414,19 @@ impl Drop for Session {
 }
 
 /// For tests of what a crash leaves: `PAGEWISE_TEST_CRASH=panic:2` panics once the second loan is taken,
-/// `abort:2` aborts there as a panic of the release build does.
+/// `abort:2` aborts there as a panic of the release build does, `kill:2` ends there as by SIGKILL.
 #[cfg(debug_assertions)]
 fn crash_if_asked(loan: LoanId) {
     let asked = std::env::var("PAGEWISE_TEST_CRASH").unwrap_or_default();
     match asked.split_once(':') {
         Some(("panic", at)) if at == loan.0.to_string() => panic!("asked for by a test"),
         Some(("abort", at)) if at == loan.0.to_string() => std::process::abort(),
+        Some(("kill", at)) if at == loan.0.to_string() => {
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+        }
         _ => {}
     }
 }

@@ -9,6 +9,8 @@ use clap_complete::Shell;
 use pagewise_model::Percent;
 use pagewise_model::typed::parse_duration;
 
+#[path = "verbs/apply/args.rs"]
+mod apply;
 #[path = "verbs/bench/args.rs"]
 mod bench;
 #[path = "verbs/capture/args.rs"]
@@ -31,7 +33,11 @@ mod thp;
 mod trial;
 #[path = "verbs/undo/args.rs"]
 mod undo;
+#[path = "verbs/verify/args.rs"]
+mod verify;
 
+use apply::APPLY;
+pub(crate) use apply::Apply;
 use bench::BENCH;
 pub(crate) use bench::Bench;
 use capture::CAPTURE;
@@ -52,9 +58,11 @@ use trial::TRIAL;
 pub(crate) use trial::{Format, Trial};
 use undo::UNDO;
 pub(crate) use undo::Undo;
+use verify::VERIFY;
+pub(crate) use verify::Verify;
 
 const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a warning or \
-    worse, 130 stopped by Ctrl-C. If the program that reads the output from a pipe closes the pipe early, that \
+    worse or verify finds a difference, 130 stopped by Ctrl-C. If the program that reads the output from a pipe closes the pipe early, that \
     is not an error.";
 
 /// Shows how a Linux machine uses its memory, what is wrong, why, and what to do next
@@ -124,7 +132,13 @@ pub(crate) enum Verb {
     /// Merge the identical pages in zmerge devices immediately; needs root
     #[command(long_about = MERGE)]
     Merge(Merge),
-    /// Remove the devices and restore the settings that a killed run of pagewise left behind; needs root
+    /// Carry out a plan, with a journal by which it can be undone; needs root
+    #[command(long_about = APPLY)]
+    Apply(Apply),
+    /// Compare the machine with the plans that were applied; exit status 3 if it differs
+    #[command(long_about = VERIFY)]
+    Verify(Verify),
+    /// Undo a plan, or what a killed run of pagewise left behind; needs root
     #[command(long_about = UNDO)]
     Undo(Undo),
     /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests

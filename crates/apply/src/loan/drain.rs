@@ -8,6 +8,7 @@
 use std::io::ErrorKind;
 
 use pagewise_model::Bytes;
+use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{Area, HostChange, HostOps, MemoryFacts};
@@ -119,6 +120,21 @@ pub(crate) fn switch_off(hands: &mut dyn HostOps, area: &Area) -> Result<(), Err
         }
         done => done.doing(|| format!("swapoff {path}")),
     }
+}
+
+/// The area that is as planned: the one of this name, or of another, since a device may get another number
+/// at each boot.
+pub(crate) fn area_as_planned(
+    hands: &dyn HostOps,
+    path: &str,
+    planned: &ZramSwap,
+) -> Option<(Area, ZramSetup)> {
+    let mut areas = hands.swaps();
+    areas.sort_by_key(|area| area.path != path);
+    areas.into_iter().find_map(|area| {
+        let setup = zram_setup(hands, &area.path).ok()??;
+        zram::is_as_planned(&setup, area.priority, planned).then_some((area, setup))
+    })
 }
 
 /// How the device of an area is set up, as far as the kernel reports it; `None` for other areas.

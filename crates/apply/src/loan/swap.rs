@@ -75,11 +75,9 @@ pub(crate) fn give_back_made_at_boot(
     area: &str,
     planned: &ZramSwap,
 ) -> Result<Outcome, Error> {
-    let Some(found) = drain::area(hands, area) else { return Ok(Outcome::Gone) };
-    let Some(setup) = drain::zram_setup(hands, area)? else { return Ok(Outcome::Gone) };
-    if !zram::is_as_planned(&setup, found.priority, planned) {
+    let Some((found, setup)) = drain::area_as_planned(hands, area, planned) else {
         return Ok(Outcome::Gone);
-    }
+    };
     drain::switch_off(hands, &found)?;
     zram::reset(hands, setup.number)?;
     Ok(Outcome::Returned)

@@ -39,6 +39,13 @@ pub(crate) fn number_of(area: &str) -> Option<u32> {
     area.strip_prefix("/dev/zram")?.parse().ok()
 }
 
+/// The algorithms that the kernel offers, as a device that exists lists them; `None` without a device.
+pub(crate) fn offered(hands: &dyn HostOps) -> Option<String> {
+    let number = *numbers(hands).ok()?.first()?;
+    let listed = hands.read(&format!("{}/comp_algorithm", sysfs(number))).ok()?;
+    Some(listed.replace(['[', ']'], ""))
+}
+
 /// How the device is set up, as far as the kernel reports it.
 pub(crate) fn setup(hands: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
     let read = |file: &str| {

@@ -47,10 +47,12 @@ pub(crate) enum Todo {
         ours: String,
     },
     Units,
-    /// `number` is that of an existing device without a size, or the one that a new device must get.
+    /// `number` is that of an existing device without a size, or the one that a new device must get; `lasts`
+    /// if files of the plan make the device again at each boot.
     AddZram {
         number: Option<u32>,
         exists: bool,
+        lasts: bool,
         to: ZramSwap,
     },
     Drain {
@@ -103,7 +105,7 @@ pub(crate) fn check(
             Err(error) => complaints.push(Complaint {
                 step: Some(step.id.clone()),
                 what: described_change(&step.change),
-                why: crate::recover::told(&error),
+                why: without_target(&crate::recover::told(&error), &step.change),
                 next: error.next(),
             }),
         }
@@ -179,6 +181,12 @@ fn of_shape(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
         }
     }
     all
+}
+
+/// An error names what it is about, and so does the complaint.
+fn without_target(why: &str, change: &Change) -> String {
+    let own = target(change).and_then(|target| why.strip_prefix(target)?.strip_prefix(": "));
+    own.unwrap_or(why).to_owned()
 }
 
 fn target(change: &Change) -> Option<&str> {
@@ -302,7 +310,7 @@ fn add_zram(
     to: &ZramSwap,
     applied: &[Reading],
 ) -> Result<Todo, Error> {
-    let to = to.clone();
+    let (to, lasts) = (to.clone(), step.survives_reboot);
     let value = |expected: &str, found: String| Error::Value {
         name: "add-zram-swap".to_owned(),
         expected: expected.to_owned(),
@@ -314,15 +322,22 @@ fn add_zram(
     if to.disksize_bytes.get() < 1 << 20 {
         return Err(value("a size of at least 1 MiB", to.disksize_bytes.to_string()));
     }
+    let algorithm = to.compressor.algorithm.as_str();
+    if let Some(offered) = zram::offered(hands) {
+        if !offered.split_whitespace().any(|word| word == algorithm) {
+            return Err(value(&format!("one of {offered}"), algorithm.to_owned()));
+        }
+    }
     let Some(target) = target else {
         let mine = applied.iter().filter(|it| it.plan().is_some_and(|of| of.id == plan.id));
-        let areas = mine.filter_map(|journal| area_of_step(journal, &step.id));
-        let is_in_place = areas.into_iter().any(|area| is_as_planned(hands, &area, &to));
-        return Ok(if is_in_place {
-            Todo::Nothing
-        } else {
-            Todo::AddZram { number: None, exists: false, to }
+        let mut areas = mine.filter_map(|journal| area_of_step(journal, &step.id));
+        let is_in_place = areas.any(|area| {
+            // at another boot the files of the plan may have made it with another number
+            is_as_planned(hands, &area, &to)
+                || lasts && drain::area_as_planned(hands, &area, &to).is_some()
         });
+        let new = Todo::AddZram { number: None, exists: false, lasts, to };
+        return Ok(if is_in_place { Todo::Nothing } else { new });
     };
     let number = zram::number_of(target)
         .ok_or_else(|| value("a device as /dev/zram0", target.to_owned()))?;
@@ -341,7 +356,7 @@ fn add_zram(
             return Err(stale(target, "to get this number", found));
         }
     }
-    Ok(Todo::AddZram { number: Some(number), exists, to })
+    Ok(Todo::AddZram { number: Some(number), exists, lasts, to })
 }
 
 /// The swap that a step of an applied plan made.

@@ -8,16 +8,19 @@
 pub(crate) mod check;
 pub(crate) mod run;
 pub(crate) mod undo;
+pub(crate) mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pagewise_model::Configuration;
 use pagewise_model::plan::Plan;
 
 pub use check::Complaint;
 pub use run::{Applied, Failed, Options, Progress, StepDone, Watched};
 pub use undo::{InForce, Undone};
+pub use verify::{Difference, DifferenceKind, StepVerified, Verified, Verify};
 
 use crate::error::{Doing, Error};
 use crate::journal::{self, Lock};
@@ -136,6 +139,29 @@ pub fn undo_plans(state: &Path, which: Undone<'_>) -> Result<Vec<Recovered>, Err
     let _lock = Lock::take(state)?;
     let mut hands = Live::new().doing(|| "/".to_owned())?;
     undo::undo(&mut hands, &crate::live::resolved(state)?, which)
+}
+
+/// Compares plans with the machine, the oldest first. It takes no lock and changes nothing.
+///
+/// # Errors
+/// Where the folder of journals cannot be read, or there is no such plan.
+pub fn verify_plans(
+    state: &Path,
+    which: Verify<'_>,
+    configuration: &Configuration,
+) -> Result<Vec<Verified>, Error> {
+    let hands = Live::new().doing(|| "/".to_owned())?;
+    let journals = match journal::is_there(state) {
+        Ok(true) => undo::journals(&hands, &crate::live::resolved(state)?),
+        Ok(false) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let journals = match (journals, which) {
+        // a document needs no journal, which only root can read
+        (Err(_), Verify::Document(_)) => Vec::new(),
+        (journals, _) => journals?,
+    };
+    verify::verify_journals(&hands, &journals, which, configuration)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pagewise_model::Advice;
 use pagewise_model::lend::{LoanId, ZramSpec};
-use pagewise_model::plan::{Plan, ZramSwap};
+use pagewise_model::plan::Plan;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -280,7 +280,7 @@ fn carry_out_step(
             })?;
         }
         Todo::Units => drop(session.taken(Loan::Units, config::reload)?),
-        Todo::AddZram { number, exists, to } => add_zram(session, *number, *exists, to)?,
+        Todo::AddZram { .. } => add_zram(session, todo)?,
         Todo::Drain { area } => return drain(session, area).map(Some),
     }
     Ok(None)
@@ -321,18 +321,14 @@ fn folders(session: &mut Session, path: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn add_zram(
-    session: &mut Session,
-    number: Option<u32>,
-    exists: bool,
-    to: &ZramSwap,
-) -> Result<(), Error> {
+fn add_zram(session: &mut Session, todo: &Todo) -> Result<(), Error> {
+    let Todo::AddZram { number, exists, lasts, to } = todo else { return Ok(()) };
     let spec = ZramSpec {
         compressor: Some(to.compressor.clone()),
         mem_limit: to.mem_limit_bytes,
         ..ZramSpec::new(to.disksize_bytes)
     };
-    let made = match number.filter(|_| exists) {
+    let made = match number.filter(|_| *exists) {
         Some(number) => {
             let device = zram::device(session.hands(), number)
                 .ok_or(Error::Absent { what: format!("zram{number}"), why: "it has no diskseq" })?;
@@ -350,7 +346,7 @@ fn add_zram(
     }
     let area = zram::area(made);
     let diskseq = swap::diskseq_of(session.hands(), &area);
-    let lasting = number.map(|_| to.clone());
+    let lasting = lasts.then(|| to.clone());
     let loan = Loan::SwapOn { area: area.clone(), diskseq, zram: lasting };
     session.taken(loan, |hands| {
         swap::on(hands, &area, Some(to.priority))?;

@@ -31,6 +31,8 @@ pub struct InForce {
     pub journal: String,
     /// Whether all of its steps were carried out. If not, it was interrupted.
     pub applied: bool,
+    /// How many of its changes no undo has put back yet.
+    pub changes: usize,
     /// When it was begun.
     pub unix_seconds: u64,
     /// The plan.
@@ -67,6 +69,7 @@ pub(crate) fn in_force(hands: &dyn HostOps, folder: &str) -> Result<Vec<InForce>
         Some(InForce {
             journal: JournalName::parse(&path).id(),
             applied: reading.is_applied(),
+            changes: reading.open().len(),
             unix_seconds: *unix_seconds,
             plan: (**plan).clone(),
         })
@@ -91,7 +94,7 @@ impl PlanJournal {
         self.reading.plan().map(|plan| plan.id.clone()).unwrap_or_default()
     }
 
-    fn is_meant_by(&self, id: &str) -> bool {
+    pub(crate) fn is_meant_by(&self, id: &str) -> bool {
         JournalName::parse(&self.path).is_meant_by(id) || self.plan() == id
     }
 }

@@ -6,7 +6,6 @@
 //! fits the machine can be refused before the first write.
 
 mod change;
-mod machine;
 
 pub use change::{Change, SwapHeld, ZramSwap};
 

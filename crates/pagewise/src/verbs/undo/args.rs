@@ -2,14 +2,19 @@
 //! The arguments of `pagewise undo`.
 
 /// The long help of the verb.
-pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise left behind. \
-    Needs root.\n\n\
+pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise left behind, \
+    or undo a plan. Needs root.\n\n\
     Before pagewise creates a zram device, swap or a cgroup, or changes a setting, pagewise records the \
     change in a journal in /var/lib/pagewise. A run undoes its changes to the machine when the run ends, \
     so only a killed run leaves changes behind. The next run that creates devices or changes settings \
-    first undoes the changes of the killed run; `pagewise undo` undoes these changes immediately. If \
+    first undoes the changes of the killed run; `pagewise undo` undoes these changes immediately, and also \
+    those of a plan that was interrupted by a crash or a power failure. If \
     somebody else has changed a setting after the killed run changed it, undo keeps the new value and \
     names the setting. The environment variable PAGEWISE_STATE names another folder for the journal.\n\n\
+    The changes of a plan that `pagewise apply` carried out stay until you name the plan: \
+    `pagewise undo` lists the applied plans, `pagewise undo ID` undoes one of them, the last change first. \
+    Undo restores a setting, file or link only if it is still as the plan left it. If something is not, undo \
+    keeps it, names it, and keeps the journal.\n\n\
     Pagewise reads a journal only if it is a regular file and only root or you can write to it. \
     Pagewise never removes a damaged journal by itself: undo reverts the changes that the intact lines of \
     the damaged journal name, and ends with exit status 1. After you have checked a damaged journal, \
@@ -20,6 +25,12 @@ pub(super) const UNDO: &str = "Remove the devices and restore the settings that 
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
+    /// Undo this applied plan: the number of its journal, or the ID of the plan
+    #[arg(value_name = "ID", conflicts_with_all = ["all", "forget"])]
+    pub(crate) plan: Option<String>,
+    /// Also undo all applied plans, the newest first
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) all: bool,
     /// Remove the journal with this ID after undoing everything in it that can be undone; the output lists what could
     /// not be undone
     #[arg(long, value_name = "ID")]

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans on this machine: applied once, verified, undone; killed at any change; refused with nothing changed.
+//!
+//! The folder that stands for /etc is the test's own (`PAGEWISE_TEST_ETC`, which only a debug build reads).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::machine::{Place, read, said, write};
+
+/// A knob whose change for a moment nobody feels.
+const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
+const FILE: &str = "sysctl.d/90-pagewise.conf";
+const DROP_IN: &str = "systemd/system/system.slice.d/50-pagewise.conf";
+const MASK: &str = "systemd/system/zramswap.service";
+
+struct Site {
+    place: Place,
+    etc: PathBuf,
+    knob: String,
+}
+
+impl Site {
+    fn new() -> Self {
+        let mut place = Place::new();
+        let etc = place.folder.path().join("etc");
+        for folder in ["sysctl.d", "systemd/system"] {
+            fs::create_dir_all(etc.join(folder)).unwrap();
+        }
+        let knob = read(KNOB);
+        place.loans.promise(&format!("echo {knob} > {KNOB}"));
+        let (program, folder) = (env!("CARGO_BIN_EXE_pagewise"), place.folder.path().display());
+        let undo = format!(
+            "PAGEWISE_LOCK='{folder}/run' PAGEWISE_STATE='{folder}/state' PAGEWISE_TEST_ETC='{folder}/etc' \
+             '{program}' undo --all > /dev/null"
+        );
+        place.loans.promise(&undo);
+        Self { place, etc, knob }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.place.command(arguments);
+        command.env("PAGEWISE_TEST_ETC", &self.etc);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn plan(&self, steps: &[Value]) -> String {
+        let path = self.place.folder.path().join("plan.json");
+        let plan = json!({
+            "schema": "pagewise/plan/1", "id": "00112233aabbccdd", "goal": "balanced",
+            "machine": {
+                "machine_id_hash": machine_id_hash(), "memory_total_bytes": memory_total(), "kernel": null,
+            },
+            "steps": steps, "declined": [],
+        });
+        fs::write(&path, plan.to_string()).unwrap();
+        path.display().to_string()
+    }
+
+    fn apply(&self, steps: &[Value]) -> Output {
+        self.output(&["apply", "--yes", "--settle", "0", &self.plan(steps)])
+    }
+
+    #[track_caller]
+    fn apply_well(&self, steps: &[Value]) {
+        let ended = self.apply(steps);
+        assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    }
+
+    /// Every file, link and folder: mode, owner and contents.
+    fn tree(&self) -> BTreeMap<PathBuf, (u32, u32, String)> {
+        let mut found = BTreeMap::new();
+        collect(&self.etc, &mut found);
+        found
+    }
+
+    fn steps(&self) -> [Value; 4] {
+        let from = |path: &str| fs::read_to_string(self.etc.join(path)).ok();
+        let file = |id: &str, path: &str, to: &str| {
+            let target = format!("/etc/{path}");
+            step(
+                id,
+                json!({"action": "write-file", "target": target, "from": from(path), "to": to}),
+            )
+        };
+        [
+            step(
+                "knob",
+                json!({
+                    "action": "set-knob", "target": "vm.extfrag_threshold", "from": self.knob, "to": "511",
+                }),
+            ),
+            file("file", FILE, "vm.extfrag_threshold = 511\n"),
+            file("drop-in", DROP_IN, "[Slice]\nMemoryLow=1M\n"),
+            step(
+                "mask",
+                json!({
+                    "action": "make-link", "target": format!("/etc/{MASK}"), "from": null, "to": "/dev/null",
+                }),
+            ),
+        ]
+    }
+}
+
+fn collect(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, u32, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = fs::symlink_metadata(&path).unwrap();
+        let contents = if meta.is_symlink() {
+            fs::read_link(&path).unwrap().display().to_string()
+        } else if meta.is_dir() {
+            collect(&path, found);
+            String::new()
+        } else {
+            fs::read_to_string(&path).unwrap()
+        };
+        found.insert(path, (meta.mode(), meta.uid(), contents));
+    }
+}
+
+fn step(id: &str, change: Value) -> Value {
+    let mut step = json!({
+        "id": id, "reason": "a test", "finding": null, "expected": null, "risk": "none", "cost": null,
+        "coupled": [], "needs": [], "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
+    });
+    let Value::Object(change) = change else { panic!("a change") };
+    step.as_object_mut().unwrap().extend(change);
+    step
+}
+
+fn machine_id_hash() -> Option<String> {
+    let id = fs::read_to_string("/etc/machine-id").ok()?;
+    let sum = "printf 'pagewise machine-id %s' \"$0\" | sha256sum";
+    let sum = Command::new("sh").args(["-c", sum, id.trim()]).output().unwrap().stdout;
+    (id.trim().len() == 32).then(|| String::from_utf8(sum).unwrap()[..32].to_owned())
+}
+
+fn memory_total() -> u64 {
+    let line = read("/proc/meminfo").lines().next().unwrap().to_owned();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
+}
+
+#[test]
+fn a_plan_is_applied_once_verified_and_undone() {
+    let site = Site::new();
+    let file = site.etc.join(FILE);
+    fs::write(&file, "# mine\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let (before, steps) = (site.tree(), site.steps());
+    site.apply_well(&steps);
+    assert_eq!(read(KNOB), "511");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "vm.extfrag_threshold = 511\n");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(fs::metadata(site.etc.join(DROP_IN)).unwrap().mode() & 0o7777, 0o644);
+    assert_eq!(fs::read_link(site.etc.join(MASK)).unwrap(), Path::new("/dev/null"));
+    let applied = site.tree();
+    let again = site.apply(&steps);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to do"), "{}", said(&again));
+    assert_eq!(site.tree(), applied);
+    let verified = site.output(&["verify", "--json"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", said(&verified));
+    assert_eq!(json_of(&verified)["drifted"], false);
+    let listed = json_of(&site.output(&["undo", "--json"]));
+    assert_eq!(listed["plans"][0]["journal"], "1");
+    assert_eq!(read(KNOB), "511", "an applied plan stays");
+    let undone = site.output(&["undo", "00112233aabbccdd"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
+}
+
+#[test]
+fn what_others_changed_is_named_and_stays() {
+    let site = Site::new();
+    site.apply_well(&site.steps());
+    write(KNOB, "505");
+    fs::write(site.etc.join(FILE), "vm.extfrag_threshold = 505\n").unwrap();
+    let verified = site.output(&["verify", "--json"]);
+    assert_eq!(verified.status.code(), Some(3), "{}", said(&verified));
+    let steps = json_of(&verified)["plans"][0]["steps"].clone();
+    let found = |at: usize| steps[at]["differences"][0]["found"].clone();
+    assert_eq!((found(0), found(1)), (json!("505"), json!("line 1: vm.extfrag_threshold = 505")));
+    assert_eq!((&steps[2]["differences"], &steps[3]["differences"]), (&json!([]), &json!([])));
+    let undone = site.output(&["undo", "1", "--json"]);
+    assert_eq!(undone.status.code(), Some(1), "{}", said(&undone));
+    let returns = json_of(&undone)["runs"][0]["returns"].clone();
+    let conflicts = returns.as_array().unwrap().iter();
+    assert_eq!(conflicts.filter(|it| it["outcome"]["is"] == "conflict").count(), 2, "{returns:#}");
+    assert_eq!(read(KNOB), "505");
+    assert!(!site.etc.join(MASK).is_symlink() && !site.etc.join(DROP_IN).exists());
+    let forgotten = site.output(&["undo", "--forget", "1"]);
+    assert_eq!(forgotten.status.code(), Some(0), "{}", said(&forgotten));
+    assert_eq!(json_of(&site.output(&["undo", "--json"]))["plans"], json!([]));
+}
+
+/// SIGKILL after each change: the journal names it, and `undo` ends at the start.
+#[test]
+fn a_plan_that_is_killed_after_any_change_is_undone() {
+    let site = Site::new();
+    let before = site.tree();
+    for change in 1..=5 {
+        let plan = site.plan(&site.steps());
+        let mut command = site.command(&["apply", "--yes", "--settle", "0", &plan]);
+        let killed = command.env("PAGEWISE_TEST_CRASH", format!("kill:{change}")).output().unwrap();
+        assert_eq!(killed.status.signal(), Some(9), "change {change}: {}", said(&killed));
+        assert_eq!(read(KNOB), "511", "change {change}");
+        let refused = site.apply(&site.steps());
+        assert!(said(&refused).contains("was interrupted"), "{}", said(&refused));
+        let undone = site.output(&["undo"]);
+        assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+        assert_eq!((site.tree(), read(KNOB)), (before.clone(), site.knob.clone()), "{change}");
+    }
+}
+
+/// A crash of the program itself is undone at once, by the program that it starts.
+#[test]
+fn a_plan_that_crashes_is_undone_at_once() {
+    let site = Site::new();
+    let before = site.tree();
+    let plan = site.plan(&site.steps());
+    let mut command = site.command(&["apply", "--yes", "--settle", "0", &plan]);
+    let crashed = command.env("PAGEWISE_TEST_CRASH", "abort:3").output().unwrap();
+    assert_eq!(crashed.status.signal(), Some(6), "{}", said(&crashed));
+    assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
+}
+
+#[test]
+fn a_plan_that_does_not_fit_changes_nothing() {
+    let site = Site::new();
+    let before = site.tree();
+    let refused = |steps: &[Value], why: &str| {
+        let ended = site.apply(steps);
+        assert_eq!(ended.status.code(), Some(1), "{why}");
+        let message = said(&ended);
+        assert!(
+            message.contains(why) && message.contains("nothing was changed"),
+            "{why}: {message}"
+        );
+        assert_eq!((site.tree(), read(KNOB)), (before.clone(), site.knob.clone()), "{why}");
+    };
+    let change = |change: Value| [step("bad", change), site.steps()[0].clone()];
+    let knob = |from: &str, to: &str| {
+        [step(
+            "bad",
+            json!({"action": "set-knob", "target": "vm.extfrag_threshold", "from": from, "to": to}),
+        )]
+    };
+    refused(&knob(&site.knob, "1001"), "expected 0 to 1000");
+    refused(&knob("499", "511"), "the plan expects 499");
+    for path in ["/etc/passwd", "/etc/sysctl.d/../../passwd.conf", "/usr/lib/sysctl.d/x.conf"] {
+        let file = json!({"action": "write-file", "target": path, "from": null, "to": "x\n"});
+        refused(&change(file), "bad");
+    }
+    // a folder on the way that is a link could lead anywhere
+    let elsewhere = site.place.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, site.etc.join("modprobe.d")).unwrap();
+    let file = json!({"action": "write-file", "target": "/etc/modprobe.d/x.conf", "from": null, "to": "x\n"});
+    let ended = site.apply(&change(file));
+    assert!(said(&ended).contains("leads through a symbolic link"), "{}", said(&ended));
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    fs::remove_file(site.etc.join("modprobe.d")).unwrap();
+    // a file that is a link is not followed, either
+    let target = site.place.folder.path().join("target");
+    fs::write(&target, "theirs").unwrap();
+    symlink(&target, site.etc.join(FILE)).unwrap();
+    let ended = site.apply(&[
+        site.steps()[2].clone(),
+        step(
+            "bad",
+            json!({
+                "action": "write-file", "target": format!("/etc/{FILE}"), "from": null, "to": "x\n",
+            }),
+        ),
+    ]);
+    assert!(said(&ended).contains("found a link to"), "{}", said(&ended));
+    assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
+}
+
+/// One that somebody else made: switched off, replaced, and made again by the undo.
+struct TheirSwap {
+    number: u32,
+}
+
+impl TheirSwap {
+    fn new(site: &mut Site) -> Self {
+        let number: u32 = read("/sys/class/zram-control/hot_add").parse().unwrap();
+        site.place.loans.promise(&format!(
+            "swapoff /dev/zram{number}; echo 1 > /sys/block/zram{number}/reset; \
+             echo {number} > /sys/class/zram-control/hot_remove"
+        ));
+        write(&format!("/sys/block/zram{number}/comp_algorithm"), "lz4");
+        write(&format!("/sys/block/zram{number}/disksize"), "33554432");
+        let device = format!("/dev/zram{number}");
+        crate::machine::run("mkswap", &[&device]);
+        crate::machine::run("swapon", &["-p", "7", &device]);
+        Self { number }
+    }
+
+    fn device(&self) -> String {
+        format!("/dev/zram{}", self.number)
+    }
+
+    /// Size, algorithm and line of /proc/swaps, without what is in use.
+    fn state(&self) -> (String, String, Vec<String>) {
+        let file = |name: &str| read(&format!("/sys/block/zram{}/{name}", self.number));
+        (file("disksize"), file("comp_algorithm"), swaps())
+    }
+}
+
+/// Device, size and priority of each area.
+fn swaps() -> Vec<String> {
+    let text = read("/proc/swaps");
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        format!("{} {} {}", words[0], words[2], words[4])
+    };
+    text.lines().skip(1).map(line).collect()
+}
+
+#[test]
+fn a_zram_swap_is_replaced_and_comes_back() {
+    let mut site = Site::new();
+    let theirs = TheirSwap::new(&mut site);
+    let before = theirs.state();
+    let size = (33_554_432 - 4096).to_string();
+    let size: u64 = size.parse().unwrap();
+    let zram = json!({
+        "compressor": {"algorithm": "lzo-rle"}, "disksize_bytes": 67_108_864, "mem_limit_bytes": 16_777_216, "priority": 50,
+    });
+    let steps = [
+        step("new", json!({"action": "add-zram-swap", "target": null, "to": zram})),
+        step(
+            "old",
+            json!({
+                "action": "drain-swap", "target": theirs.device(),
+                "from": {"size_bytes": size, "used_bytes": 0, "priority": 7},
+            }),
+        ),
+    ];
+    site.apply_well(&steps);
+    let now = swaps();
+    assert_eq!(now.len(), before.2.len(), "{now:?}");
+    assert!(now.iter().any(|line| line.ends_with(" 65532 50")), "{now:?}");
+    assert_eq!(theirs.state().0, "0", "its memory is released");
+    let again = site.apply(&steps);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to do"), "{}", said(&again));
+    assert_eq!(site.output(&["verify"]).status.code(), Some(0));
+    let undone = site.output(&["undo", "1"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert_eq!(theirs.state(), before);
+}
