@@ -363,3 +363,83 @@ fn a_zram_swap_is_replaced_and_comes_back() {
     assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
     assert_eq!(theirs.state(), before);
 }
+
+/// A process in a cgroup of 24 MiB that holds 40 MiB until its pipe is closed, and then prints their sum.
+struct Holder {
+    child: std::process::Child,
+    pipe: Option<fs::File>,
+    sum: String,
+    _group: crate::held::Group,
+}
+
+const HELD: u64 = 40 << 20;
+
+impl Holder {
+    fn new(site: &Site) -> Self {
+        let (data, pipe) =
+            (site.place.folder.path().join("data"), site.place.folder.path().join("pipe"));
+        let script =
+            format!("head -c {HELD} /dev/urandom > \"$0\"; mkfifo \"$1\"; sha256sum < \"$0\"");
+        let made = Command::new("sh").args(["-c", &script]).args([&data, &pipe]).output().unwrap();
+        let sum = String::from_utf8(made.stdout).unwrap();
+        let group = crate::held::Group::with_limit(24 << 20);
+        let script = format!("cat \"$0\" \"$1\" | tail -c {HELD} | sha256sum");
+        let mut command = group.command(Path::new("/bin/sh"));
+        command.args(["-c", &script]).args([&data, &pipe]).stdout(std::process::Stdio::piped());
+        let child = command.spawn().unwrap();
+        // open until somebody reads
+        let pipe = Some(fs::OpenOptions::new().write(true).open(pipe).unwrap());
+        Self { child, pipe, sum, _group: group }
+    }
+
+    /// Whether what it held is what it was given.
+    fn ends_well(mut self) -> bool {
+        drop(self.pipe.take());
+        let ended = self.child.wait_with_output().unwrap();
+        ended.status.success() && String::from_utf8(ended.stdout).unwrap() == self.sum
+    }
+}
+
+/// Bytes in use of an area.
+fn used(device: &str) -> u64 {
+    let text = read("/proc/swaps");
+    let line = text.lines().find(|line| line.starts_with(device)).unwrap_or_default();
+    line.split_whitespace().nth(3).unwrap_or("0").parse::<u64>().unwrap() * 1024
+}
+
+/// The kernel would kill the process although memory is free, so that is refused; with new swap made before,
+/// the pages move there, and nothing of them is lost.
+#[test]
+fn swap_in_use_is_replaced_and_never_at_the_cost_of_a_process() {
+    let mut site = Site::new();
+    let theirs = TheirSwap::new(&mut site);
+    let holder = Holder::new(&site);
+    let since = std::time::Instant::now();
+    while used(&theirs.device()) < 15 << 20 {
+        assert!(since.elapsed().as_secs() < 60, "swapped out: {}", used(&theirs.device()));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let drain = step(
+        "old",
+        json!({
+            "action": "drain-swap", "target": theirs.device(),
+            "from": {"size_bytes": 33_554_432 - 4096, "used_bytes": 0, "priority": 7},
+        }),
+    );
+    let refused = site.apply(std::slice::from_ref(&drain));
+    let message = said(&refused);
+    assert!(message.contains("the kernel would kill its processes"), "{message}");
+    assert!(message.contains("nothing was changed"), "{message}");
+    assert!(used(&theirs.device()) >= 15 << 20);
+    let zram = json!({
+        "compressor": {"algorithm": "lzo-rle"}, "disksize_bytes": 67_108_864, "mem_limit_bytes": null,
+        "priority": 50,
+    });
+    let new = step("new", json!({"action": "add-zram-swap", "target": null, "to": zram}));
+    site.apply_well(&[new, drain]);
+    assert_eq!(used(&theirs.device()), 0);
+    let undone = site.output(&["undo", "1"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert!(used(&theirs.device()) >= 10 << 20, "its pages are back");
+    assert!(holder.ends_well());
+}
