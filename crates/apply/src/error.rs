@@ -137,6 +137,22 @@ pub enum Error {
         /// The id of the plan.
         plan: String,
     },
+    /// A plan is on trial.
+    #[error("plan {plan} (journal {id}) is on trial")]
+    OnTrial {
+        /// The number of its journal.
+        id: String,
+        /// The id of the plan.
+        plan: String,
+    },
+    /// No plan of that name is on trial.
+    #[error("plan {id} is not on trial; on trial {}", those(known))]
+    NotOnTrial {
+        /// What was asked for.
+        id: String,
+        /// Those that are.
+        known: Vec<String>,
+    },
     /// A later plan changed the same.
     #[error("plan {plan} (journal {id}) changed {target} later")]
     Under {
@@ -251,6 +267,12 @@ impl Advice for Error {
                 "free memory, raise the limit of the cgroup, or add other swap first; then try again"
             }
             Self::Interrupted { .. } => "`pagewise undo` undoes it",
+            Self::OnTrial { id, .. } => {
+                return Some(format!(
+                    "`pagewise apply --confirm {id}` keeps it, `pagewise undo {id}` undoes it"
+                ));
+            }
+            Self::NotOnTrial { .. } => "`pagewise undo` lists the plans that are applied",
             Self::Under { id, .. } => {
                 return Some(format!("`pagewise undo {id}` undoes the later plan first"));
             }

@@ -71,6 +71,8 @@ pub(crate) struct FakeHost {
     pub(crate) disk: FakeDisk,
     /// How often systemd was told to read its units, as the configuration was then.
     pub(crate) units: BTreeMap<String, Config>,
+    /// When the timer of a trial ends, in seconds.
+    pub(crate) timer: Option<u64>,
     /// The commit limit is full, and `vm.overcommit_memory` is 2.
     pub(crate) is_strict: bool,
     /// Processes that the kernel has killed.
@@ -231,6 +233,7 @@ impl Fake {
             journals: BTreeMap::new(),
             disk: FakeDisk::default(),
             units: BTreeMap::new(),
+            timer: None,
             is_strict: false,
             oom_kills: 0,
             others: BTreeSet::new(),
@@ -275,6 +278,7 @@ impl FakeHost {
     /// The machine is started anew: what the kernel held is as it was at first.
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
+        self.timer = None;
         let (files, config) = (self.state.files.clone(), self.state.config.clone());
         self.state = State { files, config, ..at_boot.clone() };
         self.units = self.state.config.clone();
@@ -453,6 +457,8 @@ impl FakeHost {
             | HostChange::MakeFolder(_)
             | HostChange::RemoveFolder(_)
             | HostChange::ReloadUnits => return self.configure(deed),
+            HostChange::Arm { seconds, .. } => self.timer = Some(self.clock / 1000 + seconds),
+            HostChange::Disarm => self.timer = None,
             HostChange::Load { .. } => state.is_loaded = true,
             HostChange::Unload(_) => {
                 if !state.zrams.is_empty() {
@@ -738,6 +744,10 @@ impl HostOps for Fake {
 
     fn groups(&self) -> Option<(String, bool)> {
         Some((MOUNT.to_owned(), self.world().unified))
+    }
+
+    fn program(&self) -> io::Result<String> {
+        Ok("/usr/bin/pagewise".to_owned())
     }
 
     fn pid(&self) -> u32 {

@@ -108,6 +108,17 @@ pub(crate) enum HostChange<'a> {
     RemoveFolder(&'a str),
     /// Makes systemd read its unit files again.
     ReloadUnits,
+    /// Starts a timer of systemd that runs `undo --unconfirmed`.
+    Arm {
+        /// When.
+        seconds: u64,
+        /// This program's file.
+        program: &'a str,
+        /// The folder of journals.
+        state: &'a str,
+    },
+    /// Stops that timer.
+    Disarm,
     /// Makes an empty journal.
     Begin(&'a str),
     /// Adds to a journal, and waits until the disk has it.
@@ -304,6 +315,9 @@ pub(crate) trait HostOps {
 
     /// Where memory cgroups are mounted, and whether they are of version 2.
     fn groups(&self) -> Option<(String, bool)>;
+
+    /// The file of this program.
+    fn program(&self) -> io::Result<String>;
 
     /// Our own process.
     fn pid(&self) -> u32;

@@ -108,6 +108,8 @@ impl HostOps for Live {
             HostChange::MakeFolder(path) => config_files::make_folder(path),
             HostChange::RemoveFolder(path) => config_files::remove_folder(path),
             HostChange::ReloadUnits => run("systemctl", &["daemon-reload"]),
+            HostChange::Arm { seconds, program, state } => arm(seconds, program, state),
+            HostChange::Disarm => disarm(),
             HostChange::Begin(journal) => begin(journal),
             HostChange::Append { journal, line } => append(journal, line),
             HostChange::Cut { journal, length } => cut(journal, length),
@@ -256,6 +258,10 @@ impl HostOps for Live {
 
     fn groups(&self) -> Option<(String, bool)> {
         memory_cgroups(&self.host)
+    }
+
+    fn program(&self) -> io::Result<String> {
+        in_words(std::env::current_exe()?)
     }
 
     fn pid(&self) -> u32 {
@@ -497,6 +503,39 @@ fn cut(journal: &str, length: u64) -> io::Result<()> {
     let file = open_own(journal, OpenOptions::new().write(true))?;
     file.set_len(length)?;
     file.sync_all()
+}
+
+/// The timer of a plan on trial.
+const TIMER: &str = "pagewise-unconfirmed-timer";
+
+/// Tried again if another run has the lock just then.
+fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
+    let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
+    let environment = format!("--setenv=PAGEWISE_STATE={state}");
+    let arguments = [
+        &unit,
+        &after,
+        "--timer-property=AccuracySec=1s",
+        "--property=Type=oneshot",
+        "--property=Restart=on-failure",
+        "--property=RestartSec=5s",
+        "--property=StartLimitIntervalSec=600s",
+        "--property=StartLimitBurst=20",
+        &environment,
+        program,
+        "undo",
+        "--unconfirmed",
+    ];
+    run("systemd-run", &arguments)
+}
+
+/// The timer, not what it has started: that may be who stops it. Without systemd there is none.
+fn disarm() -> io::Result<()> {
+    let timer = format!("{TIMER}.timer");
+    match run("systemctl", &["is-active", "--quiet", &timer]) {
+        Ok(()) => run("systemctl", &["stop", &timer]),
+        Err(_) => Ok(()),
+    }
 }
 
 const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";

@@ -77,6 +77,8 @@ impl Reading {
                 | Record::Planned { .. }
                 | Record::Step { .. }
                 | Record::Applied
+                | Record::Trial { .. }
+                | Record::Confirmed
                 | Record::Done { .. } => {}
             }
         }
@@ -127,7 +129,9 @@ impl Reading {
 fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
         Record::Began { .. } | Record::Planned { .. } => is_first,
-        Record::Step { .. } | Record::Applied => !is_first,
+        Record::Step { .. } | Record::Applied | Record::Trial { .. } | Record::Confirmed => {
+            !is_first
+        }
         Record::Taking { loan, .. } => announced.insert(*loan) && !is_first,
         Record::Made { loan, .. }
         | Record::Identified { loan, .. }

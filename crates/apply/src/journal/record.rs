@@ -20,6 +20,10 @@ pub(crate) enum Record {
     Step { id: String },
     /// Every step of the plan was carried out: its changes stay until somebody undoes the plan.
     Applied,
+    /// The plan is undone at this time (in seconds of Unix time) or at the next boot, unless it is confirmed.
+    Trial { until: u64 },
+    /// The plan is kept.
+    Confirmed,
     /// Something is about to be taken.
     Taking { loan: u64, what: Loan },
     /// The device that was asked for has this number.
@@ -72,6 +76,8 @@ pub(crate) enum Loan {
     Folder { path: String },
     /// systemd read its unit files again.
     Units,
+    /// The timer that undoes a plan on trial.
+    Timer,
     /// An existing zram device without a size, which a plan gave one.
     ZramSize { device: Device, algorithm: String, disksize: u64 },
     /// A swap area that a plan switched off.
@@ -195,6 +201,7 @@ impl Loan {
             (Self::File { path, .. }, _) => format!("file {path}"),
             (Self::Link { path, ours, .. }, _) => format!("link {path} to {ours}"),
             (Self::Folder { path }, _) => format!("folder {path}"),
+            (Self::Timer, _) => "timer of the trial".to_owned(),
             (Self::Units, _) => "units of systemd, read again".to_owned(),
             (Self::ZramSize { device, .. }, _) => format!("size of zram{}", device.number),
             (Self::Drained { area, .. }, _) => format!("swap off {area}"),

@@ -191,6 +191,12 @@ fn give_back_folder(hands: &mut dyn HostOps, path: &str) -> Result<Outcome, Erro
     Ok(outcome)
 }
 
+/// Stops the timer of a trial; one that has run out is gone by itself.
+pub(crate) fn disarm(hands: &mut dyn HostOps) -> Result<Outcome, Error> {
+    hands.act(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
+    Ok(Outcome::Returned)
+}
+
 pub(crate) fn reload(hands: &mut dyn HostOps) -> Result<(), Error> {
     hands.act(&HostChange::ReloadUnits).doing(|| "systemctl daemon-reload".to_owned())
 }

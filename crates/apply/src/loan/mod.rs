@@ -70,6 +70,7 @@ fn give_back_of_this_boot(hands: &mut dyn HostOps, it: &Open, run: Run) -> Resul
             let change = knob::Change { path, old, ours, back };
             knob::give_back(hands, name, &change, it)
         }
+        Loan::Timer => config::disarm(hands),
         Loan::ZramSize { device, algorithm, disksize } => {
             zram::give_back_size(hands, *device, algorithm, *disksize)
         }

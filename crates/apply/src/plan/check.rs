@@ -117,6 +117,26 @@ pub(crate) fn check(
     if complaints.is_empty() { Ok(todo) } else { Err(complaints) }
 }
 
+/// A trial needs somebody who ends it.
+pub(crate) fn with_trial(
+    checked: Result<Vec<Todo>, Vec<Complaint>>,
+    is_trial: bool,
+    hands: &dyn HostOps,
+) -> Result<Vec<Todo>, Vec<Complaint>> {
+    if !is_trial || hands.site().has_systemd {
+        return checked;
+    }
+    let complaint = Complaint {
+        step: None,
+        what: "--trial-for".to_owned(),
+        why: "systemd does not run on this machine, and its timer is what undoes a plan that is not confirmed"
+            .to_owned(),
+        next: Some("apply it without a trial; `pagewise undo` undoes it".to_owned()),
+    };
+    let others = checked.err().unwrap_or_default();
+    Err([vec![complaint], others].concat())
+}
+
 fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
     let mut all = Vec::new();
     let PlannedMachine { machine_id_hash, memory_total_bytes, .. } = &plan.machine;

@@ -7,6 +7,7 @@
 
 pub(crate) mod check;
 pub(crate) mod run;
+pub(crate) mod trial;
 pub(crate) mod undo;
 pub(crate) mod verify;
 
@@ -58,6 +59,7 @@ impl ReadyPlan {
         state: &Path,
         plan: &Plan,
         allows_irreversible: bool,
+        is_trial: bool,
     ) -> Result<(Self, Vec<Recovered>), Refused> {
         let unready = Refused::Unready;
         let lock = Lock::take(state).map_err(unready)?;
@@ -66,9 +68,10 @@ impl ReadyPlan {
         let recovered = recover_all(&mut hands, &folder, Conflicts::Keep).map_err(unready)?;
         let journals = undo::journals(&hands, &folder).map_err(unready)?;
         undo::none_interrupted(&journals).map_err(unready)?;
+        trial::none_on_trial(&journals).map_err(unready)?;
         let applied: Vec<_> = journals.into_iter().map(|it| it.reading).collect();
-        let todo =
-            check::check(&hands, plan, allows_irreversible, &applied).map_err(Refused::Unfit)?;
+        let todo = check::check(&hands, plan, allows_irreversible, &applied);
+        let todo = check::with_trial(todo, is_trial, &hands).map_err(Refused::Unfit)?;
         Ok((Self { plan: plan.clone(), todo, folder, _lock: lock }, recovered))
     }
 
@@ -138,7 +141,24 @@ pub fn undo_plans(state: &Path, which: Undone<'_>) -> Result<Vec<Recovered>, Err
     }
     let _lock = Lock::take(state)?;
     let mut hands = Live::new().doing(|| "/".to_owned())?;
-    undo::undo(&mut hands, &crate::live::resolved(state)?, which)
+    let folder = crate::live::resolved(state)?;
+    match which {
+        Undone::Unconfirmed => trial::undo_unconfirmed(&mut hands, &folder),
+        _ => undo::undo(&mut hands, &folder, which),
+    }
+}
+
+/// Keeps a plan that is on trial.
+///
+/// # Errors
+/// Where no plan of that number or id is on trial, or another run changes the machine.
+pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
+    if !journal::is_there(state)? {
+        return Err(Error::NotOnTrial { id: id.to_owned(), known: Vec::new() });
+    }
+    let _lock = Lock::take(state)?;
+    let mut hands = Live::new().doing(|| "/".to_owned())?;
+    trial::confirm(&mut hands, &crate::live::resolved(state)?, id)
 }
 
 /// Compares plans with the machine, the oldest first. It takes no lock and changes nothing.

@@ -230,6 +230,7 @@ pub(super) fn options() -> Options {
     Options {
         allows_irreversible: false,
         settle: Duration::from_secs(1),
+        trial: None,
         stop: Arc::new(AtomicBool::new(false)),
     }
 }

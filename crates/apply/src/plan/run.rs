@@ -21,6 +21,7 @@ use crate::loan::config::{self, folder_of};
 use crate::loan::{drain, drained, knob, place, swap, zram};
 use crate::outcome::Return;
 use crate::plan::check::{Todo, described_change};
+use crate::plan::trial;
 use crate::session::Session;
 
 /// How a plan is carried out.
@@ -30,6 +31,8 @@ pub struct Options {
     pub allows_irreversible: bool,
     /// For how long programs are watched after the last step.
     pub settle: Duration,
+    /// For how long the plan is on trial: then it is undone unless it was confirmed.
+    pub trial: Option<Duration>,
     /// Set by whoever wants to stop.
     pub stop: Arc<AtomicBool>,
 }
@@ -176,6 +179,12 @@ pub(crate) fn carry_out(
     let mut session =
         Session::for_plan(hands, folder, plan).map_err(|source| Box::new(failed(1, source)))?;
     let journal = session.journal_path().map(|path| JournalName::parse(path).id());
+    if let Some(time) = options.trial {
+        if let Err(source) = trial::arm(&mut session, folder, time) {
+            let failed = Failed { what: "the timer of the trial".to_owned(), ..failed(1, source) };
+            return Err(Box::new(undone(&mut session, &steps, None, journal, failed)));
+        }
+    }
     let mut drained = None;
     for (at, (step, todo)) in steps.iter().zip(todo).enumerate() {
         let carried_out = if options.stop.load(Ordering::Relaxed) {
@@ -252,7 +261,7 @@ fn carry_out_step(
         Todo::Nothing => {}
         Todo::Setting(loan) => set(session, loan)?,
         Todo::File { path, old, ours } => {
-            folders(session, path)?;
+            session.folders(path)?;
             let loan = Loan::File { path: path.clone(), old: old.clone(), ours: ours.clone() };
             session.taken(loan, |hands| {
                 let found = hands.config(path);
@@ -266,7 +275,7 @@ fn carry_out_step(
             })?;
         }
         Todo::Link { path, old, ours } => {
-            folders(session, path)?;
+            session.folders(path)?;
             let loan = Loan::Link { path: path.clone(), old: old.clone(), ours: ours.clone() };
             session.taken(loan, |hands| {
                 let found = hands.config(path);
@@ -304,21 +313,23 @@ fn set(session: &mut Session, loan: &Loan) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the folders that are missing on the way to a file.
-fn folders(session: &mut Session, path: &str) -> Result<(), Error> {
-    let mut missing = Vec::new();
-    let mut folder = folder_of(path);
-    while place::known_folder(folder).is_ok()
-        && matches!(session.hands().config(folder), Ok(Config::Missing))
-    {
-        missing.push(folder.to_owned());
-        folder = folder_of(folder);
+impl Session {
+    /// Makes the folders that are missing on the way to a file.
+    pub(crate) fn folders(&mut self, path: &str) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        let mut folder = folder_of(path);
+        while place::known_folder(folder).is_ok()
+            && matches!(self.hands().config(folder), Ok(Config::Missing))
+        {
+            missing.push(folder.to_owned());
+            folder = folder_of(folder);
+        }
+        for path in missing.into_iter().rev() {
+            let loan = Loan::Folder { path: path.clone() };
+            self.taken(loan, |hands| config::make_folder(hands, &path))?;
+        }
+        Ok(())
     }
-    for path in missing.into_iter().rev() {
-        let loan = Loan::Folder { path: path.clone() };
-        session.taken(loan, |hands| config::make_folder(hands, &path))?;
-    }
-    Ok(())
 }
 
 fn add_zram(session: &mut Session, todo: &Todo) -> Result<(), Error> {

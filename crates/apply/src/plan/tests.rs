@@ -2,12 +2,14 @@
 //! Plans that are refused, conflicts, plans one above the other, and a machine that was started anew.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use pagewise_model::plan::{Change, Plan, StepUndo};
 
 use super::check::{Complaint, check};
 use super::property::{Machine, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all};
-use super::run::carry_out;
+use super::run::{Options, carry_out};
+use super::trial::{confirm, none_on_trial, undo_unconfirmed};
 use super::undo::{Undone, journals, none_interrupted, undo};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
@@ -249,4 +251,92 @@ fn a_staged_file_of_an_earlier_run_is_replaced() {
     fake.world().put_config(&staged, Config::File(new_file("half")));
     apply(&fake, &plan_for(&fake, &[Wish::File(SYSCTL, 1)])).unwrap().unwrap();
     assert_eq!(fake.config(&staged).unwrap(), Config::Missing);
+}
+
+fn on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {
+    let plan = plan_for(fake, wishes);
+    let todo = check(fake, &plan, false, &[]).unwrap();
+    let options = Options { trial: Some(Duration::from_secs(600)), ..options() };
+    let hands = Box::new(fake.clone());
+    carry_out(hands, STATE, &plan, &todo, &options, &mut |_| {}).unwrap();
+    plan
+}
+
+/// Links and folders of the trial go with it.
+#[test]
+fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
+    let wishes = [Wish::Knob("swappiness", 61), Wish::File(SYSCTL, 1)];
+    for boots in [false, true] {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        on_trial(&fake, &wishes);
+        let timer = fake.world().timer.expect("it is armed");
+        assert!(matches!(
+            none_on_trial(&journals(&fake, STATE).unwrap()),
+            Err(Error::OnTrial { .. })
+        ));
+        assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), [], "too early");
+        if boots {
+            fake.world().boot(&before);
+        } else {
+            fake.world().clock = timer * 1000;
+        }
+        let told = undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        assert!(told[0].is_settled(), "{told:?}");
+        assert_eq!(fake.world().state, before);
+        let world = fake.world();
+        assert!(world.journals.is_empty() && world.timer.is_none());
+    }
+}
+
+#[test]
+fn a_plan_that_was_confirmed_stays_and_leaves_no_trace_of_the_trial() {
+    let fake = PLAIN.make();
+    let before = fake.world().state.clone();
+    on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
+    assert!(matches!(confirm(&mut fake.clone(), STATE, "7"), Err(Error::NotOnTrial { .. })));
+    confirm(&mut fake.clone(), STATE, "1").unwrap();
+    assert_eq!(fake.world().state.config, before.config);
+    assert_eq!(fake.world().timer, None);
+    fake.world().clock += 1_000_000_000;
+    assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), []);
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "1");
+    undo_all(&fake);
+    assert_eq!(fake.world().state, before);
+}
+
+/// At every single write: a trial that is killed is undone, and a confirmation that is killed either keeps the
+/// plan or does not.
+#[test]
+fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
+    let wishes = [Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)];
+    for at in 0..60 {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        fake.world().faults = vec![Fault::KillAfter(at)];
+        let plan = plan_for(&fake, &wishes);
+        let todo = check(&fake, &plan, false, &[]).unwrap();
+        let options = Options { trial: Some(Duration::from_secs(600)), ..options() };
+        let _ = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut |_| {});
+        fake.revive();
+        fake.world().clock += 1_000_000_000;
+        undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+        assert_eq!(fake.world().state, before, "{at}");
+    }
+    for at in 0..20 {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        on_trial(&fake, &wishes);
+        fake.revive();
+        fake.world().faults = vec![Fault::KillAfter(at)];
+        let _ = confirm(&mut fake.clone(), STATE, "1");
+        fake.revive();
+        fake.world().clock += 1_000_000_000;
+        undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        let now = fake.world().state.clone();
+        assert!(now.knobs[SWAPPINESS] == "1" || now == before, "{at}");
+        undo_all(&fake);
+        assert_eq!(fake.world().state, before, "{at}");
+    }
 }

@@ -18,6 +18,8 @@ use crate::recover::{Conflicts, boot_id, recover_one};
 pub enum Undone<'a> {
     /// Those that were interrupted.
     Interrupted,
+    /// Those that are on trial, and were not confirmed in time or before the machine was started anew.
+    Unconfirmed,
     /// One, by the number of its journal or by its id.
     One(&'a str),
     /// All of them.
@@ -33,6 +35,8 @@ pub struct InForce {
     pub applied: bool,
     /// How many of its changes no undo has put back yet.
     pub changes: usize,
+    /// Until when it is on trial, in seconds of Unix time; `null` if it is not.
+    pub trial_until: Option<u64>,
     /// When it was begun.
     pub unix_seconds: u64,
     /// The plan.
@@ -70,6 +74,7 @@ pub(crate) fn in_force(hands: &dyn HostOps, folder: &str) -> Result<Vec<InForce>
             journal: JournalName::parse(&path).id(),
             applied: reading.is_applied(),
             changes: reading.open().len(),
+            trial_until: reading.trial(),
             unix_seconds: *unix_seconds,
             plan: (**plan).clone(),
         })
@@ -90,7 +95,7 @@ impl PlanJournal {
         JournalName::parse(&self.path).id()
     }
 
-    fn plan(&self) -> String {
+    pub(crate) fn plan(&self) -> String {
         self.reading.plan().map(|plan| plan.id.clone()).unwrap_or_default()
     }
 
@@ -107,7 +112,7 @@ pub(crate) fn undo(
 ) -> Result<Vec<Recovered>, Error> {
     let journals = journals(hands, folder)?;
     let is_meant = |it: &&PlanJournal| match which {
-        Undone::Interrupted => !it.reading.is_applied(),
+        Undone::Interrupted | Undone::Unconfirmed => !it.reading.is_applied(),
         Undone::One(id) => it.is_meant_by(id),
         Undone::All => true,
     };

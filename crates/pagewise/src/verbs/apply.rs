@@ -5,8 +5,13 @@ mod document;
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::Context;
-use pagewise_apply::plan::{Applied, Complaint, Options, Progress, ReadyPlan, Refused};
+use pagewise_apply::plan::{
+    Applied, Complaint, Options, Progress, ReadyPlan, Refused, confirm_plan,
+};
 use pagewise_apply::{Rescue, state_folder};
 use pagewise_model::plan::{Plan, Step};
 use pagewise_model::{Name, Refusal};
@@ -24,9 +29,23 @@ pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome>
         let what = "apply changes this machine; a recording has nothing to change".to_owned();
         anyhow::bail!(Refusal::advised(what, "leave --root away"));
     }
-    let plan = read(&args.plan)?;
-    let (ready, left_behind) = match ReadyPlan::check(&state_folder(), &plan, args.yes_irreversible)
-    {
+    if let Some(id) = &args.confirm {
+        confirm_plan(&state_folder(), id)?;
+        let id = Name::from(id.as_str());
+        let text = format!("plan {id} is kept; to undo it: pagewise undo {id}\n");
+        let document = json!({
+            "schema": "pagewise/apply/1", "pagewise": env!("CARGO_PKG_VERSION"), "confirmed": id.as_str(),
+        });
+        output::answer(global, &if global.json { format!("{document:#}\n") } else { text })?;
+        return Ok(Outcome::Done);
+    }
+    let plan = read(args.plan.as_deref().unwrap_or(Path::new("")))?;
+    let (ready, left_behind) = match ReadyPlan::check(
+        &state_folder(),
+        &plan,
+        args.yes_irreversible,
+        args.trial_for.is_some(),
+    ) {
         Ok(ready) => ready,
         Err(Refused::Unready(error)) => return Err(error.into()),
         Err(Refused::Unfit(complaints)) => return Err(refused(global, &plan, &complaints)?),
@@ -39,7 +58,8 @@ pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome>
         ask(&plan, &listed)?;
     }
     let applied = carry_out(global, args, &ready)?;
-    let shown = if global.json { document(&plan, &applied) } else { text(&plan, &applied) };
+    let shown =
+        if global.json { document(&plan, &applied) } else { text(&plan, &applied, args.trial_for) };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
 }
@@ -52,6 +72,7 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
     let options = Options {
         allows_irreversible: args.yes_irreversible,
         settle: args.settle,
+        trial: args.trial_for,
         stop: stop.shared(),
     };
     let mut report = |progress: Progress<'_>| {
@@ -140,7 +161,7 @@ fn document(plan: &Plan, applied: &Applied) -> String {
     format!("{document:#}\n")
 }
 
-fn text(plan: &Plan, applied: &Applied) -> String {
+fn text(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
     let id = Name::from(plan.id.as_str());
     let Some(journal) = &applied.journal else {
         return format!("plan {id}: nothing to do, every step is in place\n");
@@ -161,6 +182,13 @@ fn text(plan: &Plan, applied: &Applied) -> String {
         ));
     }
     lines.push(format!("plan {id} is applied (journal {journal})"));
+    if let Some(time) = trial {
+        let seconds = time.as_secs();
+        lines.push(format!(
+            "it is undone {seconds} s after its begin, or at the next boot, unless you keep it: pagewise apply \
+             --confirm {journal}"
+        ));
+    }
     lines
         .push(format!("compare later: pagewise verify {journal}    undo: pagewise undo {journal}"));
     lines.join("\n") + "\n"

@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> 
     }
     let state = state_folder();
     let mut runs = Vec::new();
-    if args.plan.is_none() {
+    if args.plan.is_none() && !args.unconfirmed {
         runs = recover(&state, Conflicts::Close)?;
     }
     runs.extend(undo_plans(&state, which(args))?);
@@ -51,6 +51,7 @@ fn which(args: &cli::Undo) -> Undone<'_> {
     match &args.plan {
         Some(id) => Undone::One(id),
         None if args.all => Undone::All,
+        None if args.unconfirmed => Undone::Unconfirmed,
         None => Undone::Interrupted,
     }
 }
@@ -59,14 +60,25 @@ fn which(args: &cli::Undo) -> Undone<'_> {
 fn listed(plans: &[InForce]) -> String {
     let line = |plan: &InForce| {
         let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
-        let changes = plan.changes;
-        let since = Timestamp::from_second(i64::try_from(plan.unix_seconds).unwrap_or_default());
-        let since = since.unwrap_or_default().strftime("%Y-%m-%d");
+        let (changes, since) = (plan.changes, moment(plan.unix_seconds));
+        let trial = plan.trial_until.map(|until| {
+            format!(
+                ", on trial until {}; to keep it: pagewise apply --confirm {journal}",
+                moment(until)
+            )
+        });
+        let trial = trial.unwrap_or_default();
         format!(
-            "plan {id} of {since} has {changes} changes in force; to undo it: pagewise undo {journal}\n"
+            "plan {id} of {since} has {changes} changes in force{trial}; to undo it: pagewise undo {journal}\n"
         )
     };
     plans.iter().map(line).collect()
+}
+
+/// In UTC.
+pub(super) fn moment(unix_seconds: u64) -> String {
+    let moment = Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or_default());
+    moment.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// What was put back first, and what no journal names any more.

@@ -18,14 +18,16 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan --json` pri
     switched off only if its contents certainly fit into other swap, or into memory and every cgroup.\n\n  \
     pagewise plan --json >plan.json\n  \
     sudo pagewise apply plan.json            show the steps, ask, carry them out\n  \
+    sudo pagewise apply --trial-for 10m plan.json    the same, and undo it in 10 minutes\n  \
+    sudo pagewise apply --confirm 3          keep the plan of journal 3\n  \
     sudo pagewise verify                     compare the machine with all applied plans\n  \
     sudo pagewise undo                       list applied plans and how to undo them";
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     /// The plan: the JSON document of `pagewise plan --json`
-    #[arg(value_name = "PLAN")]
-    pub(crate) plan: PathBuf,
+    #[arg(value_name = "PLAN", required_unless_present = "confirm")]
+    pub(crate) plan: Option<PathBuf>,
     /// Do not ask before the first change
     #[arg(short, long)]
     pub(crate) yes: bool,
@@ -35,4 +37,11 @@ pub(crate) struct Apply {
     /// Time after the last step in which processes that are killed, and waiting for memory, still undo the plan
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) settle: Duration,
+    /// Undo the plan after this time, or at the next boot, unless it was confirmed: for changes that may cost you
+    /// the connection to the machine; needs systemd
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) trial_for: Option<Duration>,
+    /// Keep the plan on trial with this ID: the number of its journal, or the ID of the plan
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "trial_for"])]
+    pub(crate) confirm: Option<String>,
 }

@@ -31,6 +31,9 @@ pub(crate) struct Undo {
     /// Also undo all applied plans, the newest first
     #[arg(long, conflicts_with = "forget")]
     pub(crate) all: bool,
+    /// Undo the plans on trial whose time is over: for the timer and the unit of `apply --trial-for`
+    #[arg(long, hide = true, conflicts_with_all = ["all", "forget", "plan"])]
+    pub(crate) unconfirmed: bool,
     /// Remove the journal with this ID after undoing everything in it that can be undone; the output lists what could
     /// not be undone
     #[arg(long, value_name = "ID")]
