@@ -76,6 +76,7 @@ pub(super) fn lines(step: &Step) -> Vec<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files that are read")]
 mod tests {
     use super::*;
 
@@ -92,8 +93,9 @@ mod tests {
         assert!(refusal(r#"{"schema":"pagewise/bench/1"}"#).contains("found \"pagewise/bench/1\""));
         let error = refusal(r#"{"schema":"pagewise/plan/1"}"#);
         assert!(error.contains("missing field `id`"), "{error}");
-        let steps = r#"{"id":"0","goal":"balanced","machine":{},"declined":[],
-            "steps":[{"id":"a","action":"format-disk","target":"/dev/sda"}]}"#;
+        let steps = r#"{"id":"0","goal":"balanced","machine":{},"declined":[],"steps":[{
+            "id":"a","reason":"","risk":"","coupled":[],"needs":[],"undo":{"how":"restore","what":""},
+            "survives_reboot":false,"action":"format-disk","target":"/dev/sda"}]}"#;
         let error = refusal(steps);
         assert!(error.contains("format-disk"), "{error}");
     }
