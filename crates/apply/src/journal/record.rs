@@ -154,12 +154,17 @@ pub(crate) fn is_torn(line: &[u8]) -> bool {
     if !rest.is_empty() && !rest.starts_with(b"{") {
         return false;
     }
-    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
-    match values.next() {
-        None => true,
-        Some(Err(error)) => error.is_eof(),
-        Some(Ok(_)) => {
-            let (record, found) = rest.split_at(values.byte_offset());
+    let first = |text: &[u8]| {
+        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+        (values.next(), values.byte_offset())
+    };
+    let ends_early = |text: &[u8]| matches!(first(text), (Some(Err(error)), _) if error.is_eof());
+    match first(rest) {
+        (None, _) => true,
+        // a sign or a decimal point alone is no beginning of a number for the parser
+        (Some(Err(_)), _) => ends_early(rest) || ends_early(&[rest, b"0"].concat()),
+        (Some(Ok(_)), offset) => {
+            let (record, found) = rest.split_at(offset);
             let whole = format!("{SUM}{:08x}{END}", sum(record));
             found.len() < whole.len() && whole.as_bytes().starts_with(found)
         }

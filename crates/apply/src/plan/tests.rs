@@ -5,12 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pagewise_model::plan::{Change, Plan, StepUndo};
+use pagewise_model::{Configuration, PersistentSetting, Reading as Found, Source};
 
 use super::check::{Complaint, check};
 use super::property::{Machine, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all};
 use super::run::{Options, carry_out};
 use super::trial::{confirm, none_on_trial, undo_unconfirmed};
 use super::undo::{Undone, journals, none_interrupted, undo};
+use super::verify::{DifferenceKind, Verify, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
 use crate::host_ops::{Config, HostOps};
@@ -339,4 +341,54 @@ fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
         undo_all(&fake);
         assert_eq!(fake.world().state, before, "{at}");
     }
+}
+
+fn sysctl(value: &str, line: u32) -> PersistentSetting {
+    let source = Source::line("/etc/sysctl.d/99-local.conf", line);
+    let value = Found::found(pagewise_model::Name::from(value), source);
+    PersistentSetting { knob: "vm.swappiness", value }
+}
+
+/// Running value, file and the next boot are compared apart, and the line that explains a difference is named.
+#[test]
+fn verify_names_what_differs_and_who_set_it() {
+    let fake = PLAIN.make();
+    let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)]);
+    apply(&fake, &plan).unwrap().unwrap();
+    let verified = |configuration: &Configuration| {
+        let journals = journals(&fake, STATE).unwrap();
+        let mut all = verify_journals(&fake, &journals, Verify::All, configuration).unwrap();
+        all.remove(0)
+    };
+    let none = Configuration::default();
+    assert!(!verified(&none).has_drifted());
+    let theirs = Configuration { sysctl: vec![sysctl("1", 2), sysctl("7", 3)], ..none.clone() };
+    let at_boot = verified(&theirs).steps[0].differences.clone();
+    assert_eq!(at_boot.len(), 1, "it runs as planned");
+    assert_eq!(at_boot[0].kind, DifferenceKind::AtBoot);
+    assert_eq!(at_boot[0].by.as_deref(), Some("/etc/sysctl.d/99-local.conf:3"));
+    fake.world().state.knobs.insert(SWAPPINESS.to_owned(), "7".to_owned());
+    let running = verified(&theirs).steps[0].differences[0].clone();
+    assert_eq!((running.kind, &*running.found), (DifferenceKind::Running, "7"));
+    assert_eq!(running.by.as_deref(), Some("/etc/sysctl.d/99-local.conf:3"));
+    assert_eq!(verified(&none).steps[0].differences[0].by, None, "nobody is known");
+    fake.world().put_config(SYSCTL, Config::Missing);
+    fake.world().state.config.remove(SYSCTL);
+    let file = verified(&none).steps[1].differences[0].clone();
+    assert_eq!((file.kind, &*file.found), (DifferenceKind::File, "nothing"));
+}
+
+/// What a later plan changed is no difference from the earlier one.
+#[test]
+fn verify_leaves_to_a_later_plan_what_that_changed() {
+    let fake = PLAIN.make();
+    apply(&fake, &plan_for(&fake, &[Wish::File(SYSCTL, 1)])).unwrap().unwrap();
+    let mut second = plan_for(&fake, &[Wish::File(SYSCTL, 2)]);
+    second.id = "ffffffffffffffff".to_owned();
+    apply(&fake, &second).unwrap().unwrap();
+    let journals = journals(&fake, STATE).unwrap();
+    let configuration = Configuration::default();
+    let all = verify_journals(&fake, &journals, Verify::All, &configuration).unwrap();
+    assert!(all.iter().all(|it| !it.has_drifted()), "{all:?}");
+    assert!(all[0].steps[0].skipped.as_deref().is_some_and(|why| why.contains("ffffffffffffffff")));
 }
