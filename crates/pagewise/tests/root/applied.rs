@@ -443,3 +443,27 @@ fn swap_in_use_is_replaced_and_never_at_the_cost_of_a_process() {
     assert!(used(&theirs.device()) >= 10 << 20, "its pages are back");
     assert!(holder.ends_well());
 }
+
+/// While programs are watched, another plan is refused, and Ctrl-C undoes this one.
+#[test]
+fn ctrl_c_undoes_a_plan_and_a_second_one_waits() {
+    let site = Site::new();
+    let before = site.tree();
+    let plan = site.plan(&site.steps());
+    let mut command = site.command(&["apply", "--yes", "--settle", "60s", &plan]);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let since = std::time::Instant::now();
+    while !site.etc.join(MASK).is_symlink() {
+        assert!(since.elapsed().as_secs() < 30, "the last step");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let refused = site.output(&["apply", "--yes", &plan]);
+    assert!(said(&refused).contains("another run of pagewise"), "{}", said(&refused));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", said(&ended));
+    assert!(said(&ended).contains("5 changes were undone and read back"), "{}", said(&ended));
+    assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
+    assert_eq!(json_of(&site.output(&["undo", "--json"]))["plans"], json!([]));
+}
