@@ -7,7 +7,7 @@
 //! After a crash it goes back by a process of its own ([`Rescue`]); what a killed run or a power cut left
 //! behind, when the next session opens, or by [`recover`].
 //!
-//! A [plan](plan) is carried out with the same parts, but what it changes stays until somebody undoes it.
+//! A [plan] is carried out with the same parts, but what it changes stays until somebody undoes it.
 //!
 //! Something goes back only while it is still as it was lent: a knob that somebody else has changed
 //! since keeps its value, and that is told as a conflict.
