@@ -10,7 +10,8 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::time::Duration;
 
 /// `SWAP_FLAG_PREFER`: the lower bits are a priority.
 const PREFER: libc::c_int = 0x8000;
@@ -33,6 +34,45 @@ pub(crate) fn swap_off(area: &str) -> io::Result<()> {
     let area = CString::new(area)?;
     // SAFETY: as for swapon.
     answered(unsafe { libc::swapoff(area.as_ptr()) })
+}
+
+/// Switches a swap area off for as long as `goes_on` says so; then the area stays on, and this answers
+/// `Interrupted`. The kernel ends swapoff at any signal that has a handler.
+pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> io::Result<()> {
+    const BETWEEN: Duration = Duration::from_millis(20);
+    let area = CString::new(area)?;
+    handle_by_nothing(libc::SIGURG)?;
+    let thread_id = AtomicI32::new(0);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            // SAFETY: gettid has no preconditions.
+            thread_id.store(unsafe { libc::gettid() }, Ordering::SeqCst);
+            // SAFETY: as for swapon.
+            answered(unsafe { libc::swapoff(area.as_ptr()) })
+        });
+        while !worker.is_finished() {
+            let thread = thread_id.load(Ordering::SeqCst);
+            // again and again: a signal that comes before the call does not end it
+            if thread != 0 && !goes_on() {
+                // SAFETY: tgkill takes three numbers. The thread is one of this process and has not been
+                // joined; a signal to a thread that has just ended fails and does nothing.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
+            }
+            std::thread::sleep(BETWEEN);
+        }
+        worker.join().unwrap_or_else(|_| Err(io::Error::other("the thread of swapoff panicked")))
+    })
+}
+
+/// From now on this signal interrupts system calls and does nothing else.
+fn handle_by_nothing(signal: libc::c_int) -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: as for `handle`; the handler does nothing.
+    answered(unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::sigaction(signal, &raw const action, ptr::null_mut())
+    })
 }
 
 fn answered(answer: libc::c_int) -> io::Result<()> {

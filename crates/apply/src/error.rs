@@ -97,6 +97,72 @@ pub enum Error {
         /// What there is.
         available: Bytes,
     },
+    /// The contents of a swap area do not certainly fit elsewhere, so it stays on.
+    #[error("{area} stays on: {why}")]
+    WontFit {
+        /// The swap area.
+        area: String,
+        /// What would happen.
+        why: String,
+    },
+    /// A plan writes configuration to known places only.
+    #[error("{what}: {why}")]
+    Place {
+        /// The file or link.
+        what: String,
+        /// Where it may be.
+        why: String,
+    },
+    /// The machine is no longer as it was when the plan was made.
+    #[error("{what}: the plan expects {planned}, found {found}")]
+    Stale {
+        /// The knob, file or device.
+        what: String,
+        /// What was there when the plan was made.
+        planned: String,
+        /// What is there now.
+        found: String,
+    },
+    /// Ctrl-C, before or between two steps of a plan.
+    #[error("stopped by Ctrl-C")]
+    Stopped,
+    /// Programs suffered after a plan was carried out.
+    #[error("{0}")]
+    Strained(String),
+    /// A plan was interrupted: it is neither applied nor undone.
+    #[error("plan {plan} was interrupted, and its journal {id} names changes that are in force")]
+    Interrupted {
+        /// The number of its journal.
+        id: String,
+        /// The id of the plan.
+        plan: String,
+    },
+    /// A plan is on trial.
+    #[error("plan {plan} (journal {id}) is on trial")]
+    OnTrial {
+        /// The number of its journal.
+        id: String,
+        /// The id of the plan.
+        plan: String,
+    },
+    /// No plan of that name is on trial.
+    #[error("plan {id} is not on trial; on trial {}", those(known))]
+    NotOnTrial {
+        /// What was asked for.
+        id: String,
+        /// Those that are.
+        known: Vec<String>,
+    },
+    /// A later plan changed the same.
+    #[error("plan {plan} (journal {id}) changed {target} later")]
+    Under {
+        /// The number of the later plan's journal.
+        id: String,
+        /// Its id.
+        plan: String,
+        /// What both changed.
+        target: String,
+    },
     /// A file would not fit.
     #[error("{folder}: expected room for {requested} and some to spare, found {found}")]
     NoSpace {
@@ -166,6 +232,11 @@ impl Advice for Error {
             Self::State { source, .. } | Self::Kernel { source, .. } if is_denied(source) => {
                 "run as root"
             }
+            Self::Kernel { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                "make its file system writable; on an image that is read-only by design, leave out the \
+                 steps that write files (`pagewise plan --only …`)"
+            }
+            Self::Place { .. } => "leave the step out, or make the change by hand",
             Self::State { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
                 "make its file system writable (mount -o remount,rw), then run it again"
             }
@@ -190,6 +261,20 @@ impl Advice for Error {
             Self::OtherSwap { .. } => {
                 "switch it off with swapoff, or allow pages of other programs on ours with \
                  --allow-shared-swap"
+            }
+            Self::Stale { .. } => "run `pagewise plan` again",
+            Self::WontFit { .. } => {
+                "free memory, raise the limit of the cgroup, or add other swap first; then try again"
+            }
+            Self::Interrupted { .. } => "`pagewise undo` undoes it",
+            Self::OnTrial { id, .. } => {
+                return Some(format!(
+                    "`pagewise apply --confirm {id}` keeps it, `pagewise undo {id}` undoes it"
+                ));
+            }
+            Self::NotOnTrial { .. } => "`pagewise undo` lists the plans that are applied",
+            Self::Under { id, .. } => {
+                return Some(format!("`pagewise undo {id}` undoes the later plan first"));
             }
             Self::NoRoom { .. } => "end some programs, then run `pagewise undo`",
             Self::NoSpace { .. } => "free some space, or ask for less",

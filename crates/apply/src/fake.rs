@@ -9,9 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pagewise_model::Bytes;
+use pagewise_model::plan::PlannedMachine;
 
-use crate::host_ops::{Area, Entry, HostChange, HostOps, UnreadJournal};
-use crate::journal::Identity;
+use crate::host_ops::{
+    Area, Config, Entry, HostChange, HostOps, MemoryFacts, Site, Staged, Strain, UnreadJournal,
+};
+use crate::journal::{FileText, Identity};
+use crate::loan::config::folder_of;
 
 /// What happens at the write of that number, the first being 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +36,11 @@ pub(crate) enum Fault {
 pub(crate) struct FakeZram {
     pub(crate) diskseq: u64,
     pub(crate) disksize: u64,
+    pub(crate) algorithm: &'static str,
 }
+
+/// What a device has before somebody chooses an algorithm, and after a reset.
+const DEFAULT_ALGORITHM: &str = "lzo";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FakeGroup {
@@ -46,6 +54,9 @@ pub(crate) struct State {
     pub(crate) knobs: BTreeMap<String, String>,
     pub(crate) zrams: BTreeMap<u32, FakeZram>,
     pub(crate) swaps: BTreeSet<String>,
+    pub(crate) priorities: BTreeMap<String, i32>,
+    /// Files, links and folders of configuration, as programs see them.
+    pub(crate) config: BTreeMap<String, Config>,
     pub(crate) groups: BTreeMap<String, FakeGroup>,
     pub(crate) files: BTreeMap<String, u64>,
     pub(crate) is_loaded: bool,
@@ -56,6 +67,16 @@ pub(crate) struct State {
 pub(crate) struct FakeHost {
     pub(crate) state: State,
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
+    /// What of the configuration is on the disk.
+    pub(crate) disk: FakeDisk,
+    /// How often systemd was told to read its units, as the configuration was then.
+    pub(crate) units: BTreeMap<String, Config>,
+    /// When the timer of a trial ends, in seconds.
+    pub(crate) timer: Option<u64>,
+    /// The commit limit is full, and `vm.overcommit_memory` is 2.
+    pub(crate) is_strict: bool,
+    /// Processes that the kernel has killed.
+    pub(crate) oom_kills: u64,
     /// What else stands in the folder of journals.
     pub(crate) others: BTreeSet<String>,
     pub(crate) unified: bool,
@@ -85,6 +106,93 @@ pub(crate) struct FakeHost {
     pub(crate) lines: Vec<String>,
 }
 
+/// A file as a plan makes it.
+pub(crate) fn new_file(text: &str) -> FileText {
+    FileText { text: text.to_owned(), mode: 0o644, user: 0, group: 0, label: None }
+}
+
+/// The machine of every plan here.
+pub(crate) fn fake_machine() -> PlannedMachine {
+    PlannedMachine {
+        machine_id_hash: Some("0123456789abcdef".to_owned()),
+        memory_total_bytes: Some(Bytes::new(1 << 30)),
+        kernel: None,
+    }
+}
+
+/// What stands by a name on the disk, and whether its contents are certain to be there.
+type OnDisk = (Config, bool);
+/// Names that change together.
+type NameChange = Vec<(String, Option<OnDisk>)>;
+
+/// The disk under the configuration: what was synced, and the changes of names that were not, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FakeDisk {
+    synced: BTreeMap<String, OnDisk>,
+    pending: Vec<NameChange>,
+}
+
+impl FakeDisk {
+    fn holding(config: &BTreeMap<String, Config>) -> Self {
+        let certain = |(path, entry): (&String, &Config)| (path.clone(), (entry.clone(), true));
+        Self { synced: config.iter().map(certain).collect(), pending: Vec::new() }
+    }
+
+    fn change(&mut self, change: NameChange) {
+        self.pending.push(change);
+    }
+
+    fn entries(&mut self) -> impl Iterator<Item = (&String, &mut OnDisk)> {
+        let pending = self.pending.iter_mut().flatten();
+        let pending = pending.filter_map(|(path, entry)| Some((&*path, entry.as_mut()?)));
+        self.synced.iter_mut().chain(pending)
+    }
+
+    fn sync_contents(&mut self, path: &str) {
+        self.entries().filter(|(of, _)| *of == path).for_each(|(_, entry)| entry.1 = true);
+    }
+
+    fn is_certain(&mut self, path: &str) -> bool {
+        self.entries().filter(|(of, _)| *of == path).last().is_some_and(|(_, entry)| entry.1)
+    }
+
+    fn sync_folder(&mut self, folder: &str) {
+        let pending = std::mem::take(&mut self.pending);
+        let (now, later): (Vec<_>, Vec<_>) =
+            pending.into_iter().partition(|change| folder_of(&change[0].0) == folder);
+        now.into_iter().for_each(|change| apply(&mut self.synced, change));
+        self.pending = later;
+    }
+
+    /// Each folder has some of its changes, the earlier ones; contents that were not synced are empty.
+    fn after_power_loss(&self, luck: usize) -> BTreeMap<String, Config> {
+        let mut found = self.synced.clone();
+        let folders: BTreeSet<&str> = self.pending.iter().map(|it| folder_of(&it[0].0)).collect();
+        for (at, folder) in folders.into_iter().enumerate() {
+            let own = self.pending.iter().filter(|change| folder_of(&change[0].0) == folder);
+            let own: Vec<&NameChange> = own.collect();
+            let kept = (luck >> (at * 3)) % (own.len() + 1);
+            own[..kept].iter().for_each(|change| apply(&mut found, (*change).clone()));
+        }
+        let contents = |(path, (entry, is_certain)): (String, OnDisk)| match entry {
+            Config::File(file) if !is_certain => {
+                (path, Config::File(FileText { text: String::new(), ..file }))
+            }
+            entry => (path, entry),
+        };
+        found.into_iter().map(contents).collect()
+    }
+}
+
+fn apply(names: &mut BTreeMap<String, OnDisk>, change: NameChange) {
+    for (path, entry) in change {
+        match entry {
+            Some(entry) => drop(names.insert(path, entry)),
+            None => drop(names.remove(&path)),
+        }
+    }
+}
+
 /// Hands on a world that others see too.
 #[derive(Debug, Clone)]
 pub(crate) struct Fake(Arc<Mutex<FakeHost>>);
@@ -108,11 +216,13 @@ impl Fake {
     /// A machine with a zram device of somebody else.
     pub(crate) fn new(unified: bool, is_loaded: bool) -> Self {
         let knobs = KNOBS.map(|(name, value)| (format!("{VM}/{name}"), value.to_owned()));
-        let theirs = FakeZram { diskseq: 5, disksize: 1 << 20 };
+        let theirs = FakeZram { diskseq: 5, disksize: 1 << 20, algorithm: "lz4" };
         let state = State {
             knobs: knobs.into(),
             zrams: is_loaded.then_some((0, theirs)).into_iter().collect(),
             swaps: BTreeSet::new(),
+            priorities: BTreeMap::new(),
+            config: BTreeMap::new(),
             groups: [(format!("{MOUNT}/system"), FakeGroup::default())].into(),
             files: BTreeMap::new(),
             is_loaded,
@@ -121,6 +231,11 @@ impl Fake {
         Self(Arc::new(Mutex::new(FakeHost {
             state,
             journals: BTreeMap::new(),
+            disk: FakeDisk::default(),
+            units: BTreeMap::new(),
+            timer: None,
+            is_strict: false,
+            oom_kills: 0,
             others: BTreeSet::new(),
             unified,
             boot: 1,
@@ -163,8 +278,93 @@ impl FakeHost {
     /// The machine is started anew: what the kernel held is as it was at first.
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
-        let files = self.state.files.clone();
-        self.state = State { files, ..at_boot.clone() };
+        self.timer = None;
+        let (files, config) = (self.state.files.clone(), self.state.config.clone());
+        self.state = State { files, config, ..at_boot.clone() };
+        self.units = self.state.config.clone();
+        // as systemd-sysctl does
+        let texts = self.state.config.clone().into_iter().filter_map(|(path, entry)| match entry {
+            Config::File(file) if path.starts_with("/etc/sysctl.d/") => Some(file.text),
+            _ => None,
+        });
+        for text in texts {
+            for (name, value) in text.lines().filter_map(|line| line.split_once(" = ")) {
+                let name = name.strip_prefix("vm.").expect("a setting of vm");
+                self.set_knob(name, value).expect("a value that the kernel takes");
+            }
+        }
+    }
+
+    /// The power fails: of the names that were changed last, and of contents, only what was synced is certain.
+    pub(crate) fn lose_power(&mut self, luck: usize, at_boot: &State) {
+        self.state.config = self.disk.after_power_loss(luck);
+        self.disk = FakeDisk::holding(&self.state.config);
+        self.boot(at_boot);
+    }
+
+    /// Configuration that is there from the start.
+    pub(crate) fn put_config(&mut self, path: &str, entry: Config) {
+        self.state.config.insert(path.to_owned(), entry);
+        self.disk = FakeDisk::holding(&self.state.config);
+        self.units = self.state.config.clone();
+    }
+
+    fn configure(&mut self, change: &HostChange<'_>) -> io::Result<()> {
+        let missing = || io::Error::from(ErrorKind::NotFound);
+        let config = &mut self.state.config;
+        match *change {
+            HostChange::Stage { path, staged } => {
+                if config.contains_key(path) {
+                    return Err(ErrorKind::AlreadyExists.into());
+                }
+                let folder = folder_of(path);
+                if folder != "/etc" && !config.contains_key(folder) {
+                    return Err(missing());
+                }
+                let entry = match staged {
+                    Staged::Link { to } => Config::Link(to.to_owned()),
+                    Staged::File { text, like } => Config::File(FileText {
+                        text: text.to_owned(),
+                        ..like.cloned().unwrap_or(new_file(""))
+                    }),
+                };
+                config.insert(path.to_owned(), entry.clone());
+                let is_certain = matches!(entry, Config::Link(_));
+                self.disk.change(vec![(path.to_owned(), Some((entry, is_certain)))]);
+            }
+            HostChange::SyncFile(path) => {
+                config.get(path).ok_or_else(missing)?;
+                self.disk.sync_contents(path);
+            }
+            HostChange::Rename { from, to } => {
+                let entry = config.remove(from).ok_or_else(missing)?;
+                config.insert(to.to_owned(), entry.clone());
+                let is_certain = self.disk.is_certain(from);
+                let named = (to.to_owned(), Some((entry, is_certain)));
+                self.disk.change(vec![(from.to_owned(), None), named]);
+            }
+            HostChange::SyncFolder(folder) => self.disk.sync_folder(folder),
+            HostChange::RemoveConfig(path) => {
+                config.remove(path).ok_or_else(missing)?;
+                self.disk.change(vec![(path.to_owned(), None)]);
+            }
+            HostChange::MakeFolder(path) => {
+                if config.insert(path.to_owned(), Config::Folder).is_some() {
+                    return Err(ErrorKind::AlreadyExists.into());
+                }
+                self.disk.change(vec![(path.to_owned(), Some((Config::Folder, true)))]);
+            }
+            HostChange::RemoveFolder(path) => {
+                let below = format!("{path}/");
+                if config.keys().any(|other| other.starts_with(&below)) {
+                    return Err(ErrorKind::DirectoryNotEmpty.into());
+                }
+                config.remove(path).ok_or_else(missing)?;
+                self.disk.change(vec![(path.to_owned(), None)]);
+            }
+            _ => self.units = config.clone(),
+        }
+        Ok(())
     }
 
     pub(crate) fn add_zram(&mut self) -> io::Result<u32> {
@@ -172,7 +372,8 @@ impl FakeHost {
             return Err(ErrorKind::NotFound.into());
         }
         self.newest_diskseq += 1;
-        let device = FakeZram { diskseq: self.newest_diskseq, disksize: 0 };
+        let diskseq = self.newest_diskseq;
+        let device = FakeZram { diskseq, disksize: 0, algorithm: DEFAULT_ALGORITHM };
         let free = (0..).find(|number| !self.state.zrams.contains_key(number));
         let number = free.expect("numbers do not end");
         self.made.insert(device.diskseq, self.clock);
@@ -238,12 +439,26 @@ impl FakeHost {
                 if !self.is_area(area) || !self.state.swaps.insert(area.to_owned()) {
                     return Err(busy());
                 }
+                let HostChange::SwapOn { priority, .. } = deed else { return Err(busy()) };
+                let priority = priority.map_or(-2, i32::from);
+                self.state.priorities.insert(area.to_owned(), priority);
             }
-            HostChange::SwapOff(area) => {
+            HostChange::SwapOff(area) | HostChange::Drain { area, .. } => {
                 if !state.swaps.remove(area) {
                     return Err(ErrorKind::InvalidInput.into());
                 }
+                state.priorities.remove(area);
             }
+            HostChange::Stage { .. }
+            | HostChange::SyncFile(_)
+            | HostChange::Rename { .. }
+            | HostChange::SyncFolder(_)
+            | HostChange::RemoveConfig(_)
+            | HostChange::MakeFolder(_)
+            | HostChange::RemoveFolder(_)
+            | HostChange::ReloadUnits => return self.configure(deed),
+            HostChange::Arm { seconds, .. } => self.timer = Some(self.clock / 1000 + seconds),
+            HostChange::Disarm => self.timer = None,
             HostChange::Load { .. } => state.is_loaded = true,
             HostChange::Unload(_) => {
                 if !state.zrams.is_empty() {
@@ -289,7 +504,8 @@ impl FakeHost {
                 match *file {
                     "disksize" => device.disksize = value.parse().expect("bytes"),
                     "reset" if is_on => return Err(ErrorKind::ResourceBusy.into()),
-                    "reset" => device.disksize = 0,
+                    "reset" => (device.disksize, device.algorithm) = (0, DEFAULT_ALGORITHM),
+                    "comp_algorithm" if value == "lz4" => device.algorithm = "lz4",
                     _ => {}
                 }
                 Ok(())
@@ -362,13 +578,20 @@ impl FakeHost {
             ["", "proc", "sys", "kernel", "random", "boot_id"] => Some(self.boot.to_string()),
             ["", "proc", "self", "cgroup"] => Some("4:memory:/system\n0::/system".to_owned()),
             ["", "sys", "block", "vda", "diskseq"] => Some("1".to_owned()),
+            ["", "sys", "block", disk] => {
+                let number = disk.strip_prefix("zram")?.parse().ok()?;
+                state.zrams.get(&number).map(|_| String::new())
+            }
             ["", "sys", "block", disk, file] => {
                 let number = disk.strip_prefix("zram")?.parse().ok()?;
                 let device = state.zrams.get(&number)?;
                 match *file {
                     "diskseq" => Some(device.diskseq.to_string()),
                     "disksize" => Some(device.disksize.to_string()),
-                    "comp_algorithm" => Some("lzo [lz4]".to_owned()),
+                    "comp_algorithm" => Some(match device.algorithm {
+                        "lz4" => "lzo [lz4]".to_owned(),
+                        _ => "[lzo] lz4".to_owned(),
+                    }),
                     "algorithm_params" => Some(String::new()),
                     _ => None,
                 }
@@ -471,8 +694,48 @@ impl HostOps for Fake {
     }
 
     fn swaps(&self) -> Vec<Area> {
-        let area = |path: &String| Area { path: path.clone(), used: Bytes::new(4096) };
-        self.world().state.swaps.iter().map(area).collect()
+        let world = self.world();
+        let area = |path: &String| {
+            let number = path.strip_prefix("/dev/zram").and_then(|number| number.parse().ok());
+            let device = number.and_then(|number: u32| world.state.zrams.get(&number));
+            Area {
+                path: path.clone(),
+                used: Bytes::new(4096),
+                size: Bytes::new(device.map_or(4096, |device| device.disksize)),
+                priority: world.state.priorities.get(path).copied().unwrap_or_default(),
+            }
+        };
+        world.state.swaps.iter().map(area).collect()
+    }
+
+    fn config(&self, path: &str) -> io::Result<Config> {
+        Ok(self.world().state.config.get(path).cloned().unwrap_or(Config::Missing))
+    }
+
+    fn may_write_config(&self, _folder: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn site(&self) -> Site {
+        Site { machine: fake_machine(), container: None, has_systemd: true }
+    }
+
+    fn memory_facts(&self) -> MemoryFacts {
+        let world = self.world();
+        let limit = Bytes::new(1 << 30);
+        MemoryFacts {
+            total: limit,
+            available: Bytes::new(world.available),
+            is_strict: world.is_strict,
+            committed: limit,
+            commit_limit: limit,
+            groups: Vec::new(),
+            groups_left_out: 0,
+        }
+    }
+
+    fn strain(&self) -> Strain {
+        Strain { oom_kills: self.world().oom_kills, ..Strain::default() }
     }
 
     fn available(&self) -> Option<Bytes> {
@@ -481,6 +744,10 @@ impl HostOps for Fake {
 
     fn groups(&self) -> Option<(String, bool)> {
         Some((MOUNT.to_owned(), self.world().unified))
+    }
+
+    fn program(&self) -> io::Result<String> {
+        Ok("/usr/bin/pagewise".to_owned())
     }
 
     fn pid(&self) -> u32 {

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use pagewise_model::Bytes;
+use pagewise_model::plan::PlannedMachine;
 
-use crate::journal::Identity;
+use crate::journal::{FileText, Identity};
 
 /// One change of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,52 @@ pub(crate) enum HostChange<'a> {
     },
     /// Unloads a module, and those that only it used.
     Unload(&'a str),
+    /// Switches a swap area off, and stops that if it takes more memory than is left, or if the user
+    /// stops the run.
+    Drain {
+        /// The area.
+        area: &'a str,
+        /// The least memory that must stay available.
+        reserve: Bytes,
+    },
+    /// Makes a new file or link beside the one that it is to replace. Nothing of it is certain to be on
+    /// the disk yet.
+    Stage {
+        /// Its name until it is renamed.
+        path: &'a str,
+        /// What it is.
+        staged: Staged<'a>,
+    },
+    /// Waits until the disk has the contents of a staged file.
+    SyncFile(&'a str),
+    /// Gives a staged file or link its name. What had that name is gone.
+    Rename {
+        /// The staged one.
+        from: &'a str,
+        /// Its name from now on.
+        to: &'a str,
+    },
+    /// Waits until the disk has the names in a folder.
+    SyncFolder(&'a str),
+    /// Removes a configuration file or link.
+    RemoveConfig(&'a str),
+    /// Makes a folder for configuration files.
+    MakeFolder(&'a str),
+    /// Removes such a folder if it is empty.
+    RemoveFolder(&'a str),
+    /// Makes systemd read its unit files again.
+    ReloadUnits,
+    /// Starts a timer of systemd that runs `undo --unconfirmed`.
+    Arm {
+        /// When.
+        seconds: u64,
+        /// This program's file.
+        program: &'a str,
+        /// The folder of journals.
+        state: &'a str,
+    },
+    /// Stops that timer.
+    Disarm,
     /// Makes an empty journal.
     Begin(&'a str),
     /// Adds to a journal, and waits until the disk has it.
@@ -90,6 +137,34 @@ pub(crate) enum HostChange<'a> {
     },
     /// Removes a journal.
     Forget(&'a str),
+}
+
+/// What is staged before it gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Staged<'a> {
+    /// A file of root that everybody may read, or like the one that it replaces.
+    File {
+        /// Its contents.
+        text: &'a str,
+        /// The file whose mode, owner and context it gets.
+        like: Option<&'a FileText>,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it points.
+        to: &'a str,
+    },
+}
+
+/// What stands by the name of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Config {
+    Missing,
+    File(FileText),
+    Link(String),
+    Folder,
+    /// Neither, or a file that is not text; in words.
+    Other(String),
 }
 
 /// What stands by a name.
@@ -117,6 +192,59 @@ pub(crate) struct Area {
     pub(crate) path: String,
     /// What it holds.
     pub(crate) used: Bytes,
+    pub(crate) size: Bytes,
+    /// Higher is filled first.
+    pub(crate) priority: i32,
+}
+
+/// A memory cgroup, as far as switching swap off concerns it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GroupCharge {
+    /// Path below the root of the hierarchy.
+    pub(crate) path: String,
+    pub(crate) current: Bytes,
+    pub(crate) swap: Bytes,
+    /// `None` without a limit.
+    pub(crate) max: Option<Bytes>,
+}
+
+/// What decides whether the contents of a swap area fit elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct MemoryFacts {
+    pub(crate) total: Bytes,
+    pub(crate) available: Bytes,
+    /// `vm.overcommit_memory` is 2: the whole size of the area must fit below the commit limit.
+    pub(crate) is_strict: bool,
+    pub(crate) committed: Bytes,
+    pub(crate) commit_limit: Bytes,
+    /// Every memory cgroup.
+    pub(crate) groups: Vec<GroupCharge>,
+    /// Groups that were not read, because there are too many.
+    pub(crate) groups_left_out: u64,
+}
+
+/// Counters from before and after a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Strain {
+    /// Time in which some task waited for memory, in microseconds; `None` without PSI.
+    pub(crate) some_us: Option<u64>,
+    /// The same for time in which all tasks waited.
+    pub(crate) full_us: Option<u64>,
+    /// The same over the last 10 s, in percent of the time.
+    pub(crate) full_percent: u64,
+    pub(crate) oom_kills: u64,
+    /// Pages that were read again soon after they were reclaimed.
+    pub(crate) refaults: u64,
+}
+
+/// The machine as far as a plan depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Site {
+    pub(crate) machine: PlannedMachine,
+    /// What kind of container this is.
+    pub(crate) container: Option<String>,
+    /// Whether systemd is PID 1.
+    pub(crate) has_systemd: bool,
 }
 
 /// Another text after each boot.
@@ -170,8 +298,26 @@ pub(crate) trait HostOps {
     /// Memory that programs could still have; `None` where the kernel does not tell.
     fn available(&self) -> Option<Bytes>;
 
+    /// What stands by the name of a configuration file; no link on the way there is followed.
+    fn config(&self, path: &str) -> io::Result<Config>;
+
+    /// Why nothing can be written in that folder, or in the one where it is to be made.
+    fn may_write_config(&self, folder: &str) -> io::Result<()>;
+
+    /// The machine as far as a plan depends on it.
+    fn site(&self) -> Site;
+
+    /// What decides whether the contents of a swap area fit elsewhere.
+    fn memory_facts(&self) -> MemoryFacts;
+
+    /// How short of memory programs were since the start.
+    fn strain(&self) -> Strain;
+
     /// Where memory cgroups are mounted, and whether they are of version 2.
     fn groups(&self) -> Option<(String, bool)>;
+
+    /// The file of this program.
+    fn program(&self) -> io::Result<String>;
 
     /// Our own process.
     fn pid(&self) -> u32;

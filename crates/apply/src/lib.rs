@@ -7,6 +7,8 @@
 //! After a crash it goes back by a process of its own ([`Rescue`]); what a killed run or a power cut left
 //! behind, when the next session opens, or by [`recover`].
 //!
+//! A [plan] is carried out with the same parts, but what it changes stays until somebody undoes it.
+//!
 //! Something goes back only while it is still as it was lent: a knob that somebody else has changed
 //! since keeps its value, and that is told as a conflict.
 //!
@@ -27,6 +29,7 @@
 
 pub mod act;
 mod calls;
+mod config_files;
 mod error;
 mod host_ops;
 mod journal;
@@ -34,6 +37,7 @@ mod lender;
 mod live;
 mod loan;
 mod outcome;
+pub mod plan;
 mod recover;
 mod rescue;
 mod session;

@@ -17,10 +17,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pagewise_model::{Bytes, Snapshot};
-use pagewise_observe::{HostRoot, Scope, memory_cgroups, snapshot};
+use pagewise_model::plan::PlannedMachine;
+use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall};
+use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, shortage, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
     AtFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, openat, statat, unlinkat,
@@ -28,8 +31,11 @@ use rustix::fs::{
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::calls;
+use crate::config_files;
 use crate::error::Error;
-use crate::host_ops::{Area, Entry, HostChange, HostOps, UnreadJournal};
+use crate::host_ops::{
+    Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Strain, UnreadJournal,
+};
 use crate::journal::Identity;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
@@ -40,11 +46,26 @@ const MAX_SETTING: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Live {
     host: HostRoot,
+    /// Set when the user wants to stop what takes long.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Live {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { host: HostRoot::live()? })
+        Ok(Self { host: HostRoot::live()?, stop: None })
+    }
+
+    /// The same, which ends a swapoff when this is set.
+    pub(crate) fn stopped_by(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    fn drain(&self, area: &str, reserve: Bytes) -> io::Result<()> {
+        let is_stopped = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let available = || shortage(&self.host).available.get();
+        calls::swap_off_while(area, || {
+            !is_stopped() && available().is_none_or(|available| available >= reserve)
+        })
     }
 
     fn glance(&self) -> Snapshot {
@@ -78,6 +99,17 @@ impl HostOps for Live {
             HostChange::SwapOff(area) => calls::swap_off(area),
             HostChange::Load { module, parameter } => run("modprobe", &[module, parameter]),
             HostChange::Unload(module) => run("modprobe", &["-r", module]),
+            HostChange::Drain { area, reserve } => self.drain(area, reserve),
+            HostChange::Stage { path, staged } => config_files::stage(path, staged),
+            HostChange::SyncFile(path) => config_files::sync_file(path),
+            HostChange::Rename { from, to } => config_files::rename(from, to),
+            HostChange::SyncFolder(folder) => config_files::sync_folder(folder),
+            HostChange::RemoveConfig(path) => config_files::remove(path),
+            HostChange::MakeFolder(path) => config_files::make_folder(path),
+            HostChange::RemoveFolder(path) => config_files::remove_folder(path),
+            HostChange::ReloadUnits => run("systemctl", &["daemon-reload"]),
+            HostChange::Arm { seconds, program, state } => arm(seconds, program, state),
+            HostChange::Disarm => disarm(),
             HostChange::Begin(journal) => begin(journal),
             HostChange::Append { journal, line } => append(journal, line),
             HostChange::Cut { journal, length } => cut(journal, length),
@@ -162,6 +194,8 @@ impl HostOps for Live {
         let area = |tier: pagewise_model::Tier| Area {
             path: tier.path.as_str().to_owned(),
             used: tier.used.get().unwrap_or_default(),
+            size: tier.size.get().unwrap_or_default(),
+            priority: tier.priority.get().unwrap_or_default(),
         };
         tiers.into_iter().map(area).collect()
     }
@@ -170,8 +204,64 @@ impl HostOps for Live {
         self.glance().memory.available.get()
     }
 
+    fn config(&self, path: &str) -> io::Result<Config> {
+        config_files::read(path)
+    }
+
+    fn may_write_config(&self, folder: &str) -> io::Result<()> {
+        config_files::may_write(folder)
+    }
+
+    fn site(&self) -> Site {
+        let now = self.glance();
+        let kernel = now.taken.kernel.value().map(|release| release.as_str().to_owned());
+        Site {
+            machine: PlannedMachine {
+                machine_id_hash: config_files::machine_id_hash(),
+                memory_total_bytes: now.memory.total.get(),
+                kernel,
+            },
+            container: now.host.container.value().map(|kind| kind.as_str().to_owned()),
+            // as sd_booted() does
+            has_systemd: Path::new("/run/systemd/system").is_dir(),
+        }
+    }
+
+    fn memory_facts(&self) -> MemoryFacts {
+        let now = snapshot(&self.host, &Scope { cgroups: true, ..Scope::glance() });
+        let mode = self.read("/proc/sys/vm/overcommit_memory");
+        MemoryFacts {
+            total: now.memory.total.get().unwrap_or_default(),
+            available: now.memory.available.get().unwrap_or_default(),
+            is_strict: mode.is_ok_and(|mode| mode == "2"),
+            committed: now.memory.committed.get().unwrap_or_default(),
+            commit_limit: now.memory.commit_limit.get().unwrap_or_default(),
+            groups: now.cgroups.groups.iter().map(group_charge).collect(),
+            groups_left_out: now.cgroups.left_out,
+        }
+    }
+
+    fn strain(&self) -> Strain {
+        let vmstat = counters(&self.host, "proc/vmstat");
+        let count = |name: &str| vmstat.get(name).get().unwrap_or_default();
+        let memory = psi(&self.host).memory;
+        let micros = |stall: &Stall| stall.total_us.get().map(Micros::get);
+        let refaults = ["workingset_refault", "workingset_refault_anon", "workingset_refault_file"];
+        Strain {
+            some_us: micros(&memory.some),
+            full_us: micros(&memory.full),
+            full_percent: whole_percent(&memory.full),
+            oom_kills: count("oom_kill"),
+            refaults: refaults.into_iter().map(count).sum(),
+        }
+    }
+
     fn groups(&self) -> Option<(String, bool)> {
         memory_cgroups(&self.host)
+    }
+
+    fn program(&self) -> io::Result<String> {
+        in_words(std::env::current_exe()?)
     }
 
     fn pid(&self) -> u32 {
@@ -180,6 +270,26 @@ impl HostOps for Live {
 
     fn pause(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+}
+
+fn whole_percent(stall: &Stall) -> u64 {
+    let percent = stall.avg10.get().map_or(0.0, Percent::get).clamp(0.0, 100.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+    let whole = percent.round() as u64;
+    whole
+}
+
+fn group_charge(group: &Cgroup) -> GroupCharge {
+    let max = match group.max.get() {
+        Some(Limit::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    };
+    GroupCharge {
+        path: group.path.as_str().to_owned(),
+        current: group.current.get().unwrap_or_default(),
+        swap: group.swap_current.get().unwrap_or_default(),
+        max,
     }
 }
 
@@ -393,6 +503,39 @@ fn cut(journal: &str, length: u64) -> io::Result<()> {
     let file = open_own(journal, OpenOptions::new().write(true))?;
     file.set_len(length)?;
     file.sync_all()
+}
+
+/// The timer of a plan on trial.
+const TIMER: &str = "pagewise-unconfirmed-timer";
+
+/// Tried again if another run has the lock just then.
+fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
+    let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
+    let environment = format!("--setenv=PAGEWISE_STATE={state}");
+    let arguments = [
+        &unit,
+        &after,
+        "--timer-property=AccuracySec=1s",
+        "--property=Type=oneshot",
+        "--property=Restart=on-failure",
+        "--property=RestartSec=5s",
+        "--property=StartLimitIntervalSec=600s",
+        "--property=StartLimitBurst=20",
+        &environment,
+        program,
+        "undo",
+        "--unconfirmed",
+    ];
+    run("systemd-run", &arguments)
+}
+
+/// The timer, not what it has started: that may be who stops it. Without systemd there is none.
+fn disarm() -> io::Result<()> {
+    let timer = format!("{TIMER}.timer");
+    match run("systemctl", &["is-active", "--quiet", &timer]) {
+        Ok(()) => run("systemctl", &["stop", &timer]),
+        Err(_) => Ok(()),
+    }
 }
 
 const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";

@@ -58,6 +58,8 @@ pub struct Recovered {
     pub journal: String,
     /// How `pagewise undo --forget` calls it.
     pub id: String,
+    /// The id of the plan whose journal it is; `null` of a run that only borrowed.
+    pub plan: Option<String>,
     /// Its process, where the journal still says so.
     pub pid: Option<u32>,
     /// Whether the machine has been started anew since.

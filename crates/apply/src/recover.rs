@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{BOOT_ID, HostChange, HostOps, UnreadJournal};
-use crate::journal::{self, Journal, JournalName, Lock, Open, Reading, Record};
+use crate::journal::{self, Journal, JournalName, Loan, Lock, Open, Reading, Record};
 use crate::live::Live;
 use crate::loan;
 use crate::loan::run::{Boot, Run};
@@ -58,7 +58,8 @@ pub(crate) fn forget_one(
     folder: &str,
     id: &str,
 ) -> Result<Recovered, Error> {
-    let paths = journal::left_in(hands, folder)?;
+    let mut paths = journal::left_in(hands, folder)?;
+    paths.extend(journal::plans_in(hands, folder)?);
     let meant: Vec<&String> =
         paths.iter().filter(|path| JournalName::parse(path).is_meant_by(id)).collect();
     let [path] = meant.as_slice() else {
@@ -98,12 +99,12 @@ pub(crate) fn recover_all(
     Ok(all)
 }
 
-fn boot_id(hands: &dyn HostOps) -> Result<String, Error> {
+pub(crate) fn boot_id(hands: &dyn HostOps) -> Result<String, Error> {
     hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
 }
 
 /// What became of it, and whether its file is gone. One journal never keeps another from being read.
-fn recover_one(
+pub(crate) fn recover_one(
     hands: &mut dyn HostOps,
     path: &str,
     conflicts: Conflicts,
@@ -116,6 +117,7 @@ fn recover_one(
         pid: None,
         earlier_boot: false,
         returns: Vec::new(),
+        plan: None,
         damaged_line: None,
         skipped: None,
         unnoted: None,
@@ -139,12 +141,14 @@ fn recover_one(
         is_early: name.boot.is_none(),
         is_damaged: reading.damaged_line.is_some(),
         is_own: false,
+        is_plan: name.is_plan,
     };
     let mut journal = Journal::resume(hands, path, bytes.len() as u64, &reading);
+    recovered.plan = reading.plan().map(|plan| plan.id.clone());
     recovered.pid = reading.began().map(|(_, pid)| pid);
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
-    recovered.returns = put_back(hands, &mut journal, reading.open(), run);
+    recovered.returns = put_back(hands, &mut journal, in_order(reading.open()), run);
     let is_over = recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told();
     let is_removed = is_over && journal.remove(hands).is_ok();
     if !is_removed {
@@ -165,6 +169,12 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
         Some(_) => Boot::Earlier,
         None => Boot::Unknown,
     }
+}
+
+/// As it was taken, but what is to go back last comes first: systemd reads its units when the files are back.
+pub(crate) fn in_order(mut open: Vec<Open>) -> Vec<Open> {
+    open.sort_by_key(|it| it.what != Loan::Units);
+    open
 }
 
 /// All of it, the last first.
@@ -220,7 +230,8 @@ pub(crate) fn settled_or_left(outcome: Result<Outcome, Error>) -> Outcome {
     outcome.unwrap_or_else(|error| Outcome::Left { why: told(&error), next: error.next() })
 }
 
-fn told(error: &Error) -> String {
+/// An error with its cause.
+pub(crate) fn told(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

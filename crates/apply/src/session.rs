@@ -11,6 +11,7 @@ use pagewise_model::Bytes;
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, LoanId, MemoryGroup, SwapFile, ZramDevice, ZramSpec,
 };
+use pagewise_model::plan::Plan;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{BOOT_ID, HostChange, HostOps};
@@ -19,7 +20,7 @@ use crate::live::Live;
 use crate::loan::run::Run;
 use crate::loan::{file, group, knob, module, swap, zram};
 use crate::outcome::{Outcome, Recovered, Return};
-use crate::recover::{Conflicts, recover_all, settle, settled_or_left};
+use crate::recover::{Conflicts, in_order, recover_all, settle, settled_or_left};
 
 /// Everything that this run has borrowed.
 pub struct Session {
@@ -28,7 +29,8 @@ pub struct Session {
     journal: Option<Journal>,
     open: Vec<Open>,
     next: u64,
-    shares_swap: bool,
+    pub(crate) shares_swap: bool,
+    run: Run,
     lends_devices: bool,
     pub(crate) swap_folder: Option<PathBuf>,
     _lock: Option<Lock>,
@@ -67,10 +69,54 @@ impl Session {
             open: Vec::new(),
             next: 1,
             shares_swap: false,
+            run: Run::OWN,
             lends_devices: false,
             swap_folder: None,
             _lock: None,
         }
+    }
+
+    /// For the steps of a plan: its journal is there, with the plan in it.
+    pub(crate) fn for_plan(
+        mut hands: Box<dyn HostOps + Send>,
+        folder: &str,
+        plan: &Plan,
+    ) -> Result<Self, Error> {
+        let Record::Began { boot_id, pid, unix_seconds, pagewise } = began(hands.as_ref())? else {
+            return Err(Error::NotOpen(0));
+        };
+        let plan = Box::new(plan.clone());
+        let planned = Record::Planned { boot_id, pid, unix_seconds, pagewise, plan };
+        let journal = Journal::begin(hands.as_mut(), folder, &planned)?;
+        let mut session = Self::over(hands, folder);
+        session.journal = Some(journal);
+        session.run = Run::OWN_PLAN;
+        session.shares_swap = true;
+        Ok(session)
+    }
+
+    /// The file of the journal, if there is one.
+    pub(crate) fn journal_path(&self) -> Option<&str> {
+        self.journal.as_ref().map(Journal::path)
+    }
+
+    /// What was taken so far stays, as the journal says.
+    pub(crate) fn leave(&mut self) {
+        self.open.clear();
+        self.journal = None;
+    }
+
+    /// What was taken after this loan goes back, the last first; the others stay, as the journal says.
+    pub(crate) fn give_back_after(&mut self, loan: LoanId) -> Vec<Return> {
+        let later: Vec<Open> = self.open.iter().filter(|it| it.id > loan.0).cloned().collect();
+        let later = in_order(later).into_iter().rev();
+        let returns = later.map(|it| Return {
+            what: it.described(),
+            outcome: settled_or_left(self.put_back(it.id)),
+        });
+        let returns = returns.collect();
+        self.leave();
+        returns
     }
 
     /// Lets swap be switched on although the host has other swap.
@@ -186,7 +232,7 @@ impl Session {
             let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
             swap::alone(self.hands(), &ours)?;
         }
-        let what = Loan::SwapOn { area: area.to_owned(), diskseq };
+        let what = Loan::SwapOn { area: area.to_owned(), diskseq, zram: None };
         self.taken(what, |hands| swap::on(hands, area, priority))
     }
 
@@ -265,7 +311,8 @@ impl Session {
         self.give_all_back()
     }
 
-    fn give_all_back(&mut self) -> Vec<Return> {
+    pub(crate) fn give_all_back(&mut self) -> Vec<Return> {
+        self.open = in_order(std::mem::take(&mut self.open));
         let ids: Vec<u64> = self.open.iter().rev().map(|open| open.id).collect();
         let returns = ids.into_iter().filter_map(|id| {
             let what = self.open.iter().find(|open| open.id == id)?.described();
@@ -287,7 +334,7 @@ impl Session {
         if let Some(later) = self.open[at].held_by(&self.open[at + 1..]) {
             return Err(Error::Held { by: later.described() });
         }
-        let outcome = settle(self.hands.as_mut(), journal, &self.open[at], Run::OWN)?;
+        let outcome = settle(self.hands.as_mut(), journal, &self.open[at], self.run)?;
         match &outcome {
             Outcome::Conflict { found, .. } => self.open[at].conflict = Some(found.clone()),
             _ => drop(self.open.remove(at)),
@@ -295,7 +342,7 @@ impl Session {
         Ok(outcome)
     }
 
-    fn hands(&self) -> &dyn HostOps {
+    pub(crate) fn hands(&self) -> &dyn HostOps {
         self.hands.as_ref()
     }
 
@@ -312,7 +359,7 @@ impl Session {
     }
 
     /// Announces it, takes it, notes it.
-    fn taken(
+    pub(crate) fn taken(
         &mut self,
         what: Loan,
         take: impl FnOnce(&mut dyn HostOps) -> Result<(), Error>,
@@ -348,7 +395,7 @@ impl Session {
         taken
     }
 
-    fn note(&mut self, record: &Record) -> Result<(), Error> {
+    pub(crate) fn note(&mut self, record: &Record) -> Result<(), Error> {
         if self.journal.is_none() {
             let began = began(self.hands())?;
             self.journal = Some(Journal::begin(self.hands.as_mut(), &self.folder, &began)?);
@@ -367,13 +414,19 @@ impl Drop for Session {
 }
 
 /// For tests of what a crash leaves: `PAGEWISE_TEST_CRASH=panic:2` panics once the second loan is taken,
-/// `abort:2` aborts there as a panic of the release build does.
+/// `abort:2` aborts there as a panic of the release build does, `kill:2` ends there as by SIGKILL.
 #[cfg(debug_assertions)]
 fn crash_if_asked(loan: LoanId) {
     let asked = std::env::var("PAGEWISE_TEST_CRASH").unwrap_or_default();
     match asked.split_once(':') {
         Some(("panic", at)) if at == loan.0.to_string() => panic!("asked for by a test"),
         Some(("abort", at)) if at == loan.0.to_string() => std::process::abort(),
+        Some(("kill", at)) if at == loan.0.to_string() => {
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+        }
         _ => {}
     }
 }

@@ -104,7 +104,7 @@ pub use oom::{
     KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
     OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
 };
-pub use ownership::{InForce, KnobOwnership, ownership};
+pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};
 pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix, ZramChoice};
 pub use process::{Process, Processes, SmapsOutcome, SmapsTally};

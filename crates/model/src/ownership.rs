@@ -102,7 +102,7 @@ fn judged(
     let mut owners = lines.to_vec();
     let reapplies = host.configuration.tuned.as_ref().is_some_and(|tuned| tuned.reapplies_sysctl);
     // stable: lines of one mechanism keep the order in which it applies them
-    owners.sort_by_key(|owner| rank(owner, reapplies));
+    owners.sort_by_key(|owner| boot_order(owner, reapplies));
     let (winner, why) = winner(target, &owners);
     let live = instances.reading(target);
     let running = match target {
@@ -118,8 +118,10 @@ fn judged(
     KnobOwnership { target: target.clone(), owners, winner, why, running, in_force }
 }
 
-/// When it is applied at boot. TuneD applies local files of sysctl once more after its profile.
-fn rank(owner: &PersistentSetting, reapplies: bool) -> (Mechanism, bool) {
+/// When a line is applied at boot, compared with other lines. TuneD applies local files of sysctl once more after
+/// its profile if it `reapplies` them ([`crate::Tuned::reapplies_sysctl`]).
+#[must_use]
+pub fn boot_order(owner: &PersistentSetting, reapplies: bool) -> (Mechanism, bool) {
     let again = reapplies && owner.mechanism == Mechanism::Sysctl && owner.is_local();
     if again { (Mechanism::Tuned, true) } else { (owner.mechanism, false) }
 }

@@ -9,6 +9,8 @@ use clap_complete::Shell;
 use pagewise_model::Percent;
 use pagewise_model::typed::parse_duration;
 
+#[path = "verbs/apply/args.rs"]
+mod apply;
 #[path = "verbs/bench/args.rs"]
 mod bench;
 #[path = "verbs/capture/args.rs"]
@@ -33,7 +35,11 @@ mod thp;
 mod trial;
 #[path = "verbs/undo/args.rs"]
 mod undo;
+#[path = "verbs/verify/args.rs"]
+mod verify;
 
+use apply::APPLY;
+pub(crate) use apply::Apply;
 use bench::BENCH;
 pub(crate) use bench::Bench;
 use capture::CAPTURE;
@@ -56,9 +62,11 @@ use trial::TRIAL;
 pub(crate) use trial::{Format, Trial};
 use undo::UNDO;
 pub(crate) use undo::Undo;
+use verify::VERIFY;
+pub(crate) use verify::Verify;
 
 const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a problem of \
-    severity warning or critical, 130 stopped by Ctrl-C. If a program that reads the output through a pipe \
+    severity warning or critical, or if verify finds a difference, 130 stopped by Ctrl-C. If a program that reads the output through a pipe \
     stops reading early, as head does, that causes no error.";
 
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
@@ -137,7 +145,13 @@ pub(crate) enum Verb {
     /// root
     #[command(long_about = MERGE)]
     Merge(Merge),
-    /// Remove the devices and restore the settings that a killed run of pagewise left behind; needs root
+    /// Carry out a plan, with a journal by which it can be undone; needs root
+    #[command(long_about = APPLY)]
+    Apply(Apply),
+    /// Compare the machine with the plans that were applied; exit status 3 if it differs
+    #[command(long_about = VERIFY)]
+    Verify(Verify),
+    /// Undo a plan, or what a killed run of pagewise left behind; needs root
     #[command(long_about = UNDO)]
     Undo(Undo),
     /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests

@@ -84,7 +84,10 @@ pub(crate) fn lines(run: &Recovered) -> Vec<String> {
     let mut lines = Vec::new();
     if !run.returns.is_empty() {
         let id = &run.id;
-        lines.push(format!("{who}{when} was ended before it could put back (journal {id}):"));
+        lines.push(match &run.plan {
+            Some(plan) => format!("plan {} (journal {id}):", Name::from(plan.as_str())),
+            None => format!("{who}{when} was ended before it could put back (journal {id}):"),
+        });
         lines.extend(run.returns.iter().map(|it| format!("  {}", line(&it.what, &it.outcome))));
     }
     if let Some(at) = run.damaged_line {

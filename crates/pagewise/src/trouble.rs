@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use pagewise_apply::Rescue;
 use pagewise_apply::act::{ActError, MergeError};
+use pagewise_apply::plan::Failed;
 use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::{Advice, Name, Refusal};
 use pagewise_observe::{OpenError, UserFileError};
@@ -69,13 +70,14 @@ impl Advice for LeftRunning {
 }
 
 /// The errors that know more than what happened and why.
-const ADVISERS: [Adviser; 10] = [
+const ADVISERS: [Adviser; 11] = [
     adviser::<Interrupted>,
     adviser::<LeftRunning>,
     adviser::<Refusal>,
     adviser::<OpenError>,
     adviser::<UserFileError>,
     adviser::<pagewise_guest::Error>,
+    adviser::<Failed>,
     adviser::<pagewise_apply::Error>,
     adviser::<ActError>,
     adviser::<MergeError>,
@@ -99,7 +101,8 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let state = advice(error, |error| error.state()).map(|state| format!("; {state}"));
     output::message(format_args!("{error:#}{}", state.unwrap_or_default()));
     advice(error, |error| error.next()).iter().for_each(output::hint);
-    let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>();
+    let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
+    let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>() || is_plan_stopped;
     ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
 }
 

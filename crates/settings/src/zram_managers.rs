@@ -20,6 +20,7 @@ const FOLDERS: [&str; 4] =
     ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
 /// Its main file; drop-ins lie in a folder of this name with `.d`.
 pub const GENERATOR_FILE: &str = "zram-generator.conf";
+/// The program of zram-generator that makes units at boot.
 pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
 /// The file of zram-tools.
 pub const ZRAM_TOOLS: &str = "etc/default/zramswap";

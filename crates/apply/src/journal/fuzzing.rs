@@ -5,7 +5,7 @@
 //! read twice: as it is, and with the sum of each line put right.
 
 use super::read::Reading;
-use super::record::{self, Device, Identity, Loan, Record, Write};
+use super::record::{self, Device, FileText, Identity, Loan, Record, Write, ZramSetup};
 
 /// Reads it. Whatever it holds, this returns.
 pub fn run(input: &[u8]) {
@@ -23,6 +23,7 @@ fn read(journal: &[u8]) {
     for (at, it) in open.iter().enumerate() {
         std::hint::black_box((it.described(), it.area(), it.held_by(&open[at + 1..])));
     }
+    std::hint::black_box((reading.plan(), reading.open_by_step(), reading.is_applied()));
 }
 
 /// The record of a line of the right shape, else the line.
@@ -39,7 +40,7 @@ pub fn seed() -> Vec<u8> {
     let loans = [
         Loan::Module { name: text("zram") },
         Loan::Zram { others: vec![0], newest_diskseq: 8, announced: Some(1) },
-        Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9) },
+        Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9), zram: None },
         Loan::SwapFile { path: text("/pagewise-swap-1-1"), folder_inode: 2 },
         Loan::Controller { folder: text("/sys/fs/cgroup") },
         Loan::Group { folder: text("/sys/fs/cgroup/pagewise-1-2"), home: None },
@@ -51,19 +52,37 @@ pub fn seed() -> Vec<u8> {
             back,
         },
     ];
+    let device_without_size = Device { number: 2, diskseq: 8 };
+    let file = FileText { text: text("x"), mode: 0o644, user: 0, group: 0, label: Some(text("l")) };
+    let setup = ZramSetup { number: 0, algorithm: text("lz4"), disksize: 4096, mem_limit: 0 };
+    let of_plans = [
+        Loan::Folder { path: text("/etc/sysctl.d") },
+        Loan::File { path: text("/etc/sysctl.d/x.conf"), old: Some(file), ours: text("y") },
+        Loan::Link { path: text("/etc/sysctl.d/z.conf"), old: None, ours: text("/dev/null") },
+        Loan::Units,
+        Loan::Timer,
+        Loan::ZramSize { device: device_without_size, algorithm: text("lz4"), disksize: 4096 },
+        Loan::Drained { area: text("/dev/zram0"), priority: 5, zram: Some(setup) },
+    ];
     let began = Record::Began {
         boot_id: text("b"),
         pid: 1,
         unix_seconds: 1,
         pagewise: text(env!("CARGO_PKG_VERSION")),
     };
-    let taking = (1..).zip(loans).map(|(loan, what)| Record::Taking { loan, what });
+    let taking = (1..)
+        .zip(loans.into_iter().chain(of_plans))
+        .map(|(loan, what)| Record::Taking { loan, what });
     let more = [
         Record::Made { loan: 2, device },
         Record::Identified { loan: 4, identity: Identity { device: 1, inode: 3 } },
         Record::Done { loan: 2 },
         Record::Conflict { loan: 7, found: text("5") },
         Record::Returned { loan: 6 },
+        Record::Step { id: text("a") },
+        Record::Trial { until: 1 },
+        Record::Confirmed,
+        Record::Applied,
     ];
     [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
 }
@@ -81,8 +100,8 @@ mod tests {
     #[test]
     fn the_seed_is_a_journal_with_everything_in_it() {
         let reading = Reading::parse(&seed());
-        assert_eq!((reading.records.len(), reading.damaged_line), (13, None));
-        assert_eq!(open_in(&seed()).len(), 6);
+        assert_eq!((reading.records.len(), reading.damaged_line), (24, None));
+        assert_eq!(open_in(&seed()).len(), 13);
         run(&seed());
     }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 pub(crate) use lock::{Lock, is_there};
 pub(crate) use read::{Open, Reading};
-pub(crate) use record::{Device, Identity, Loan, Record, Write};
+pub(crate) use record::{Device, FileText, Identity, Loan, Record, Write, ZramSetup};
 
 use crate::error::Error;
 use crate::host_ops::{HostChange, HostOps};
@@ -27,17 +27,29 @@ pub fn state_folder() -> PathBuf {
 }
 
 const SUFFIX: &str = ".journal";
+/// The journal of a plan. It stays for as long as the plan is applied, and no run undoes it by itself.
+const PLAN_SUFFIX: &str = ".plan";
 /// A journal has a number of so many digits.
 const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
 /// What the folder has by the name of a journal, the oldest first.
 pub(crate) fn left_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
+    named(hands, folder, &[SUFFIX])
+}
+
+/// The journals of plans, the oldest first.
+pub(crate) fn plans_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
+    named(hands, folder, &[PLAN_SUFFIX])
+}
+
+fn named(hands: &dyn HostOps, folder: &str, suffixes: &[&str]) -> Result<Vec<String>, Error> {
     let names = match hands.names(folder) {
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         names => names.map_err(|source| state(folder, source))?,
     };
-    let journals = names.into_iter().filter(|name| name.ends_with(SUFFIX));
+    let is_meant = |name: &String| suffixes.iter().any(|suffix| name.ends_with(suffix));
+    let journals = names.into_iter().filter(is_meant);
     Ok(journals.map(|name| format!("{folder}/{name}")).collect())
 }
 
@@ -50,21 +62,23 @@ fn state(path: &str, source: std::io::Error) -> Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalName<'a> {
     stem: &'a str,
-    number: Option<u64>,
+    pub(crate) number: Option<u64>,
     pub(crate) boot: Option<&'a str>,
+    pub(crate) is_plan: bool,
 }
 
 impl<'a> JournalName<'a> {
     pub(crate) fn parse(path: &'a str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
+        let stem = without_suffix(name);
         let (digits, boot) = match stem.split_once('.') {
             Some((digits, boot)) => (digits, Some(boot)),
             None => (stem, None),
         };
         let is_number = digits.len() == DIGITS && digits.bytes().all(|it| it.is_ascii_digit());
         let number = is_number.then(|| digits.parse().ok()).flatten();
-        Self { stem, number, boot: boot.filter(|_| number.is_some()) }
+        let is_plan = name.ends_with(PLAN_SUFFIX);
+        Self { stem, number, boot: boot.filter(|_| number.is_some()), is_plan }
     }
 
     /// How `undo --forget` calls it.
@@ -74,9 +88,13 @@ impl<'a> JournalName<'a> {
 
     /// Whether somebody means this one: by its number, its stem or its whole name.
     pub(crate) fn is_meant_by(&self, id: &str) -> bool {
-        let id = id.strip_suffix(SUFFIX).unwrap_or(id);
+        let id = without_suffix(id);
         id == self.stem || id.parse().is_ok_and(|number: u64| self.number == Some(number))
     }
+}
+
+fn without_suffix(name: &str) -> &str {
+    [SUFFIX, PLAN_SUFFIX].iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name)
 }
 
 /// A journal that is written.
@@ -98,12 +116,15 @@ impl Journal {
         folder: &str,
         began: &Record,
     ) -> Result<Self, Error> {
-        let left = left_in(hands, folder)?;
+        // one number for both kinds: a user names a journal by it
+        let left = named(hands, folder, &[SUFFIX, PLAN_SUFFIX])?;
         let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::parse(it).number).collect();
         let last = taken.iter().max().copied().unwrap_or(0);
         let mut numbers = (last + 1..=MAX_NUMBER).chain(1..=MAX_NUMBER);
         let number = numbers.find(|it| !taken.contains(it)).unwrap_or(MAX_NUMBER);
-        let path = format!("{folder}/{number:0DIGITS$}{}{SUFFIX}", boot_part(began));
+        let is_plan = matches!(began, Record::Planned { .. });
+        let suffix = if is_plan { PLAN_SUFFIX } else { SUFFIX };
+        let path = format!("{folder}/{number:0DIGITS$}{}{suffix}", boot_part(began));
         hands.act(&HostChange::Begin(&path)).map_err(|source| state(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(hands, began) {
@@ -168,6 +189,11 @@ impl Journal {
         })
     }
 
+    /// Its file.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Why something could not be noted in it, or it could not be removed.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
@@ -176,7 +202,11 @@ impl Journal {
 
 fn boot_part(began: &Record) -> String {
     match began {
-        Record::Began { boot_id, .. } if boot_id.bytes().all(is_plain) => format!(".{boot_id}"),
+        Record::Began { boot_id, .. } | Record::Planned { boot_id, .. }
+            if boot_id.bytes().all(is_plain) =>
+        {
+            format!(".{boot_id}")
+        }
         _ => String::new(),
     }
 }

@@ -6,13 +6,15 @@
 //! Any other line that is not as written, the last one too, means a damaged disk or another hand:
 //! the other lines are used, and it is told. Nothing here trusts what it reads beyond that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagewise_model::plan::Plan;
 
 use super::record::{self, Device, Identity, Loan, Record};
 use crate::loan::zram;
 
 /// The records of a journal.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
     /// Bytes up to the end of the last whole line.
@@ -71,7 +73,13 @@ impl Reading {
                 Record::Conflict { loan, found } => {
                     with(&mut open, *loan, |it| it.conflict = Some(found.clone()));
                 }
-                Record::Began { .. } | Record::Done { .. } => {}
+                Record::Began { .. }
+                | Record::Planned { .. }
+                | Record::Step { .. }
+                | Record::Applied
+                | Record::Trial { .. }
+                | Record::Confirmed
+                | Record::Done { .. } => {}
             }
         }
         open
@@ -80,9 +88,39 @@ impl Reading {
     /// Boot and process of the first line.
     pub(crate) fn began(&self) -> Option<(&str, u32)> {
         match self.records.first()? {
-            Record::Began { boot_id, pid, .. } => Some((boot_id, *pid)),
+            Record::Began { boot_id, pid, .. } | Record::Planned { boot_id, pid, .. } => {
+                Some((boot_id, *pid))
+            }
             _ => None,
         }
+    }
+
+    /// The plan whose journal it is.
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        match self.records.first()? {
+            Record::Planned { plan, .. } => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// Whether every step of the plan was carried out.
+    pub(crate) fn is_applied(&self) -> bool {
+        self.records.contains(&Record::Applied)
+    }
+
+    /// Of a plan: the changes that are in force, each with the id of its step.
+    pub(crate) fn open_by_step(&self) -> Vec<(String, Open)> {
+        let mut steps = BTreeMap::new();
+        let mut now = String::new();
+        for record in &self.records {
+            match record {
+                Record::Step { id } => now.clone_from(id),
+                Record::Taking { loan, .. } => drop(steps.insert(*loan, now.clone())),
+                _ => {}
+            }
+        }
+        let with_step = |it: Open| (steps.get(&it.id).cloned().unwrap_or_default(), it);
+        self.open().into_iter().map(with_step).collect()
     }
 }
 
@@ -90,7 +128,10 @@ impl Reading {
 /// before anything else is said of it.
 fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
-        Record::Began { .. } => is_first,
+        Record::Began { .. } | Record::Planned { .. } => is_first,
+        Record::Step { .. } | Record::Applied | Record::Trial { .. } | Record::Confirmed => {
+            !is_first
+        }
         Record::Taking { loan, .. } => announced.insert(*loan) && !is_first,
         Record::Made { loan, .. }
         | Record::Identified { loan, .. }
@@ -156,6 +197,7 @@ impl Open {
     pub(crate) fn area(&self) -> Option<String> {
         match &self.what {
             Loan::Zram { .. } => self.made.map(|device| zram::area(device.number)),
+            Loan::ZramSize { device, .. } => Some(zram::area(device.number)),
             Loan::SwapFile { path, .. } => Some(path.clone()),
             _ => None,
         }
@@ -165,6 +207,12 @@ impl Open {
     pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
         match (&self.what, &earlier.what) {
             (Loan::SwapOn { area, .. }, _) => earlier.area().as_ref() == Some(area),
+            // the pages of the area that was switched off are in the swap that was made before
+            (Loan::Drained { .. }, Loan::SwapOn { .. }) => true,
+            (Loan::File { path, .. } | Loan::Link { path, .. }, Loan::Folder { path: folder })
+            | (Loan::Folder { path }, Loan::Folder { path: folder }) => {
+                path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+            }
             (Loan::Setting { path, back, .. }, Loan::Setting { path: other, back: way, .. }) => {
                 [other, &way.path].iter().any(|it| *it == path || **it == back.path)
             }

@@ -4,15 +4,26 @@
 //! A line is `{"record":…,"crc32":"0a1b2c3d"}`. The sum covers all that stands before it, so a line
 //! that the disk has only half of is never taken for a whole one.
 
+use pagewise_model::plan::{Plan, ZramSwap};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub(crate) enum Record {
     /// The first line: who writes.
     Began { boot_id: String, pid: u32, unix_seconds: u64, pagewise: String },
+    /// The first line of a plan's journal: who writes, and the whole plan.
+    Planned { boot_id: String, pid: u32, unix_seconds: u64, pagewise: String, plan: Box<Plan> },
+    /// The changes that follow belong to this step of the plan.
+    Step { id: String },
+    /// Every step of the plan was carried out: its changes stay until somebody undoes the plan.
+    Applied,
+    /// The plan is undone at this time (in seconds of Unix time) or at the next boot, unless it is confirmed.
+    Trial { until: u64 },
+    /// The plan is kept.
+    Confirmed,
     /// Something is about to be taken.
     Taking { loan: u64, what: Loan },
     /// The device that was asked for has this number.
@@ -44,13 +55,54 @@ pub(crate) enum Loan {
     /// A file to swap to.
     SwapFile { path: String, folder_inode: u64 },
     /// A swap area that is on; of a zram device with what tells it from another of its number.
-    SwapOn { area: String, diskseq: Option<u64> },
+    SwapOn {
+        area: String,
+        diskseq: Option<u64>,
+        /// Set up by a plan whose files make the same device at each boot.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        zram: Option<ZramSwap>,
+    },
     /// A memory cgroup, and the one that we came from.
     Group { folder: String, home: Option<String> },
     /// The memory controller for the groups below this one.
     Controller { folder: String },
     /// The value of a file: `back` is written to bring the old value back.
     Setting { name: String, path: String, old: String, ours: String, back: Write },
+    /// A configuration file that a plan wrote.
+    File { path: String, old: Option<FileText>, ours: String },
+    /// A symbolic link that a plan made.
+    Link { path: String, old: Option<String>, ours: String },
+    /// A folder for configuration files that a plan made.
+    Folder { path: String },
+    /// systemd read its unit files again.
+    Units,
+    /// The timer that undoes a plan on trial.
+    Timer,
+    /// An existing zram device without a size, which a plan gave one.
+    ZramSize { device: Device, algorithm: String, disksize: u64 },
+    /// A swap area that a plan switched off.
+    Drained { area: String, priority: i32, zram: Option<ZramSetup> },
+}
+
+/// A configuration file: its text, and what else `rename` of a new file would lose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileText {
+    pub(crate) text: String,
+    pub(crate) mode: u32,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// Its SELinux context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) label: Option<String>,
+}
+
+/// How a zram device was set up. The kernel does not report the level of an algorithm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ZramSetup {
+    pub(crate) number: u32,
+    pub(crate) algorithm: String,
+    pub(crate) disksize: u64,
+    pub(crate) mem_limit: u64,
 }
 
 /// A write.
@@ -102,12 +154,17 @@ pub(crate) fn is_torn(line: &[u8]) -> bool {
     if !rest.is_empty() && !rest.starts_with(b"{") {
         return false;
     }
-    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
-    match values.next() {
-        None => true,
-        Some(Err(error)) => error.is_eof(),
-        Some(Ok(_)) => {
-            let (record, found) = rest.split_at(values.byte_offset());
+    let first = |text: &[u8]| {
+        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+        (values.next(), values.byte_offset())
+    };
+    let ends_early = |text: &[u8]| matches!(first(text), (Some(Err(error)), _) if error.is_eof());
+    match first(rest) {
+        (None, _) => true,
+        // a sign or a decimal point alone is no beginning of a number for the parser
+        (Some(Err(_)), _) => ends_early(rest) || ends_early(&[rest, b"0"].concat()),
+        (Some(Ok(_)), offset) => {
+            let (record, found) = rest.split_at(offset);
             let whole = format!("{SUM}{:08x}{END}", sum(record));
             found.len() < whole.len() && whole.as_bytes().starts_with(found)
         }
@@ -146,6 +203,13 @@ impl Loan {
             (Self::Zram { .. }, None) => "a zram device".to_owned(),
             (Self::SwapFile { path, .. }, _) => format!("swap file {path}"),
             (Self::SwapOn { area, .. }, _) => format!("swap on {area}"),
+            (Self::File { path, .. }, _) => format!("file {path}"),
+            (Self::Link { path, ours, .. }, _) => format!("link {path} to {ours}"),
+            (Self::Folder { path }, _) => format!("folder {path}"),
+            (Self::Timer, _) => "timer of the trial".to_owned(),
+            (Self::Units, _) => "units of systemd, read again".to_owned(),
+            (Self::ZramSize { device, .. }, _) => format!("size of zram{}", device.number),
+            (Self::Drained { area, .. }, _) => format!("swap off {area}"),
             (Self::Group { folder, .. }, _) => format!("memory cgroup {folder}"),
             (Self::Controller { folder }, _) => format!("memory controller below {folder}"),
             (Self::Setting { name, old, ours, .. }, _) => format!("{name} = {ours} (was {old})"),

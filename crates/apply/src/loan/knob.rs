@@ -230,6 +230,11 @@ fn current(hands: &dyn HostOps, path: &str, like: &str) -> Result<String, Error>
     Ok(active(domain, &text))
 }
 
+/// Whether the file still says that.
+pub(crate) fn is_at_value(hands: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
+    current(hands, path, value).map(|found| found == value)
+}
+
 fn write_back(hands: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     let Write { path, value } = back;
     hands.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))

@@ -4,10 +4,14 @@
 //! Giving back looks at the machine and never believes that the journal's last word was carried
 //! out: a run may have been killed before or after any write. It may be repeated at any time.
 
+pub(crate) mod config;
+pub(crate) mod drain;
+pub(crate) mod drained;
 pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod knob;
 pub(crate) mod module;
+pub(crate) mod place;
 pub(crate) mod run;
 pub(crate) mod swap;
 pub(crate) mod zram;
@@ -24,7 +28,20 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<
         (Loan::SwapFile { path, folder_inode }, _) => {
             file::give_back(hands, path, *folder_inode, it.identity, run)
         }
+        (Loan::File { .. } | Loan::Link { .. } | Loan::Folder { .. } | Loan::Units, _) => {
+            config::give_back(hands, &it.what)
+        }
         (_, Boot::This) => give_back_of_this_boot(hands, it, run),
+        // the files of the plan may have brought them about again
+        (Loan::Setting { name, path, old, ours, back }, Boot::Earlier) if run.is_plan => {
+            let change = knob::Change { path, old, ours, back };
+            let outcome = knob::give_back(hands, name, &change, it)?;
+            let is_conflict = matches!(outcome, Outcome::Conflict { .. });
+            Ok(if is_conflict { Outcome::Gone } else { outcome })
+        }
+        (Loan::SwapOn { area, zram: Some(setup), .. }, Boot::Earlier) if run.is_plan => {
+            swap::give_back_made_at_boot(hands, area, setup)
+        }
         // the kernel's own things are gone by themselves
         (_, Boot::Earlier) => Ok(Outcome::Gone),
         (_, Boot::Unknown) => Err(Error::Uncertain {
@@ -44,7 +61,7 @@ fn give_back_of_this_boot(hands: &mut dyn HostOps, it: &Open, run: Run) -> Resul
         Loan::SwapFile { path, folder_inode } => {
             file::give_back(hands, path, *folder_inode, it.identity, run)
         }
-        Loan::SwapOn { area, diskseq } => swap::give_back(hands, area, *diskseq, run),
+        Loan::SwapOn { area, diskseq, .. } => swap::give_back(hands, area, *diskseq, run),
         Loan::Group { folder, home } => {
             group::give_back(hands, folder, home.as_deref(), it.identity, run)
         }
@@ -52,6 +69,16 @@ fn give_back_of_this_boot(hands: &mut dyn HostOps, it: &Open, run: Run) -> Resul
         Loan::Setting { name, path, old, ours, back } => {
             let change = knob::Change { path, old, ours, back };
             knob::give_back(hands, name, &change, it)
+        }
+        Loan::Timer => config::disarm(hands),
+        Loan::ZramSize { device, algorithm, disksize } => {
+            zram::give_back_size(hands, *device, algorithm, *disksize)
+        }
+        Loan::Drained { area, priority, zram } => {
+            drained::give_back(hands, area, *priority, zram.as_ref())
+        }
+        Loan::File { .. } | Loan::Link { .. } | Loan::Folder { .. } | Loan::Units => {
+            config::give_back(hands, &it.what)
         }
     }
 }

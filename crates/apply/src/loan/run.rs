@@ -16,11 +16,14 @@ pub(crate) struct Run {
     pub(crate) is_damaged: bool,
     /// It is this very process.
     pub(crate) is_own: bool,
+    /// It carried out a plan.
+    pub(crate) is_plan: bool,
 }
 
 impl Run {
     pub(crate) const OWN: Self =
-        Self { boot: Boot::This, is_early: false, is_damaged: false, is_own: true };
+        Self { boot: Boot::This, is_early: false, is_damaged: false, is_own: true, is_plan: false };
+    pub(crate) const OWN_PLAN: Self = Self { is_plan: true, ..Self::OWN };
 }
 
 /// Which boot of the machine it was in.

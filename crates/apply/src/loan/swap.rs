@@ -8,10 +8,12 @@
 
 use std::io::ErrorKind;
 
+use pagewise_model::plan::ZramSwap;
+
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::loan::run::{Run, is_ours};
-use crate::loan::{file, zram};
+use crate::loan::{drain, file, zram};
 use crate::outcome::Outcome;
 
 /// Refuses where areas are on that are not among `ours`.
@@ -49,6 +51,9 @@ pub(crate) fn give_back(
                    from others";
         return Err(Error::Uncertain { what: area.to_owned(), why: why.to_owned() });
     }
+    if run.is_plan {
+        return drain::switch_off(hands, &found).map(|()| Outcome::Returned);
+    }
     let room = || Error::NoRoom {
         area: area.to_owned(),
         used: found.used,
@@ -62,6 +67,20 @@ pub(crate) fn give_back(
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),
         done => done.doing(|| format!("swapoff {area}")).map(|()| Outcome::Returned),
     }
+}
+
+/// Swap that the files of a plan made again at a later boot: only while it is as the plan says.
+pub(crate) fn give_back_made_at_boot(
+    hands: &mut dyn HostOps,
+    area: &str,
+    planned: &ZramSwap,
+) -> Result<Outcome, Error> {
+    let Some((found, setup)) = drain::area_as_planned(hands, area, planned) else {
+        return Ok(Outcome::Gone);
+    };
+    drain::switch_off(hands, &found)?;
+    zram::reset(hands, setup.number)?;
+    Ok(Outcome::Returned)
 }
 
 /// Whether a disk of that name is not the one it was.

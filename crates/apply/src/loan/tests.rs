@@ -466,7 +466,7 @@ fn swap_that_no_run_made_stays_on() {
     session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     kill(&fake, session);
     let path = fake.world().journals.keys().next().unwrap().clone();
-    let what = Loan::SwapOn { area: "/dev/vdb".to_owned(), diskseq: None };
+    let what = Loan::SwapOn { area: "/dev/vdb".to_owned(), diskseq: None, zram: None };
     fake.world().state.swaps.insert("/dev/vdb".to_owned());
     let line = Record::Taking { loan: 2, what }.line();
     fake.world().journals.get_mut(&path).unwrap().extend(line);

@@ -10,12 +10,14 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use pagewise_model::Bytes;
 use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
+use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, patiently};
-use crate::journal::{Device, Loan};
-use crate::loan::run::Run;
+use crate::journal::{Device, Loan, ZramSetup};
+use crate::loan::run::{Run, rounded};
 use crate::outcome::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
@@ -30,6 +32,75 @@ pub(crate) fn lent(loan: LoanId, number: u32) -> ZramDevice {
 
 pub(crate) fn area(number: u32) -> String {
     format!("/dev/zram{number}")
+}
+
+/// The number of the device of a swap area.
+pub(crate) fn number_of(area: &str) -> Option<u32> {
+    area.strip_prefix("/dev/zram")?.parse().ok()
+}
+
+/// The algorithms that the kernel offers, as a device that exists lists them; `None` without a device.
+pub(crate) fn offered(hands: &dyn HostOps) -> Option<String> {
+    let number = *numbers(hands).ok()?.first()?;
+    let listed = hands.read(&format!("{}/comp_algorithm", sysfs(number))).ok()?;
+    Some(listed.replace(['[', ']'], ""))
+}
+
+/// How the device is set up, as far as the kernel reports it.
+pub(crate) fn setup(hands: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
+    let read = |file: &str| {
+        let path = format!("{}/{file}", sysfs(number));
+        hands.read(&path).doing(|| path.clone())
+    };
+    let listed = read("comp_algorithm")?;
+    let active = listed.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let algorithm = active.map_or(listed.as_str(), |(word, _)| word).to_owned();
+    let disksize = read("disksize")?.parse().unwrap_or_default();
+    // older kernels have fewer columns; the fourth is the limit in all of them
+    let limit = read("mm_stat").ok().and_then(|text| text.split_whitespace().nth(3)?.parse().ok());
+    Ok(ZramSetup { number, algorithm, disksize, mem_limit: limit.unwrap_or_default() })
+}
+
+/// Whether a device in use as swap is the one of a plan.
+pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap) -> bool {
+    let size = planned.disksize_bytes.get();
+    let is_size = rounded("", size, &setup.disksize.to_string()).is_ok();
+    let is_algorithm = planned.compressor.algorithm.as_str() == setup.algorithm;
+    is_size && is_algorithm && i32::from(planned.priority) == priority
+}
+
+/// Frees all that the device stores: it must not be in use.
+pub(crate) fn reset(hands: &mut dyn HostOps, number: u32) -> Result<(), Error> {
+    let reset = format!("{}/reset", sysfs(number));
+    patiently(hands, &HostChange::Write { path: &reset, value: "1" })
+        .doing(|| format!("zram{number}: reset"))
+}
+
+/// Takes the size of a device that had none, and gives it its algorithm back; the device itself was there
+/// before.
+pub(crate) fn give_back_size(
+    hands: &mut dyn HostOps,
+    made: Device,
+    algorithm: &str,
+    disksize: u64,
+) -> Result<Outcome, Error> {
+    if device(hands, made.number) != Some(made) {
+        return Ok(Outcome::Gone);
+    }
+    let found = setup(hands, made.number)?;
+    if found.disksize == 0 && found.algorithm == algorithm {
+        return Ok(Outcome::Gone);
+    }
+    if found.disksize != 0 && rounded("", disksize, &found.disksize.to_string()).is_err() {
+        let size = |bytes| format!("a size of {}", Bytes::new(bytes));
+        let (ours, found) = (size(disksize), size(found.disksize));
+        return Ok(Outcome::Conflict { old: "no size".to_owned(), ours, found });
+    }
+    reset(hands, made.number)?;
+    if setup(hands, made.number)?.algorithm != algorithm {
+        set_algorithm(hands, made.number, algorithm)?;
+    }
+    Ok(Outcome::Returned)
 }
 
 fn sysfs(number: u32) -> String {
@@ -101,7 +172,7 @@ pub(crate) fn set_up(hands: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> R
     set(hands, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
     let found = hands.read(&path).doing(|| path.clone())?;
-    crate::loan::run::rounded(&path, spec.disksize.get(), &found)
+    rounded(&path, spec.disksize.get(), &found)
 }
 
 fn set(hands: &mut dyn HostOps, number: u32, file: &str, value: &str) -> Result<(), Error> {
@@ -159,9 +230,7 @@ pub(crate) fn give_back(
         None => unnumbered(hands, before, announced, run)?,
     };
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
-    let reset = format!("{}/reset", sysfs(number));
-    patiently(hands, &HostChange::Write { path: &reset, value: "1" })
-        .doing(|| format!("zram{number}: reset"))?;
+    reset(hands, number)?;
     let remove = format!("{CONTROL}/hot_remove");
     patiently(hands, &HostChange::Write { path: &remove, value: &number.to_string() })
         .doing(|| format!("zram{number}: hot_remove"))?;
@@ -218,6 +287,6 @@ fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<De
     Ok(later.filter(|device| !has_size(hands, device.number)).collect())
 }
 
-fn has_size(hands: &dyn HostOps, number: u32) -> bool {
+pub(crate) fn has_size(hands: &dyn HostOps, number: u32) -> bool {
     hands.read(&format!("{}/disksize", sysfs(number))).is_ok_and(|size| size != "0")
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A file per verb; what `report`, `status` and `doctor` share is here.
 
+mod apply;
 mod bench;
 mod capture;
 mod doctor;
@@ -14,6 +15,7 @@ mod status;
 mod thp;
 mod trial;
 mod undo;
+mod verify;
 
 use std::cmp::Reverse;
 use std::process::ExitCode;
@@ -63,6 +65,8 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),
         Verb::Merge(wanted) => merge::run(global, wanted, started),
+        Verb::Apply(wanted) => apply::run(global, wanted),
+        Verb::Verify(wanted) => verify::run(global, wanted),
         Verb::Undo(wanted) => undo::run(global, wanted),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what, started),

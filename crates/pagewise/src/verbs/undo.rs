@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise undo`: what killed runs left behind, put back; and journals that cannot be settled,
-//! removed.
+//! `pagewise undo`: what killed runs and interrupted plans left behind, put back; plans, undone; and
+//! journals that cannot be settled, removed.
 
-use pagewise_apply::{Conflicts, Outcome as Ended, Recovered, forget, recover, state_folder};
+use jiff::Timestamp;
+use pagewise_apply::plan::{InForce, Undone, plans_in_force, undo_plans};
+use pagewise_apply::{
+    Conflicts, Outcome as Ended, Recovered, Return, forget, recover, state_folder,
+};
 use pagewise_model::{Name, Refusal};
 use serde_json::json;
 
@@ -18,12 +22,22 @@ pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> 
     }
     if let Some(id) = &args.forget {
         let run = forget(&state_folder(), id)?;
-        let text = if global.json { document(&[run]) } else { forgotten(&run) };
+        let text = if global.json {
+            document(&[run], &plans_in_force(&state_folder())?)
+        } else {
+            forgotten(&run)
+        };
         output::answer(global, &text)?;
         return Ok(Outcome::Done);
     }
-    let runs = recover(&state_folder(), Conflicts::Close)?;
-    let text = if global.json { document(&runs) } else { text(&runs) };
+    let state = state_folder();
+    let mut runs = Vec::new();
+    if args.plan.is_none() && !args.unconfirmed {
+        runs = recover(&state, Conflicts::Close)?;
+    }
+    runs.extend(undo_plans(&state, which(args))?);
+    let plans = plans_in_force(&state)?;
+    let text = if global.json { document(&runs, &plans) } else { text(&runs) + &listed(&plans) };
     output::answer(global, &text)?;
     if let Some(what) = left(&runs) {
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` removes \
@@ -31,6 +45,40 @@ pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> 
         anyhow::bail!(Refusal::advised(what, next));
     }
     Ok(Outcome::Done)
+}
+
+fn which(args: &cli::Undo) -> Undone<'_> {
+    match &args.plan {
+        Some(id) => Undone::One(id),
+        None if args.all => Undone::All,
+        None if args.unconfirmed => Undone::Unconfirmed,
+        None => Undone::Interrupted,
+    }
+}
+
+/// Plans that stay, and how they are undone.
+fn listed(plans: &[InForce]) -> String {
+    let line = |plan: &InForce| {
+        let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
+        let (changes, since) = (plan.changes, moment(plan.unix_seconds));
+        let trial = plan.trial_until.map(|until| {
+            format!(
+                ", on trial until {}; to keep it: pagewise apply --confirm {journal}",
+                moment(until)
+            )
+        });
+        let trial = trial.unwrap_or_default();
+        format!(
+            "plan {id} of {since} has {changes} changes in force{trial}; to undo it: pagewise undo {journal}\n"
+        )
+    };
+    plans.iter().map(line).collect()
+}
+
+/// In UTC.
+pub(super) fn moment(unix_seconds: u64) -> String {
+    let moment = Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or_default());
+    moment.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// What was put back first, and what no journal names any more.
@@ -47,11 +95,13 @@ fn forgotten(run: &Recovered) -> String {
     all.join("\n") + "\n"
 }
 
-fn document(runs: &[Recovered]) -> String {
+/// Those that were put back, and the plans that are in force.
+fn document(runs: &[Recovered], plans: &[InForce]) -> String {
     let document = json!({
         "schema": "pagewise/undo/1",
         "pagewise": env!("CARGO_PKG_VERSION"),
         "runs": runs,
+        "plans": plans,
     });
     format!("{document:#}\n")
 }
@@ -72,10 +122,15 @@ fn left(runs: &[Recovered]) -> Option<String> {
         let ids: Vec<&str> = runs.iter().filter(|run| which(run)).map(|run| &*run.id).collect();
         (!ids.is_empty()).then(|| ids.join(", "))
     };
+    let is_conflict = |it: &Return| matches!(it.outcome, Ended::Conflict { .. });
+    let of_plans = runs.iter().filter(|run| run.plan.is_some());
+    let conflicts = of_plans.flat_map(|run| &run.returns).filter(|it| is_conflict(it)).count();
     let damaged = ids(|run| run.damaged_line.is_some());
     let skipped = ids(|run| run.skipped.as_ref().is_some_and(|it| it.is_file));
     let listed = [
         (left > 0).then(|| format!("{left} of what was lent could not be put back")),
+        (conflicts > 0)
+            .then(|| format!("{conflicts} changes of plans were changed by somebody else since")),
         damaged.map(|ids| format!("damaged journals stay (ID {ids})")),
         skipped
             .map(|ids| format!("journals that others can have written were not read (ID {ids})")),

@@ -18,6 +18,7 @@ mod example;
 #[path = "../shared/faults.rs"]
 mod faults;
 
+mod applied;
 mod bench;
 mod boot;
 mod caches;

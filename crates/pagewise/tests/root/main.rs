@@ -39,6 +39,7 @@ mod output {
     }
 }
 
+mod applied;
 mod apt;
 mod bench;
 mod bench_block;

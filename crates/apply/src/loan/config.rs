@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Configuration files, links and folders that a plan writes, and the units that systemd reads again.
+//!
+//! A file or link is staged beside its name, synced and renamed, and the folder is synced before the
+//! journal says that it is done. So a power cut leaves the old contents, the new ones, or beside them a
+//! staged file, which the journal's path leads to.
+//!
+//! It goes back only while its contents are still those of the plan.
+
+use crate::error::{Doing, Error};
+use crate::host_ops::{Config, HostChange, HostOps, Staged};
+use crate::journal::{FileText, Loan};
+use crate::loan::place;
+use crate::outcome::Outcome;
+
+/// What a file or link is called until it is renamed: no reader of these folders takes such a name.
+pub(crate) fn staged_name(path: &str) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    format!("{folder}/.{name}.pagewise-new")
+}
+
+pub(crate) fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("/", |(folder, _)| folder)
+}
+
+/// Writes the file of this loan.
+pub(crate) fn set_file(
+    hands: &mut dyn HostOps,
+    path: &str,
+    text: &str,
+    like: Option<&FileText>,
+) -> Result<(), Error> {
+    put(hands, path, Staged::File { text, like })?;
+    match found(hands, path)? {
+        Config::File(file) if file.text == text => Ok(()),
+        other => Err(changed(path, &described_text(text), &other)),
+    }
+}
+
+/// Makes the link of this loan.
+pub(crate) fn set_link(hands: &mut dyn HostOps, path: &str, to: &str) -> Result<(), Error> {
+    put(hands, path, Staged::Link { to })?;
+    match found(hands, path)? {
+        Config::Link(target) if target == to => Ok(()),
+        other => Err(changed(path, to, &other)),
+    }
+}
+
+fn changed(path: &str, wrote: &str, found: &Config) -> Error {
+    Error::Changed { what: path.to_owned(), wrote: wrote.to_owned(), found: described(found) }
+}
+
+fn put(hands: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Error> {
+    let from = staged_name(path);
+    clear_staged(hands, &from)?;
+    let doing = || path.to_owned();
+    hands.act(&HostChange::Stage { path: &from, staged }).doing(doing)?;
+    if matches!(staged, Staged::File { .. }) {
+        hands.act(&HostChange::SyncFile(&from)).doing(doing)?;
+    }
+    hands.act(&HostChange::Rename { from: &from, to: path }).doing(doing)?;
+    sync_folder(hands, path)
+}
+
+/// One that a killed run left.
+fn clear_staged(hands: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
+    match found(hands, staged)? {
+        Config::Missing => Ok(()),
+        Config::Folder => {
+            let why = "a folder has the name of a staged file".to_owned();
+            Err(Error::Uncertain { what: staged.to_owned(), why })
+        }
+        _ => hands.act(&HostChange::RemoveConfig(staged)).doing(|| staged.to_owned()),
+    }
+}
+
+fn sync_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Error> {
+    let folder = folder_of(path);
+    hands.act(&HostChange::SyncFolder(folder)).doing(|| folder.to_owned())
+}
+
+fn found(hands: &dyn HostOps, path: &str) -> Result<Config, Error> {
+    hands.config(path).doing(|| path.to_owned())
+}
+
+fn described_text(text: &str) -> String {
+    let lines = text.lines().count();
+    format!("a file of {lines} {}", if lines == 1 { "line" } else { "lines" })
+}
+
+/// What stands there, in words that fit into a line.
+pub(crate) fn described(found: &Config) -> String {
+    match found {
+        Config::Missing => "nothing".to_owned(),
+        Config::File(file) => described_text(&file.text),
+        Config::Link(to) => format!("a link to {to}"),
+        Config::Folder => "a folder".to_owned(),
+        Config::Other(what) => what.clone(),
+    }
+}
+
+/// What stood there before the plan, or what the plan wrote there.
+enum Entry<'a> {
+    Nothing,
+    File(&'a str, Option<&'a FileText>),
+    Link(&'a str),
+}
+
+impl Entry<'_> {
+    fn is(&self, found: &Config) -> bool {
+        match (self, found) {
+            (Self::Nothing, Config::Missing) => true,
+            (Self::File(text, _), Config::File(file)) => *text == file.text,
+            (Self::Link(to), Config::Link(target)) => to == target,
+            _ => false,
+        }
+    }
+
+    fn described(&self) -> String {
+        match self {
+            Self::Nothing => "nothing".to_owned(),
+            Self::File(text, _) => described_text(text),
+            Self::Link(to) => format!("a link to {to}"),
+        }
+    }
+}
+
+pub(crate) fn give_back(hands: &mut dyn HostOps, what: &Loan) -> Result<Outcome, Error> {
+    let (path, old, ours) = match what {
+        Loan::File { path, old, ours } => {
+            let old = old.as_ref().map(|old| Entry::File(&old.text, Some(old)));
+            (path, old, Entry::File(ours, None))
+        }
+        Loan::Link { path, old, ours } => {
+            (path, old.as_deref().map(Entry::Link), Entry::Link(ours))
+        }
+        Loan::Folder { path } => return give_back_folder(hands, path),
+        _ => return reload(hands).map(|()| Outcome::Returned),
+    };
+    let old = old.unwrap_or(Entry::Nothing);
+    // a journal is no leave to write just anywhere
+    place::known(path, matches!(ours, Entry::Link(_))).map_err(|why| Error::Uncertain {
+        what: path.clone(),
+        why: format!("its journal names a place where no plan writes: {why}"),
+    })?;
+    let folder = found(hands, folder_of(path))?;
+    if folder == Config::Missing && matches!(old, Entry::Nothing) {
+        return Ok(Outcome::Gone);
+    }
+    clear_staged(hands, &staged_name(path))?;
+    let now = found(hands, path)?;
+    if old.is(&now) {
+        // whoever put it back may have been killed before the disk had it
+        sync_folder(hands, path)?;
+        return Ok(Outcome::Gone);
+    }
+    if !ours.is(&now) {
+        let (old, ours) = (old.described(), ours.described());
+        return Ok(Outcome::Conflict { old, ours, found: described(&now) });
+    }
+    match old {
+        Entry::Nothing => {
+            hands.act(&HostChange::RemoveConfig(path)).doing(|| path.clone())?;
+            sync_folder(hands, path)?;
+        }
+        Entry::File(text, like) => put(hands, path, Staged::File { text, like })?,
+        Entry::Link(to) => put(hands, path, Staged::Link { to })?,
+    }
+    let now = found(hands, path)?;
+    if old.is(&now) { Ok(Outcome::Returned) } else { Err(changed(path, &old.described(), &now)) }
+}
+
+pub(crate) fn make_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Error> {
+    hands.act(&HostChange::MakeFolder(path)).doing(|| path.to_owned())?;
+    sync_folder(hands, path)
+}
+
+/// One that somebody has put something into stays.
+fn give_back_folder(hands: &mut dyn HostOps, path: &str) -> Result<Outcome, Error> {
+    place::known_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
+    let outcome = match hands.config(path).doing(|| path.to_owned())? {
+        Config::Folder => match hands.act(&HostChange::RemoveFolder(path)) {
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+                return Ok(Outcome::Kept { why: "there are other files in it".to_owned() });
+            }
+            removed => removed.doing(|| path.to_owned()).map(|()| Outcome::Returned)?,
+        },
+        _ => Outcome::Gone,
+    };
+    sync_folder(hands, path)?;
+    Ok(outcome)
+}
+
+/// Stops the timer of a trial; one that has run out is gone by itself.
+pub(crate) fn disarm(hands: &mut dyn HostOps) -> Result<Outcome, Error> {
+    hands.act(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
+    Ok(Outcome::Returned)
+}
+
+pub(crate) fn reload(hands: &mut dyn HostOps) -> Result<(), Error> {
+    hands.act(&HostChange::ReloadUnits).doing(|| "systemctl daemon-reload".to_owned())
+}

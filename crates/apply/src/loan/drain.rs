@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Switches a swap area off, after a check that its contents fit elsewhere.
+//!
+//! Switching swap off reads all its pages back. If they do not fit, the kernel kills programs, or the
+//! swapoff itself: of a cgroup at its limit also while other memory is free. So it is refused unless the
+//! pages certainly fit, and it is stopped if less memory is left while it runs than was expected.
+
+use std::io::ErrorKind;
+
+use pagewise_model::Bytes;
+use pagewise_model::plan::ZramSwap;
+
+use crate::error::{Doing, Error};
+use crate::host_ops::{Area, HostChange, HostOps, MemoryFacts};
+use crate::journal::ZramSetup;
+use crate::loan::zram;
+
+/// The least memory that stays available: a fiftieth of all, and no less than this.
+const LEAST: u64 = 32 << 20;
+const PART: u64 = 50;
+
+pub(crate) fn reserve(total: Bytes) -> Bytes {
+    Bytes::new((total.get() / PART).max(LEAST))
+}
+
+/// The area of this name, if it is on.
+pub(crate) fn area(hands: &dyn HostOps, path: &str) -> Option<Area> {
+    hands.swaps().into_iter().find(|area| area.path == path)
+}
+
+/// Refuses unless the pages of the area fit into other swap, or into memory and each cgroup. `more` is
+/// swap on zram that the plan switches on before.
+pub(crate) fn fits(
+    area: &Area,
+    all: &[Area],
+    more: Bytes,
+    facts: &MemoryFacts,
+) -> Result<(), Error> {
+    let refused = |why: String| Err(Error::WontFit { area: area.path.clone(), why });
+    let used = area.used.get();
+    if facts.is_strict {
+        let after = facts.committed.get().saturating_add(area.size.get());
+        if after > facts.commit_limit.get() {
+            return refused(format!(
+                "vm.overcommit_memory is 2, and the kernel then tests the whole size of {} against the commit \
+                 limit: {} of {} are committed",
+                area.size, facts.committed, facts.commit_limit
+            ));
+        }
+    }
+    if used == 0 {
+        return Ok(());
+    }
+    let (in_ram, on_disk) = free_elsewhere(area, all);
+    let in_ram = in_ram.saturating_add(more.get());
+    let reserve = reserve(facts.total).get();
+    let has_room = in_ram.saturating_add(on_disk) >= used;
+    let needed = match (has_room, zram::number_of(&area.path).is_some()) {
+        // what leaves one zram device takes as much in another
+        (true, true) => reserve,
+        // what a disk held and zram is to hold takes memory: half of its size is a cautious guess
+        (true, false) => used.saturating_sub(on_disk) / 2 + reserve,
+        (false, _) => used + reserve,
+    };
+    if facts.available.get() < needed {
+        return refused(format!(
+            "{} of it are in use and {} of memory are available; {} are needed, of which {} stay in reserve",
+            area.used,
+            facts.available,
+            Bytes::new(needed),
+            Bytes::new(reserve)
+        ));
+    }
+    if has_room {
+        return Ok(());
+    }
+    if facts.groups_left_out > 0 {
+        return refused(format!(
+            "{} memory cgroups were not read, so whether its pages fit into their limits is unknown",
+            facts.groups_left_out
+        ));
+    }
+    for group in facts.groups.iter().filter(|group| group.swap.get() > 0) {
+        let Some(max) = group.max else { continue };
+        let after = group.current.get().saturating_add(group.swap.get().min(used));
+        if after > max.get() {
+            return refused(format!(
+                "the cgroup {} has {} in memory and {} in swap, and may have {} in memory: the kernel would \
+                 kill its processes, since no other swap has room",
+                group.path, group.current, group.swap, max
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What other areas can still take: zram, and disks.
+fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
+    let others = all.iter().filter(|other| other.path != area.path);
+    others.fold((0, 0), |(in_ram, on_disk), other| {
+        let free = other.size.get().saturating_sub(other.used.get());
+        match zram::number_of(&other.path) {
+            Some(_) => (in_ram + free, on_disk),
+            None => (in_ram, on_disk + free),
+        }
+    })
+}
+
+/// Switches it off, if it fits.
+pub(crate) fn switch_off(hands: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
+    let facts = hands.memory_facts();
+    fits(area, &hands.swaps(), Bytes::new(0), &facts)?;
+    let path = area.path.as_str();
+    let change =
+        HostChange::Drain { area: path, reserve: Bytes::new(reserve(facts.total).get() / 2) };
+    match hands.act(&change) {
+        Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Interrupted) => {
+            let why = format!("it was stopped while its pages were read back ({error})");
+            Err(Error::WontFit { area: path.to_owned(), why })
+        }
+        done => done.doing(|| format!("swapoff {path}")),
+    }
+}
+
+/// The area that is as planned: the one of this name, or of another, since a device may get another number
+/// at each boot.
+pub(crate) fn area_as_planned(
+    hands: &dyn HostOps,
+    path: &str,
+    planned: &ZramSwap,
+) -> Option<(Area, ZramSetup)> {
+    let mut areas = hands.swaps();
+    areas.sort_by_key(|area| area.path != path);
+    areas.into_iter().find_map(|area| {
+        let setup = zram_setup(hands, &area.path).ok()??;
+        zram::is_as_planned(&setup, area.priority, planned).then_some((area, setup))
+    })
+}
+
+/// How the device of an area is set up, as far as the kernel reports it; `None` for other areas.
+pub(crate) fn zram_setup(hands: &dyn HostOps, path: &str) -> Result<Option<ZramSetup>, Error> {
+    let Some(number) = zram::number_of(path) else { return Ok(None) };
+    zram::setup(hands, number).map(Some)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether the contents of swap fit elsewhere, in made-up cases.
+
+use std::slice::from_ref;
+
+use super::*;
+use crate::host_ops::GroupCharge;
+
+const MIB: u64 = 1 << 20;
+
+fn area(path: &str, used: u64, size: u64) -> Area {
+    let (used, size) = (Bytes::new(used * MIB), Bytes::new(size * MIB));
+    Area { path: path.to_owned(), used, size, priority: 5 }
+}
+
+fn facts(available: u64) -> MemoryFacts {
+    MemoryFacts {
+        total: Bytes::new(1024 * MIB),
+        available: Bytes::new(available * MIB),
+        ..MemoryFacts::default()
+    }
+}
+
+fn group(path: &str, current: u64, swap: u64, max: Option<u64>) -> GroupCharge {
+    let bytes = |mib: u64| Bytes::new(mib * MIB);
+    let (current, swap, max) = (bytes(current), bytes(swap), max.map(bytes));
+    GroupCharge { path: path.to_owned(), current, swap, max }
+}
+
+fn zram(used: u64) -> Area {
+    area("/dev/zram1", used, 512)
+}
+
+/// The reason, or nothing where it fits.
+fn refused(of: &Area, others: &[Area], facts: &MemoryFacts) -> String {
+    let all: Vec<Area> = others.iter().cloned().chain([of.clone()]).collect();
+    fits(of, &all, Bytes::new(0), facts).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_refused(why: &str, found: &str) {
+    assert!(found.contains(why), "expected {why:?} in {found:?}");
+}
+
+#[test]
+fn without_other_swap_memory_must_hold_it_and_the_reserve() {
+    assert_eq!(refused(&zram(100), &[], &facts(132)), "");
+    let found = refused(&zram(100), &[], &facts(131));
+    assert_refused("100.0 MiB of it are in use and 131.0 MiB of memory are available", &found);
+    assert_eq!(refused(&zram(0), &[], &facts(0)), "", "nothing is read back");
+}
+
+#[test]
+fn other_swap_with_room_takes_it() {
+    let disk = area("/swap", 0, 100);
+    assert_eq!(refused(&zram(100), from_ref(&disk), &facts(32)), "");
+    assert_refused("133.0 MiB are needed", &refused(&zram(101), &[disk], &facts(100)));
+    let new = area("/dev/zram2", 0, 512);
+    assert_eq!(refused(&zram(100), from_ref(&new), &facts(32)), "", "from zram to zram");
+    assert_refused("are needed", &refused(&zram(100), from_ref(&new), &facts(31)));
+    let from_disk = area("/swap", 100, 512);
+    assert_eq!(refused(&from_disk, from_ref(&new), &facts(82)), "");
+    assert_refused("82.0 MiB are needed", &refused(&from_disk, &[new], &facts(81)));
+}
+
+#[test]
+fn swap_that_the_plan_makes_before_counts() {
+    let of = zram(100);
+    let all = [of.clone()];
+    assert!(fits(&of, &all, Bytes::new(100 * MIB), &facts(32)).is_ok());
+    assert!(fits(&of, &all, Bytes::new(99 * MIB), &facts(32)).is_err());
+}
+
+#[test]
+fn a_group_at_its_limit_would_be_killed_although_memory_is_free() {
+    let with = |groups: Vec<GroupCharge>| MemoryFacts { groups, ..facts(900) };
+    let fits_in = with(vec![group("/a", 40, 60, Some(100)), group("/b", 500, 40, None)]);
+    assert_eq!(refused(&zram(100), &[], &fits_in), "");
+    let tight = with(vec![group("/a/b", 41, 60, Some(100))]);
+    assert_refused("the cgroup /a/b", &refused(&zram(100), &[], &tight));
+    // an ancestor counts what its descendants have
+    let above = with(vec![group("/a", 90, 60, Some(100)), group("/a/b", 10, 60, None)]);
+    assert_refused("the cgroup /a has", &refused(&zram(100), &[], &above));
+    // no more comes back than the area holds
+    assert_eq!(refused(&zram(10), &[], &with(vec![group("/a", 90, 60, Some(100))])), "");
+    // other swap with room takes it
+    assert_eq!(refused(&zram(100), &[area("/swap", 0, 100)], &tight), "");
+    let unknown = MemoryFacts { groups_left_out: 3, ..facts(900) };
+    assert_refused("3 memory cgroups were not read", &refused(&zram(100), &[], &unknown));
+}
+
+#[test]
+fn strict_overcommit_tests_the_whole_size() {
+    let strict = |committed: u64| MemoryFacts {
+        is_strict: true,
+        committed: Bytes::new(committed * MIB),
+        commit_limit: Bytes::new(1000 * MIB),
+        ..facts(900)
+    };
+    assert_eq!(refused(&zram(0), &[], &strict(488)), "");
+    assert_refused("vm.overcommit_memory is 2", &refused(&zram(0), &[], &strict(489)));
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The places where a plan may write configuration: the one table behind `apply` and `undo`.
+//!
+//! A plan is a document that somebody may have edited, and a journal one that somebody may have planted.
+//! Neither makes root write anywhere else, nor to a name that a service which has nothing to do with
+//! memory would read.
+
+/// A folder, how names in it end, and what else is asked of a name.
+struct Place {
+    folder: &'static str,
+    suffix: &'static str,
+    name: fn(&str) -> bool,
+}
+
+const fn any(_name: &str) -> bool {
+    true
+}
+
+fn is_own(name: &str) -> bool {
+    name.contains("pagewise")
+}
+
+/// systemd derives the name of a swap unit from the device.
+fn is_zram_swap(name: &str) -> bool {
+    name.strip_prefix("dev-zram")
+        .is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()))
+}
+
+/// Units that make or manage swap.
+fn is_about_swap(name: &str) -> bool {
+    is_own(name) || name.contains("zram") || name.contains("swap")
+}
+
+const UNITS: &str = "/etc/systemd/system";
+
+const fn conf(folder: &'static str) -> Place {
+    Place { folder, suffix: ".conf", name: any }
+}
+
+const fn unit(suffix: &'static str, name: fn(&str) -> bool) -> Place {
+    Place { folder: UNITS, suffix, name }
+}
+
+const FILES: [Place; 11] = [
+    conf("/etc/sysctl.d"),
+    conf("/etc/tmpfiles.d"),
+    conf("/etc/modules-load.d"),
+    conf("/etc/modprobe.d"),
+    conf("/etc/systemd/zram-generator.conf.d"),
+    Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any },
+    Place { folder: "/etc/systemd", suffix: "zram-generator.conf", name: is_generator },
+    unit(".service", is_own),
+    unit(".timer", is_own),
+    unit(".swap", is_own),
+    unit(".swap", is_zram_swap),
+];
+
+fn is_generator(name: &str) -> bool {
+    name == "zram-generator.conf"
+}
+
+/// Links to `/dev/null` there switch a file or unit of the system off.
+const MASKS: [Place; 6] = [
+    conf("/etc/sysctl.d"),
+    conf("/etc/tmpfiles.d"),
+    Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any },
+    Place { folder: "/etc/systemd", suffix: "zram-generator.conf", name: is_generator },
+    Place { folder: UNITS, suffix: "", name: is_about_swap },
+    Place { folder: "/etc/systemd/system-generators", suffix: "", name: is_about_swap },
+];
+
+const LISTED: &str = "configuration is written only to /etc/sysctl.d, /etc/tmpfiles.d, \
+    /etc/modules-load.d, /etc/modprobe.d, /etc/udev/rules.d, /etc/systemd/zram-generator.conf(.d), and in \
+    /etc/systemd/system to units named pagewise-…, dev-zramN.swap, and drop-ins with pagewise in their name";
+
+/// Why no plan writes a file, or makes a link, at that path.
+pub(crate) fn known(path: &str, is_link: bool) -> Result<(), String> {
+    let (folder, name) = split(path)?;
+    let is_known = if is_link {
+        MASKS.iter().any(|place| place.has(folder, name)) || is_wanted(folder, name)
+    } else {
+        FILES.iter().any(|place| place.has(folder, name)) || is_drop_in(folder, name)
+    };
+    if is_known { Ok(()) } else { Err(LISTED.to_owned()) }
+}
+
+/// Why no plan makes a link to there.
+pub(crate) fn known_target(path: &str, to: &str) -> Result<(), String> {
+    let (folder, name) = split(path)?;
+    if to == "/dev/null" {
+        let is_known = MASKS.iter().any(|place| place.has(folder, name));
+        return if is_known { Ok(()) } else { Err(LISTED.to_owned()) };
+    }
+    let folders =
+        ["../", "/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"];
+    let unit = folders.iter().find_map(|folder| to.strip_prefix(folder));
+    if is_wanted(folder, name) && unit == Some(name) {
+        return Ok(());
+    }
+    Err(format!(
+        "expected a link to /dev/null, or in a .wants folder to the unit {name}, found {to}"
+    ))
+}
+
+/// Why no plan makes that folder.
+pub(crate) fn known_folder(path: &str) -> Result<(), String> {
+    let (above, name) = split(path)?;
+    let is_listed = FILES.iter().any(|place| place.folder == path);
+    let is_of_units =
+        above == UNITS && (is_wants(name) || name.strip_suffix(".d").is_some_and(is_unit));
+    if is_listed || is_of_units || path == UNITS { Ok(()) } else { Err(LISTED.to_owned()) }
+}
+
+impl Place {
+    fn has(&self, folder: &str, name: &str) -> bool {
+        self.folder == folder && name.ends_with(self.suffix) && (self.name)(name)
+    }
+}
+
+fn is_unit(name: &str) -> bool {
+    [".service", ".swap", ".slice", ".scope", ".target", ".timer", ".socket", ".mount"]
+        .iter()
+        .any(|suffix| name.ends_with(suffix))
+}
+
+/// `UNIT.d/50-pagewise.conf`.
+fn is_drop_in(folder: &str, name: &str) -> bool {
+    let unit = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/')?.strip_suffix(".d"));
+    unit.is_some_and(|unit| !unit.contains('/') && is_unit(unit))
+        && is_own(name)
+        && name.ends_with(".conf")
+}
+
+fn is_wants(name: &str) -> bool {
+    [".wants", ".requires"].iter().any(|suffix| name.strip_suffix(suffix).is_some_and(is_unit))
+}
+
+/// A unit of ours, or a swap unit of zram, that another one wants.
+fn is_wanted(folder: &str, name: &str) -> bool {
+    let above = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/'));
+    above.is_some_and(|above| !above.contains('/') && is_wants(above))
+        && is_unit(name)
+        && (is_own(name) || is_zram_swap(name))
+}
+
+const MAX_NAME: usize = 200;
+
+/// Folder and name of a path that has no part which could lead elsewhere.
+fn split(path: &str) -> Result<(&str, &str), String> {
+    let strange = |part: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:\\".contains(&byte);
+        part.is_empty()
+            || part.starts_with('.')
+            || part.len() > MAX_NAME
+            || !part.bytes().all(is_plain)
+    };
+    let parts = path.strip_prefix('/').ok_or("expected an absolute path")?;
+    if parts.split('/').any(strange) {
+        return Err("expected a path of plain names: letters, digits, and - _ . @ : \\".to_owned());
+    }
+    path.rsplit_once('/').ok_or_else(|| LISTED.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_go_to_known_places_only() {
+        for path in [
+            "/etc/sysctl.d/90-pagewise.conf",
+            "/etc/tmpfiles.d/pagewise.conf",
+            "/etc/udev/rules.d/60-zram.rules",
+            "/etc/systemd/zram-generator.conf",
+            "/etc/systemd/zram-generator.conf.d/x.conf",
+            "/etc/systemd/system/pagewise-zram0.service",
+            "/etc/systemd/system/dev-zram0.swap",
+            "/etc/systemd/system/system.slice.d/50-pagewise.conf",
+        ] {
+            assert_eq!(known(path, false), Ok(()), "{path}");
+        }
+        for path in [
+            "/etc/passwd",
+            "/etc/fstab",
+            "/etc/sysctl.d/../passwd.conf",
+            "/etc/sysctl.d//x.conf",
+            "/etc/sysctl.d/.x.conf",
+            "/etc/sysctl.d/x",
+            "/etc/sysctl.d/a/x.conf",
+            "etc/sysctl.d/x.conf",
+            "/etc/systemd/system/ssh.service",
+            "/etc/systemd/system/ssh.service.d/x.conf",
+            "/etc/systemd/system.conf",
+            "/usr/lib/sysctl.d/x.conf",
+            "/etc/sysctl.d/x\n.conf",
+            "",
+            "/",
+        ] {
+            assert!(known(path, false).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn links_mask_managers_of_swap_or_enable_units_of_ours() {
+        let unit = "/etc/systemd/system/systemd-zram-setup@zram0.service";
+        let wanted = "/etc/systemd/system/swap.target.wants/pagewise-zram0.service";
+        assert_eq!(known_target(unit, "/dev/null"), Ok(()));
+        assert_eq!(known_target(wanted, "../pagewise-zram0.service"), Ok(()));
+        for (path, to) in [
+            ("/etc/systemd/system/ssh.service", "/dev/null"),
+            (unit, "/etc/passwd"),
+            (wanted, "../other.service"),
+            (wanted, "../../pagewise-zram0.service"),
+            ("/etc/systemd/system/multi-user.target.wants/ssh.service", "../ssh.service"),
+        ] {
+            assert!(known_target(path, to).is_err(), "{path} {to}");
+        }
+        assert_eq!(known_folder("/etc/systemd/system/system.slice.d"), Ok(()));
+        assert_eq!(known_folder("/etc/sysctl.d"), Ok(()));
+        assert!(known_folder("/etc/x").is_err() && known_folder("/etc/../x").is_err());
+    }
+}

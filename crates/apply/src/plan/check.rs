@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A plan and the machine → what each step has to do, or all complaints. Nothing is changed here.
+//!
+//! A plan is a file that may have been edited, made for another machine, or made an hour ago. Every step is
+//! compared with the machine before the first write, so a plan that no longer fits changes nothing.
+
+use std::collections::BTreeSet;
+
+use pagewise_model::plan::{Change, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap};
+use pagewise_model::{Advice, Bytes};
+use serde::Serialize;
+
+use crate::config_files::MAX_CONFIG;
+use crate::error::Error;
+use crate::host_ops::{Area, Config, HostOps, Site};
+use crate::journal::{FileText, Loan, Open, Reading};
+use crate::loan::config::{described, folder_of};
+use crate::loan::{drain, knob, place, zram};
+
+/// Why a plan is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Complaint {
+    /// The id of the step; `null` if it concerns the whole plan.
+    pub step: Option<String>,
+    /// What was planned.
+    pub what: String,
+    /// Why it cannot be done.
+    pub why: String,
+    /// What would help.
+    pub next: Option<String>,
+}
+
+/// What a step has to do on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Todo {
+    /// Nothing: the target is in place.
+    Nothing,
+    Setting(Loan),
+    File {
+        path: String,
+        old: Option<FileText>,
+        ours: String,
+    },
+    Link {
+        path: String,
+        old: Option<String>,
+        ours: String,
+    },
+    Units,
+    /// `number` is that of an existing device without a size, or the one that a new device must get; `lasts`
+    /// if files of the plan make the device again at each boot.
+    AddZram {
+        number: Option<u32>,
+        exists: bool,
+        lasts: bool,
+        to: ZramSwap,
+    },
+    Drain {
+        area: String,
+    },
+}
+
+const MAX_STEPS: usize = 200;
+/// `MemTotal` differs slightly between kernels: by 1 in this many parts.
+const SAME_MEMORY: u64 = 50;
+const AGAIN: &str = "run `pagewise plan` again";
+
+/// What a step has to do, by step.
+pub(crate) fn check(
+    hands: &dyn HostOps,
+    plan: &Plan,
+    allows_irreversible: bool,
+    applied: &[Reading],
+) -> Result<Vec<Todo>, Vec<Complaint>> {
+    let mut complaints = Vec::new();
+    let site = hands.site();
+    complaints.extend(of_site(&site, plan).into_iter().map(|(what, why, next)| Complaint {
+        step: None,
+        what,
+        why,
+        next: Some(next.to_owned()),
+    }));
+    complaints.extend(of_shape(plan, allows_irreversible));
+    let mut todo = Vec::new();
+    let mut added = 0;
+    let areas = hands.swaps();
+    for step in plan.steps.iter().take(MAX_STEPS) {
+        let checked = match &step.change {
+            Change::SetKnob { target, from, to } => setting(hands, target, from, to),
+            Change::WriteFile { target, from, to } => file(hands, target, from.as_deref(), to),
+            Change::MakeLink { target, from, to } => link(hands, target, from.as_deref(), to),
+            Change::ReloadUnits { target } => reload(&site, target),
+            Change::AddZramSwap { target, to } => {
+                add_zram(hands, plan, step, target.as_deref(), to, applied)
+            }
+            Change::DrainSwap { target, from } => drain_swap(hands, &areas, target, from, added),
+        };
+        match checked {
+            Ok(what) => {
+                if let Todo::AddZram { to, .. } = &what {
+                    added += to.disksize_bytes.get();
+                }
+                todo.push(what);
+            }
+            Err(error) => complaints.push(Complaint {
+                step: Some(step.id.clone()),
+                what: described_change(&step.change),
+                why: without_target(&crate::recover::told(&error), &step.change),
+                next: error.next(),
+            }),
+        }
+    }
+    // units are read again only if one of them has changed, or a device needs it
+    if todo.iter().all(|it| matches!(it, Todo::Nothing | Todo::Units)) {
+        todo.fill(Todo::Nothing);
+    }
+    if complaints.is_empty() { Ok(todo) } else { Err(complaints) }
+}
+
+/// A trial needs somebody who ends it.
+pub(crate) fn with_trial(
+    checked: Result<Vec<Todo>, Vec<Complaint>>,
+    is_trial: bool,
+    hands: &dyn HostOps,
+) -> Result<Vec<Todo>, Vec<Complaint>> {
+    if !is_trial || hands.site().has_systemd {
+        return checked;
+    }
+    let complaint = Complaint {
+        step: None,
+        what: "--trial-for".to_owned(),
+        why: "systemd does not run on this machine, and its timer is what undoes a plan that is not confirmed"
+            .to_owned(),
+        next: Some("apply it without a trial; `pagewise undo` undoes it".to_owned()),
+    };
+    let others = checked.err().unwrap_or_default();
+    Err([vec![complaint], others].concat())
+}
+
+fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
+    let mut all = Vec::new();
+    let PlannedMachine { machine_id_hash, memory_total_bytes, .. } = &plan.machine;
+    if *machine_id_hash != site.machine.machine_id_hash {
+        let id = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".to_owned());
+        let why = format!(
+            "it was made for another machine: the hash of /etc/machine-id is {} in the plan and {} here",
+            id(machine_id_hash),
+            id(&site.machine.machine_id_hash)
+        );
+        all.push(("the plan".to_owned(), why, AGAIN));
+    }
+    let planned = memory_total_bytes.unwrap_or_default().get();
+    let found = site.machine.memory_total_bytes.unwrap_or_default().get();
+    if planned.abs_diff(found) > planned.max(found) / SAME_MEMORY {
+        let (planned, found) = (Bytes::new(planned), Bytes::new(found));
+        let why = format!("it was made for {planned} of memory (MemTotal), and there are {found}");
+        all.push(("the plan".to_owned(), why, AGAIN));
+    }
+    if let Some(kind) = &site.container {
+        let why =
+            format!("this is a container ({kind}): its settings and swap are those of the host");
+        all.push(("the plan".to_owned(), why, "run it on the host"));
+    }
+    all
+}
+
+/// What is wrong with a plan on any machine.
+fn of_shape(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
+    let mut all = Vec::new();
+    let mut add = |step: Option<&Step>, what: &str, why: String, next: &str| {
+        let (step, what) = (step.map(|step| step.id.clone()), what.to_owned());
+        all.push(Complaint { step, what, why, next: Some(next.to_owned()) });
+    };
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if plan.id.len() != 16 || !plan.id.bytes().all(is_digit) {
+        add(None, "its id", format!("expected 16 hexadecimal digits, found {:?}", plan.id), AGAIN);
+    }
+    if plan.steps.len() > MAX_STEPS {
+        let why = format!("expected at most {MAX_STEPS}, found {}", plan.steps.len());
+        add(None, "its steps", why, AGAIN);
+    }
+    let mut ids = BTreeSet::new();
+    let mut targets = BTreeSet::new();
+    for step in &plan.steps {
+        if step.id.is_empty() || !ids.insert(step.id.as_str()) {
+            add(Some(step), "its id", "expected a name that no other step has".to_owned(), AGAIN);
+        }
+        if let Some(target) = target(&step.change).filter(|it| !targets.insert(it.to_string())) {
+            let why = "an earlier step of the plan changes it, too".to_owned();
+            add(Some(step), target, why, AGAIN);
+        }
+        if let Some(missing) = step.needs.iter().find(|id| plan.step(id).is_none()) {
+            let why = format!("it needs the step {missing}, which the plan does not have");
+            add(Some(step), "the step", why, "apply the whole plan, or plan again with --only");
+        }
+        if let StepUndo::Never { because } = &step.undo {
+            if !allows_irreversible {
+                let why = format!("it cannot be undone: {because}");
+                add(Some(step), "the step", why, "allow it with --yes-irreversible");
+            }
+        }
+    }
+    all
+}
+
+/// An error names what it is about, and so does the complaint.
+fn without_target(why: &str, change: &Change) -> String {
+    let own = target(change).and_then(|target| why.strip_prefix(target)?.strip_prefix(": "));
+    own.unwrap_or(why).to_owned()
+}
+
+fn target(change: &Change) -> Option<&str> {
+    match change {
+        Change::SetKnob { target, .. }
+        | Change::WriteFile { target, .. }
+        | Change::MakeLink { target, .. } => Some(target),
+        _ => None,
+    }
+}
+
+/// A change in a few words.
+pub(crate) fn described_change(change: &Change) -> String {
+    match change {
+        Change::SetKnob { target, to, .. } => format!("{target} = {to}"),
+        Change::WriteFile { target, .. } => format!("file {target}"),
+        Change::MakeLink { target, to, .. } => format!("link {target} to {to}"),
+        Change::ReloadUnits { .. } => "systemctl daemon-reload".to_owned(),
+        Change::AddZramSwap { target, to } => {
+            let device = target.as_deref().unwrap_or("a new zram device");
+            format!("swap of {} on {device} with {}", to.disksize_bytes, to.compressor)
+        }
+        Change::DrainSwap { target, .. } => format!("swapoff {target}"),
+    }
+}
+
+fn stale(what: &str, planned: impl Into<String>, found: impl Into<String>) -> Error {
+    Error::Stale { what: what.to_owned(), planned: planned.into(), found: found.into() }
+}
+
+/// A name as `thp.size.enabled[64kB]`, in its parts.
+pub(crate) fn name_and_instance(target: &str) -> (&str, Option<&str>) {
+    match target.strip_suffix(']').and_then(|it| it.split_once('[')) {
+        Some((name, instance)) => (name, Some(instance)),
+        None => (target, None),
+    }
+}
+
+fn setting(hands: &dyn HostOps, target: &str, from: &str, to: &str) -> Result<Todo, Error> {
+    let (name, instance) = name_and_instance(target);
+    let loan = knob::announced(hands, name, instance, to)?;
+    let Loan::Setting { old, ours, .. } = &loan else { return Err(Error::NoKnob(name.to_owned())) };
+    if old == ours {
+        return Ok(Todo::Nothing);
+    }
+    if old.as_str() != from.split_whitespace().collect::<Vec<_>>().join(" ") {
+        return Err(stale(target, from, old.as_str()));
+    }
+    Ok(Todo::Setting(loan))
+}
+
+/// What stands there now, if a plan may write there and something can be written.
+fn current(hands: &dyn HostOps, path: &str) -> Result<Config, Error> {
+    let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
+    hands.may_write_config(folder_of(path)).map_err(kernel)?;
+    hands.config(path).map_err(kernel)
+}
+
+fn no_place(what: &str, why: String) -> Error {
+    Error::Place { what: what.to_owned(), why }
+}
+
+fn file(hands: &dyn HostOps, path: &str, from: Option<&str>, to: &str) -> Result<Todo, Error> {
+    place::known(path, false).map_err(|why| no_place(path, why))?;
+    if to.len() > MAX_CONFIG {
+        return Err(no_place(path, format!("its contents are longer than {MAX_CONFIG} bytes")));
+    }
+    let found = current(hands, path)?;
+    let (path, ours) = (path.to_owned(), to.to_owned());
+    match found {
+        Config::File(file) if file.text == to => Ok(Todo::Nothing),
+        Config::File(file) if Some(file.text.as_str()) == from => {
+            Ok(Todo::File { path, old: Some(file), ours })
+        }
+        Config::Missing if from.is_none() => Ok(Todo::File { path, old: None, ours }),
+        other => {
+            let planned = if from.is_some() { "the file as it was then" } else { "no file" };
+            let other = match &other {
+                Config::File(_) => "other contents".to_owned(),
+                other => described(other),
+            };
+            Err(stale(&path, planned, other))
+        }
+    }
+}
+
+fn link(hands: &dyn HostOps, path: &str, from: Option<&str>, to: &str) -> Result<Todo, Error> {
+    place::known(path, true).map_err(|why| no_place(path, why))?;
+    place::known_target(path, to).map_err(|why| no_place(path, why))?;
+    let found = current(hands, path)?;
+    let (path, ours) = (path.to_owned(), to.to_owned());
+    match found {
+        Config::Link(target) if target == to => Ok(Todo::Nothing),
+        Config::Link(target) if Some(target.as_str()) == from => {
+            Ok(Todo::Link { path, old: Some(target), ours })
+        }
+        Config::Missing if from.is_none() => Ok(Todo::Link { path, old: None, ours }),
+        other => {
+            let planned = from.map_or("nothing".to_owned(), |from| format!("a link to {from}"));
+            Err(stale(&path, planned, described(&other)))
+        }
+    }
+}
+
+fn reload(site: &Site, target: &str) -> Result<Todo, Error> {
+    if target != "systemd" {
+        return Err(stale(target, "systemd", "another manager of units"));
+    }
+    if !site.has_systemd {
+        let what = "systemctl daemon-reload".to_owned();
+        return Err(Error::Absent { what, why: "systemd does not run on this machine" });
+    }
+    Ok(Todo::Units)
+}
+
+fn add_zram(
+    hands: &dyn HostOps,
+    plan: &Plan,
+    step: &Step,
+    target: Option<&str>,
+    to: &ZramSwap,
+    applied: &[Reading],
+) -> Result<Todo, Error> {
+    let (to, lasts) = (to.clone(), step.survives_reboot);
+    let value = |expected: &str, found: String| Error::Value {
+        name: "add-zram-swap".to_owned(),
+        expected: expected.to_owned(),
+        found,
+    };
+    if to.priority < 0 {
+        return Err(value("a priority of 0 to 32767", to.priority.to_string()));
+    }
+    if to.disksize_bytes.get() < 1 << 20 {
+        return Err(value("a size of at least 1 MiB", to.disksize_bytes.to_string()));
+    }
+    let algorithm = to.compressor.algorithm.as_str();
+    if let Some(offered) = zram::offered(hands) {
+        if !offered.split_whitespace().any(|word| word == algorithm) {
+            return Err(value(&format!("one of {offered}"), algorithm.to_owned()));
+        }
+    }
+    let Some(target) = target else {
+        let mine = applied.iter().filter(|it| it.plan().is_some_and(|of| of.id == plan.id));
+        let mut areas = mine.filter_map(|journal| area_of_step(journal, &step.id));
+        let is_in_place = areas.any(|area| {
+            // at another boot the files of the plan may have made it with another number
+            is_as_planned(hands, &area, &to)
+                || lasts && drain::area_as_planned(hands, &area, &to).is_some()
+        });
+        let new = Todo::AddZram { number: None, exists: false, lasts, to };
+        return Ok(if is_in_place { Todo::Nothing } else { new });
+    };
+    let number = zram::number_of(target)
+        .ok_or_else(|| value("a device as /dev/zram0", target.to_owned()))?;
+    if is_as_planned(hands, target, &to) {
+        return Ok(Todo::Nothing);
+    }
+    let exists = hands.exists(&format!("/sys/block/zram{number}"));
+    if exists && zram::has_size(hands, number) {
+        return Err(stale(target, "no such device, or one without a size", "a device in use"));
+    }
+    if !exists {
+        let numbers = if zram::is_there(hands) { zram::numbers(hands)? } else { Vec::new() };
+        let next = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();
+        if next != number {
+            let found = format!("that the next new device would be /dev/zram{next}");
+            return Err(stale(target, "to get this number", found));
+        }
+    }
+    Ok(Todo::AddZram { number: Some(number), exists, lasts, to })
+}
+
+/// The swap that a step of an applied plan made.
+pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
+    let open = journal.open_by_step();
+    let areas = open.iter().filter(|(id, _)| id == step).map(|(_, open): &(String, Open)| open);
+    areas.into_iter().find_map(|open| match &open.what {
+        Loan::SwapOn { area, .. } => Some(area.clone()),
+        _ => None,
+    })
+}
+
+/// Whether swap is on there as the plan says.
+pub(crate) fn is_as_planned(hands: &dyn HostOps, path: &str, to: &ZramSwap) -> bool {
+    let Some(area) = drain::area(hands, path) else { return false };
+    let setup = drain::zram_setup(hands, path).ok().flatten();
+    setup.is_some_and(|setup| zram::is_as_planned(&setup, area.priority, to))
+}
+
+fn drain_swap(
+    hands: &dyn HostOps,
+    areas: &[Area],
+    target: &str,
+    from: &SwapHeld,
+    added: u64,
+) -> Result<Todo, Error> {
+    let Some(area) = areas.iter().find(|area| area.path == target) else {
+        return Ok(Todo::Nothing);
+    };
+    if area.size != from.size_bytes || area.priority != from.priority {
+        let planned = format!("{} of swap with priority {}", from.size_bytes, from.priority);
+        return Err(stale(
+            target,
+            planned,
+            format!("{} with priority {}", area.size, area.priority),
+        ));
+    }
+    drain::fits(area, areas, Bytes::new(added), &hands.memory_facts())?;
+    Ok(Todo::Drain { area: target.to_owned() })
+}

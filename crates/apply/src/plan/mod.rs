@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Carries out plans, and undoes them.
+//!
+//! A plan's changes stay, so its journal stays with them: `NUMBER.BOOT.plan` beside the journals of loans,
+//! with the whole plan in its first line. No run undoes it by itself. Otherwise a plan is made of the same
+//! parts as a session of loans: each change is announced, made and read back, and put back last-first.
+
+pub(crate) mod check;
+pub(crate) mod run;
+pub(crate) mod trial;
+pub(crate) mod undo;
+pub(crate) mod verify;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pagewise_model::Configuration;
+use pagewise_model::plan::Plan;
+
+pub use check::Complaint;
+pub use run::{Applied, Failed, Options, Progress, StepDone, Watched};
+pub use undo::{InForce, Undone};
+pub use verify::{Difference, DifferenceKind, StepVerified, Verified, Verify};
+
+use crate::error::{Doing, Error};
+use crate::journal::{self, Lock};
+use crate::live::Live;
+use crate::outcome::Recovered;
+use crate::recover::{Conflicts, recover_all};
+use check::Todo;
+
+/// Why a plan is not carried out; nothing was changed.
+#[derive(Debug)]
+pub enum Refused {
+    /// The plan cannot be compared with the machine: another run changes it, an earlier plan was
+    /// interrupted, or the journals cannot be read.
+    Unready(Error),
+    /// It does not fit this machine.
+    Unfit(Vec<Complaint>),
+}
+
+/// A plan that fits this machine. While this lives, no other run of pagewise changes the machine.
+#[derive(Debug)]
+pub struct ReadyPlan {
+    plan: Plan,
+    todo: Vec<Todo>,
+    folder: String,
+    _lock: Lock,
+}
+
+impl ReadyPlan {
+    /// Compares each step with the machine. Loans of killed runs are returned first, and what became of them
+    /// is answered, too.
+    ///
+    /// # Errors
+    /// All complaints about the plan at once.
+    pub fn check(
+        state: &Path,
+        plan: &Plan,
+        allows_irreversible: bool,
+        is_trial: bool,
+    ) -> Result<(Self, Vec<Recovered>), Refused> {
+        let unready = Refused::Unready;
+        let lock = Lock::take(state).map_err(unready)?;
+        let mut hands = Live::new().doing(|| "/".to_owned()).map_err(unready)?;
+        let folder = crate::live::resolved(state).map_err(unready)?;
+        let recovered = recover_all(&mut hands, &folder, Conflicts::Keep).map_err(unready)?;
+        let journals = undo::journals(&hands, &folder).map_err(unready)?;
+        undo::none_interrupted(&journals).map_err(unready)?;
+        trial::none_on_trial(&journals).map_err(unready)?;
+        let applied: Vec<_> = journals.into_iter().map(|it| it.reading).collect();
+        let todo = check::check(&hands, plan, allows_irreversible, &applied);
+        let todo = check::with_trial(todo, is_trial, &hands).map_err(Refused::Unfit)?;
+        Ok((Self { plan: plan.clone(), todo, folder, _lock: lock }, recovered))
+    }
+
+    /// The ids of the steps whose target is not in place.
+    #[must_use]
+    pub fn pending(&self) -> Vec<&str> {
+        let steps = self.plan.steps.iter().zip(&self.todo);
+        steps
+            .filter(|(_, todo)| **todo != Todo::Nothing)
+            .map(|(step, _)| step.id.as_str())
+            .collect()
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// Where a step fails, programs suffer, or the user stops it: then what was done is undone, except after
+    /// swap was switched off.
+    pub fn carry_out(
+        &self,
+        options: &Options,
+        report: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Applied, Box<Failed>> {
+        let hands = live(&options.stop).map_err(|source| {
+            let what = self.plan.id.clone();
+            let steps = self.plan.steps.len();
+            Box::new(Failed {
+                number: 1,
+                steps,
+                what,
+                returns: vec![],
+                stay: vec![],
+                journal: None,
+                source,
+            })
+        })?;
+        run::carry_out(Box::new(hands), &self.folder, &self.plan, &self.todo, options, report)
+    }
+}
+
+fn live(stop: &Arc<AtomicBool>) -> Result<Live, Error> {
+    Ok(Live::new().doing(|| "/".to_owned())?.stopped_by(stop.clone()))
+}
+
+/// The plans whose changes are in force, the oldest first. It takes no lock and changes nothing.
+///
+/// # Errors
+/// Where the folder of journals cannot be read: only root may.
+pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
+    if !journal::is_there(state)? {
+        return Ok(Vec::new());
+    }
+    let hands = Live::new().doing(|| "/".to_owned())?;
+    undo::in_force(&hands, &crate::live::resolved(state)?)
+}
+
+/// Undoes plans, the newest first. A change that somebody else has changed since stays, and its journal, too.
+///
+/// # Errors
+/// Where another run changes the machine, there is no such plan, or a later plan changed the same.
+pub fn undo_plans(state: &Path, which: Undone<'_>) -> Result<Vec<Recovered>, Error> {
+    if !journal::is_there(state)? {
+        return match which {
+            Undone::One(id) => Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() }),
+            _ => Ok(Vec::new()),
+        };
+    }
+    let _lock = Lock::take(state)?;
+    let mut hands = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolved(state)?;
+    match which {
+        Undone::Unconfirmed => trial::undo_unconfirmed(&mut hands, &folder),
+        _ => undo::undo(&mut hands, &folder, which),
+    }
+}
+
+/// Keeps a plan that is on trial.
+///
+/// # Errors
+/// Where no plan of that number or id is on trial, or another run changes the machine.
+pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
+    if !journal::is_there(state)? {
+        return Err(Error::NotOnTrial { id: id.to_owned(), known: Vec::new() });
+    }
+    let _lock = Lock::take(state)?;
+    let mut hands = Live::new().doing(|| "/".to_owned())?;
+    trial::confirm(&mut hands, &crate::live::resolved(state)?, id)
+}
+
+/// Compares plans with the machine, the oldest first. It takes no lock and changes nothing.
+///
+/// # Errors
+/// Where the folder of journals cannot be read, or there is no such plan.
+pub fn verify_plans(
+    state: &Path,
+    which: Verify<'_>,
+    configuration: &Configuration,
+) -> Result<Vec<Verified>, Error> {
+    let hands = Live::new().doing(|| "/".to_owned())?;
+    let journals = match journal::is_there(state) {
+        Ok(true) => undo::journals(&hands, &crate::live::resolved(state)?),
+        Ok(false) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let journals = match (journals, which) {
+        // a document needs no journal, which only root can read
+        (Err(_), Verify::Document(_)) => Vec::new(),
+        (journals, _) => journals?,
+    };
+    verify::verify_journals(&hands, &journals, which, configuration)
+}
+
+#[cfg(test)]
+mod property;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans that are refused, conflicts, plans one above the other, and a machine that was started anew.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pagewise_model::plan::{Change, Plan, StepUndo};
+use pagewise_model::{Configuration, PersistentSetting, Reading as Found, Source};
+
+use super::check::{Complaint, check};
+use super::property::{Machine, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all};
+use super::run::{Options, carry_out};
+use super::trial::{confirm, none_on_trial, undo_unconfirmed};
+use super::undo::{Undone, journals, none_interrupted, undo};
+use super::verify::{DifferenceKind, Verify, verify_journals};
+use crate::error::Error;
+use crate::fake::{Fake, Fault, STATE, new_file};
+use crate::host_ops::{Config, HostOps};
+use crate::outcome::{Outcome, Recovered};
+use crate::recover::{Conflicts, recover_all};
+
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+const PLAIN: Machine =
+    Machine { swaps: false, has_file: false, has_link: false, has_empty_device: false };
+
+fn complaints(fake: &Fake, plan: &Plan) -> Vec<Complaint> {
+    check(fake, plan, false, &[]).err().unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_complaint(fake: &Fake, plan: &Plan, why: &str) {
+    let found = complaints(fake, plan);
+    assert!(found.iter().any(|it| it.why.contains(why)), "expected {why:?} in {found:#?}");
+    assert_eq!(fake.world().deeds, 0, "nothing is written by a check");
+}
+
+fn changed(change: Change) -> Plan {
+    Plan { steps: vec![step(0, change)], ..plan_for(&PLAIN.make(), &[]) }
+}
+
+fn knob(target: &str, from: &str, to: &str) -> Plan {
+    let (target, from, to) = (target.to_owned(), from.to_owned(), to.to_owned());
+    changed(Change::SetKnob { target, from, to })
+}
+
+fn file(target: &str, from: Option<&str>) -> Plan {
+    let from = from.map(str::to_owned);
+    changed(Change::WriteFile { target: target.to_owned(), from, to: "x\n".to_owned() })
+}
+
+#[test]
+fn each_bad_plan_is_refused_with_its_reason() {
+    let fake = PLAIN.make();
+    let good = plan_for(&fake, &[Wish::Knob("swappiness", 1)]);
+    assert_eq!(complaints(&fake, &good), []);
+    let mut other = good.clone();
+    other.machine.machine_id_hash = None;
+    assert_complaint(&fake, &other, "made for another machine");
+    let mut smaller = good.clone();
+    smaller.machine.memory_total_bytes = Some(pagewise_model::Bytes::new(1 << 29));
+    assert_complaint(&fake, &smaller, "made for 512.0 MiB of memory");
+    let id = Plan { id: "../../etc".to_owned(), ..good.clone() };
+    assert_complaint(&fake, &id, "16 hexadecimal digits");
+    let mut needs = good.clone();
+    needs.steps[0].needs = vec!["gone".to_owned()];
+    assert_complaint(&fake, &needs, "it needs the step gone");
+    let mut never = good.clone();
+    never.steps[0].undo = StepUndo::Never { because: "it is a test".to_owned() };
+    assert_complaint(&fake, &never, "it cannot be undone: it is a test");
+    assert!(check(&fake, &never, true, &[]).is_ok(), "--yes-irreversible");
+    let mut twice = good.clone();
+    twice.steps.push(good.steps[0].clone());
+    assert_complaint(&fake, &twice, "an earlier step of the plan changes it");
+    for (target, from, to, why) in [
+        ("vm.swapiness", "60", "10", "no knob of that name"),
+        ("vm.swappiness", "60", "201", "expected 0 to 200"),
+        ("vm.swappiness", "30", "10", "the plan expects 30, found 60"),
+        ("vm.drop_caches", "0", "1", "cannot be borrowed"),
+        ("zram.disksize[0]", "1048576", "4096", "cannot be borrowed"),
+    ] {
+        assert_complaint(&fake, &knob(target, from, to), why);
+    }
+    for path in ["/etc/passwd", "/etc/sysctl.d/../passwd.conf", "/proc/sys/vm/swappiness"] {
+        assert!(!complaints(&fake, &file(path, None)).is_empty(), "{path}");
+    }
+    assert_complaint(
+        &fake,
+        &file(SYSCTL, Some("was\n")),
+        "expects the file as it was then, found nothing",
+    );
+    fake.world().put_config(SYSCTL, Config::Link("/dev/null".to_owned()));
+    assert_complaint(&fake, &file(SYSCTL, None), "found a link to /dev/null");
+}
+
+#[test]
+fn all_complaints_come_at_once() {
+    let mut plan = knob("vm.swapiness", "60", "10");
+    plan.steps.push(step(1, Change::ReloadUnits { target: "runit".to_owned() }));
+    plan.machine.machine_id_hash = None;
+    assert_eq!(complaints(&PLAIN.make(), &plan).len(), 3);
+}
+
+#[test]
+fn swap_that_does_not_fit_is_refused_before_the_first_write() {
+    let machine = Machine { swaps: true, ..PLAIN };
+    let fake = machine.make();
+    let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::Drain]);
+    fake.world().available = 4096;
+    assert_complaint(&fake, &plan, "of memory are available");
+    fake.world().available = 1 << 30;
+    fake.world().is_strict = true;
+    assert_complaint(&fake, &plan, "vm.overcommit_memory is 2");
+}
+
+#[test]
+fn what_somebody_else_has_changed_since_stays_and_so_does_the_journal() {
+    let fake = PLAIN.make();
+    let wishes = [Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)];
+    apply(&fake, &plan_for(&fake, &wishes)).unwrap().unwrap();
+    let theirs = Config::File(new_file("vm.swappiness = 7\n"));
+    fake.world().state.knobs.insert(SWAPPINESS.to_owned(), "7".to_owned());
+    fake.world().put_config(SYSCTL, theirs.clone());
+    for _ in 0..2 {
+        let told = undo_all(&fake);
+        let outcomes: Vec<&Outcome> = told[0].returns.iter().map(|it| &it.outcome).collect();
+        assert!(
+            matches!(outcomes[..], [Outcome::Conflict { .. }, Outcome::Conflict { .. }]),
+            "{told:?}"
+        );
+        assert_eq!(fake.world().state.knobs[SWAPPINESS], "7");
+        assert_eq!(fake.config(SYSCTL).unwrap(), theirs);
+        assert_eq!(fake.world().journals.len(), 1);
+    }
+}
+
+#[test]
+fn a_plan_below_a_later_one_waits_for_that() {
+    let fake = PLAIN.make();
+    let first = plan_for(&fake, &[Wish::File(SYSCTL, 1)]);
+    apply(&fake, &first).unwrap().unwrap();
+    let mut second = plan_for(&fake, &[Wish::File(SYSCTL, 2)]);
+    second.id = "ffffffffffffffff".to_owned();
+    apply(&fake, &second).unwrap().unwrap();
+    let undo = |id: &str| undo(&mut fake.clone(), STATE, Undone::One(id));
+    let refused = undo("1").unwrap_err();
+    assert!(matches!(&refused, Error::Under { id, target, .. } if id == "2" && target == SYSCTL));
+    assert!(matches!(undo("9"), Err(Error::NoJournal { .. })));
+    undo("ffffffffffffffff").unwrap();
+    assert_eq!(fake.config(SYSCTL).unwrap(), Config::File(new_file(&text_of(1))));
+    undo("1").unwrap();
+    assert_eq!(fake.config(SYSCTL).unwrap(), Config::Missing);
+}
+
+/// After a reboot the running value may be that of the file, or the kernel's: neither is a conflict.
+#[test]
+fn after_a_boot_the_running_value_and_the_file_are_undone_apart() {
+    let wishes = [Wish::Knob("swappiness", 61), Wish::File(SYSCTL, 1)];
+    for with_file in [true, false] {
+        let fake = PLAIN.make();
+        let at_boot = fake.world().state.clone();
+        apply(&fake, &plan_for(&fake, &wishes[..1 + usize::from(with_file)])).unwrap().unwrap();
+        fake.world().boot(&at_boot);
+        let running = if with_file { "61" } else { "60" };
+        assert_eq!(fake.world().state.knobs[SWAPPINESS], running);
+        let told = undo_all(&fake);
+        assert!(told.iter().all(Recovered::is_settled), "{told:?}");
+        assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
+        assert_eq!(fake.config(SYSCTL).unwrap(), Config::Missing);
+    }
+}
+
+#[test]
+fn no_run_undoes_a_plan_by_itself_and_an_interrupted_one_is_told() {
+    let fake = PLAIN.make();
+    let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::Knob("page-cluster", 1)]);
+    fake.world().faults = vec![Fault::KillAfter(4)];
+    apply(&fake, &plan).unwrap().unwrap_err();
+    fake.revive();
+    recover_all(&mut fake.clone(), STATE, Conflicts::Close).unwrap();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "1");
+    let left = journals(&fake, STATE).unwrap();
+    assert!(matches!(none_interrupted(&left), Err(Error::Interrupted { .. })));
+    undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
+    apply(&fake, &plan).unwrap().unwrap();
+    undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "1", "it was applied whole");
+}
+
+#[test]
+fn ctrl_c_undoes_and_a_killed_program_too() {
+    for (is_stopped, message) in
+        [(true, "stopped by Ctrl-C"), (false, "the kernel killed 2 processes")]
+    {
+        let fake = PLAIN.make();
+        let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::Knob("page-cluster", 1)]);
+        let todo = check(&fake, &plan, false, &[]).unwrap();
+        let options = options();
+        let mut steps = 0;
+        let ended = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut |_| {
+            steps += 1;
+            if steps == 2 && is_stopped {
+                options.stop.store(true, Ordering::Relaxed);
+            } else if steps == 2 {
+                fake.world().oom_kills = 2;
+            }
+        });
+        let failed = ended.unwrap_err();
+        assert!(failed.source.to_string().contains(message), "{failed:?}");
+        assert_eq!(failed.returns.len(), 2);
+        assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
+        assert!(fake.world().journals.is_empty());
+    }
+}
+
+/// Its pages are in the new swap then.
+#[test]
+fn after_swap_was_switched_off_what_was_done_before_stays() {
+    let machine = Machine { swaps: true, ..PLAIN };
+    let fake = machine.make();
+    let before = fake.world().state.clone();
+    let wishes = [
+        Wish::AddZram(None),
+        Wish::Drain,
+        Wish::Knob("swappiness", 1),
+        Wish::Knob("page-cluster", 1),
+    ];
+    let plan = plan_for(&fake, &wishes);
+    let todo = check(&fake, &plan, false, &[]).unwrap();
+    let options = options();
+    let mut stop = |event: super::Progress<'_>| {
+        if matches!(event, super::Progress::Step(4, ..)) {
+            fake.world().oom_kills = 1;
+        }
+    };
+    let ended = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut stop);
+    let failed = ended.unwrap_err();
+    assert_eq!(failed.stay, ["step-0", "step-1"]);
+    assert_eq!(failed.journal.as_deref(), Some("1"));
+    let swaps: Vec<String> = fake.swaps().into_iter().map(|area| area.path).collect();
+    assert_eq!(swaps, ["/dev/zram1"]);
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
+    undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+    assert_eq!(fake.world().state, before);
+}
+
+/// One that a forgotten run left must not stop a plan.
+#[test]
+fn a_staged_file_of_an_earlier_run_is_replaced() {
+    let fake = PLAIN.make();
+    let staged = crate::loan::config::staged_name(SYSCTL);
+    fake.world().put_config(&staged, Config::File(new_file("half")));
+    apply(&fake, &plan_for(&fake, &[Wish::File(SYSCTL, 1)])).unwrap().unwrap();
+    assert_eq!(fake.config(&staged).unwrap(), Config::Missing);
+}
+
+fn on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {
+    let plan = plan_for(fake, wishes);
+    let todo = check(fake, &plan, false, &[]).unwrap();
+    let options = Options { trial: Some(Duration::from_secs(600)), ..options() };
+    let hands = Box::new(fake.clone());
+    carry_out(hands, STATE, &plan, &todo, &options, &mut |_| {}).unwrap();
+    plan
+}
+
+/// Links and folders of the trial go with it.
+#[test]
+fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
+    let wishes = [Wish::Knob("swappiness", 61), Wish::File(SYSCTL, 1)];
+    for boots in [false, true] {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        on_trial(&fake, &wishes);
+        let timer = fake.world().timer.expect("it is armed");
+        assert!(matches!(
+            none_on_trial(&journals(&fake, STATE).unwrap()),
+            Err(Error::OnTrial { .. })
+        ));
+        assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), [], "too early");
+        if boots {
+            fake.world().boot(&before);
+        } else {
+            fake.world().clock = timer * 1000;
+        }
+        let told = undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        assert!(told[0].is_settled(), "{told:?}");
+        assert_eq!(fake.world().state, before);
+        let world = fake.world();
+        assert!(world.journals.is_empty() && world.timer.is_none());
+    }
+}
+
+#[test]
+fn a_plan_that_was_confirmed_stays_and_leaves_no_trace_of_the_trial() {
+    let fake = PLAIN.make();
+    let before = fake.world().state.clone();
+    on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
+    assert!(matches!(confirm(&mut fake.clone(), STATE, "7"), Err(Error::NotOnTrial { .. })));
+    confirm(&mut fake.clone(), STATE, "1").unwrap();
+    assert_eq!(fake.world().state.config, before.config);
+    assert_eq!(fake.world().timer, None);
+    fake.world().clock += 1_000_000_000;
+    assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), []);
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "1");
+    undo_all(&fake);
+    assert_eq!(fake.world().state, before);
+}
+
+/// At every single write: a trial that is killed is undone, and a confirmation that is killed either keeps the
+/// plan or does not.
+#[test]
+fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
+    let wishes = [Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)];
+    for at in 0..60 {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        fake.world().faults = vec![Fault::KillAfter(at)];
+        let plan = plan_for(&fake, &wishes);
+        let todo = check(&fake, &plan, false, &[]).unwrap();
+        let options = Options { trial: Some(Duration::from_secs(600)), ..options() };
+        let _ = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut |_| {});
+        fake.revive();
+        fake.world().clock += 1_000_000_000;
+        undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+        assert_eq!(fake.world().state, before, "{at}");
+    }
+    for at in 0..20 {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        on_trial(&fake, &wishes);
+        fake.revive();
+        fake.world().faults = vec![Fault::KillAfter(at)];
+        let _ = confirm(&mut fake.clone(), STATE, "1");
+        fake.revive();
+        fake.world().clock += 1_000_000_000;
+        undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        let now = fake.world().state.clone();
+        assert!(now.knobs[SWAPPINESS] == "1" || now == before, "{at}");
+        undo_all(&fake);
+        assert_eq!(fake.world().state, before, "{at}");
+    }
+}
+
+fn sysctl(value: &str, line: u32) -> PersistentSetting {
+    let source = Source::line("/etc/sysctl.d/99-local.conf", line);
+    let value = Found::found(pagewise_model::Name::from(value), source);
+    let target = pagewise_model::Target::of_knob("vm.swappiness");
+    PersistentSetting::applied(pagewise_model::Mechanism::Sysctl, target, value)
+}
+
+/// Running value, file and the next boot are compared apart, and the line that explains a difference is named.
+#[test]
+fn verify_names_what_differs_and_who_set_it() {
+    let fake = PLAIN.make();
+    let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)]);
+    apply(&fake, &plan).unwrap().unwrap();
+    let verified = |configuration: &Configuration| {
+        let journals = journals(&fake, STATE).unwrap();
+        let mut all = verify_journals(&fake, &journals, Verify::All, configuration).unwrap();
+        all.remove(0)
+    };
+    let none = Configuration::default();
+    assert!(!verified(&none).has_drifted());
+    let theirs = Configuration { settings: vec![sysctl("1", 2), sysctl("7", 3)], ..none.clone() };
+    let at_boot = verified(&theirs).steps[0].differences.clone();
+    assert_eq!(at_boot.len(), 1, "it runs as planned");
+    assert_eq!(at_boot[0].kind, DifferenceKind::AtBoot);
+    assert_eq!(at_boot[0].by.as_deref(), Some("/etc/sysctl.d/99-local.conf:3"));
+    fake.world().state.knobs.insert(SWAPPINESS.to_owned(), "7".to_owned());
+    let running = verified(&theirs).steps[0].differences[0].clone();
+    assert_eq!((running.kind, &*running.found), (DifferenceKind::Running, "7"));
+    assert_eq!(running.by.as_deref(), Some("/etc/sysctl.d/99-local.conf:3"));
+    assert_eq!(verified(&none).steps[0].differences[0].by, None, "nobody is known");
+    fake.world().put_config(SYSCTL, Config::Missing);
+    fake.world().state.config.remove(SYSCTL);
+    let file = verified(&none).steps[1].differences[0].clone();
+    assert_eq!((file.kind, &*file.found), (DifferenceKind::File, "nothing"));
+}
+
+/// What a later plan changed is no difference from the earlier one.
+#[test]
+fn verify_leaves_to_a_later_plan_what_that_changed() {
+    let fake = PLAIN.make();
+    apply(&fake, &plan_for(&fake, &[Wish::File(SYSCTL, 1)])).unwrap().unwrap();
+    let mut second = plan_for(&fake, &[Wish::File(SYSCTL, 2)]);
+    second.id = "ffffffffffffffff".to_owned();
+    apply(&fake, &second).unwrap().unwrap();
+    let journals = journals(&fake, STATE).unwrap();
+    let configuration = Configuration::default();
+    let all = verify_journals(&fake, &journals, Verify::All, &configuration).unwrap();
+    assert!(all.iter().all(|it| !it.has_drifted()), "{all:?}");
+    assert!(all[0].steps[0].skipped.as_deref().is_some_and(|why| why.contains("ffffffffffffffff")));
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans that are undone by themselves unless somebody confirms them: for changes that may cost the
+//! connection by which they were made.
+//!
+//! Two things undo such a plan, and both are there before its first step: a timer of systemd, for as long as
+//! the machine runs, and a unit that runs at the next boot, since a timer does not outlast one. Both start
+//! `pagewise undo --unconfirmed`, which finds in the journal that nobody has confirmed the plan.
+
+use std::time::Duration;
+
+use crate::error::{Doing, Error};
+use crate::host_ops::{HostChange, HostOps};
+use crate::journal::{Journal, Loan, Reading, Record};
+use crate::loan::config;
+use crate::loan::run::Run;
+use crate::outcome::Recovered;
+use crate::plan::undo::{PlanJournal, journals};
+use crate::recover::{Conflicts, boot_id, recover_one, settle};
+use crate::session::Session;
+
+const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
+const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
+const LINKED: &str = "../pagewise-unconfirmed.service";
+
+/// Runs at each boot until the plan is confirmed: before its files are applied, and before swap.
+fn unit(program: &str, state: &str) -> String {
+    format!(
+        "\
+# Written by pagewise apply --trial-for; removed when the plan is confirmed or undone.
+[Unit]
+Description=Undo plans of pagewise that were applied on trial and not confirmed
+DefaultDependencies=no
+RequiresMountsFor={state} {program}
+After=systemd-remount-fs.service
+Before=swap.target systemd-sysctl.service systemd-tmpfiles-setup.service sysinit.target
+Conflicts=shutdown.target
+
+[Service]
+Type=oneshot
+Environment=PAGEWISE_STATE={state}
+ExecStart={program} undo --unconfirmed
+"
+    )
+}
+
+/// Arms both; what they are goes back with the plan, or alone when it is confirmed.
+pub(crate) fn arm(session: &mut Session, state: &str, time: Duration) -> Result<(), Error> {
+    let program = session.hands().program().doing(|| "the path of this program".to_owned())?;
+    for path in [&program, state] {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+        if !path.bytes().all(is_plain) {
+            let why = "a unit of systemd needs a path of letters, digits, and / - _ .".to_owned();
+            return Err(Error::Uncertain { what: (*path).to_owned(), why });
+        }
+    }
+    let until = session.hands().now() / 1000 + time.as_secs();
+    session.note(&Record::Trial { until })?;
+    let text = unit(&program, state);
+    session.folders(UNIT)?;
+    let file = Loan::File { path: UNIT.to_owned(), old: None, ours: text.clone() };
+    session.taken(file, |hands| config::set_file(hands, UNIT, &text, None))?;
+    session.folders(LINK)?;
+    let link = Loan::Link { path: LINK.to_owned(), old: None, ours: LINKED.to_owned() };
+    session.taken(link, |hands| config::set_link(hands, LINK, LINKED))?;
+    let seconds = time.as_secs();
+    session.taken(Loan::Timer, |hands| {
+        hands
+            .act(&HostChange::Arm { seconds, program: &program, state })
+            .doing(|| "systemd-run --on-active".to_owned())
+    })?;
+    Ok(())
+}
+
+/// Refuses while a plan is on trial.
+pub(crate) fn none_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
+    match journals.iter().find(|it| it.reading.trial().is_some()) {
+        None => Ok(()),
+        Some(it) => Err(Error::OnTrial { id: it.id(), plan: it.plan() }),
+    }
+}
+
+/// Undoes the plans whose time is over, and those of an earlier boot.
+pub(crate) fn undo_unconfirmed(
+    hands: &mut dyn HostOps,
+    folder: &str,
+) -> Result<Vec<Recovered>, Error> {
+    let boot_id = boot_id(hands)?;
+    let now = hands.now() / 1000;
+    let is_over = |it: &&PlanJournal| {
+        let is_earlier = it.reading.began().is_none_or(|(boot, _)| boot != boot_id);
+        // a timer may be early by the fraction of a second
+        it.reading.trial().is_some_and(|until| is_earlier || now + 1 >= until)
+    };
+    let journals = journals(hands, folder)?;
+    let over = journals.iter().rev().filter(is_over);
+    Ok(over.map(|it| recover_one(hands, &it.path, Conflicts::Keep, &boot_id).0).collect())
+}
+
+/// Keeps a plan that is on trial. When this returns, nothing undoes it by itself any more.
+pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result<(), Error> {
+    let journals = journals(hands, folder)?;
+    let on_trial = |it: &&PlanJournal| it.reading.trial().is_some();
+    let meant = journals.iter().filter(on_trial).find(|it| it.is_meant_by(id));
+    let Some(it) = meant else {
+        let known = journals.iter().filter(on_trial).map(PlanJournal::id).collect();
+        return Err(Error::NotOnTrial { id: id.to_owned(), known });
+    };
+    if !it.reading.is_applied() {
+        return Err(Error::Interrupted { id: it.id(), plan: it.plan() });
+    }
+    let written = hands.journal(&it.path).map(|bytes| bytes.len() as u64).unwrap_or_default();
+    let mut journal = Journal::resume(hands, &it.path, written, &it.reading);
+    journal.add(hands, &Record::Confirmed)?;
+    // from here on it is kept; what is left of the trial does nothing, and goes with the plan
+    for (_, open) in it.reading.open_by_step().iter().rev().filter(|(step, _)| step.is_empty()) {
+        settle(hands, &mut journal, open, Run::OWN_PLAN)?;
+    }
+    Ok(())
+}
+
+impl Reading {
+    /// Until when a plan is on trial, in seconds of Unix time; `None` if it is not, or was confirmed.
+    pub(crate) fn trial(&self) -> Option<u64> {
+        let is_confirmed = self.records.contains(&Record::Confirmed);
+        let trial = self.records.iter().find_map(|record| match record {
+            Record::Trial { until } => Some(*until),
+            _ => None,
+        });
+        trial.filter(|_| !is_confirmed)
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The plans that are in force, by their journals, and how they are undone: the newest first.
+//!
+//! A plan that was interrupted, by a crash or a power cut, is undone by the next `pagewise undo`. One that
+//! was applied whole stays until somebody names it.
+
+use pagewise_model::plan::Plan;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::host_ops::HostOps;
+use crate::journal::{self, JournalName, Loan, Open, Reading, Record};
+use crate::outcome::Recovered;
+use crate::recover::{Conflicts, boot_id, recover_one};
+
+/// Which plans are undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone<'a> {
+    /// Those that were interrupted.
+    Interrupted,
+    /// Those that are on trial, and were not confirmed in time or before the machine was started anew.
+    Unconfirmed,
+    /// One, by the number of its journal or by its id.
+    One(&'a str),
+    /// All of them.
+    All,
+}
+
+/// A plan whose changes are in force.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InForce {
+    /// How `pagewise undo` calls its journal.
+    pub journal: String,
+    /// Whether all of its steps were carried out. If not, it was interrupted.
+    pub applied: bool,
+    /// How many of its changes no undo has put back yet.
+    pub changes: usize,
+    /// Until when it is on trial, in seconds of Unix time; `null` if it is not.
+    pub trial_until: Option<u64>,
+    /// When it was begun.
+    pub unix_seconds: u64,
+    /// The plan.
+    #[serde(flatten)]
+    pub plan: Plan,
+}
+
+/// A journal of a plan.
+#[derive(Debug)]
+pub(crate) struct PlanJournal {
+    pub(crate) path: String,
+    is_read: bool,
+    pub(crate) reading: Reading,
+}
+
+/// All journals of plans, the oldest first. One that somebody else can have written is not believed: nothing
+/// of it is read, and `undo` says so.
+pub(crate) fn journals(hands: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
+    let paths = journal::plans_in(hands, folder)?;
+    let read = paths.into_iter().map(|path| {
+        let bytes = hands.journal(&path);
+        let reading = bytes.as_deref().map(Reading::parse).unwrap_or_default();
+        PlanJournal { path, is_read: bytes.is_ok(), reading }
+    });
+    Ok(read.collect())
+}
+
+pub(crate) fn in_force(hands: &dyn HostOps, folder: &str) -> Result<Vec<InForce>, Error> {
+    let journals = journals(hands, folder)?;
+    let in_force = journals.into_iter().filter_map(|PlanJournal { path, reading, .. }| {
+        let Record::Planned { unix_seconds, plan, .. } = reading.records.first()? else {
+            return None;
+        };
+        Some(InForce {
+            journal: JournalName::parse(&path).id(),
+            applied: reading.is_applied(),
+            changes: reading.open().len(),
+            trial_until: reading.trial(),
+            unix_seconds: *unix_seconds,
+            plan: (**plan).clone(),
+        })
+    });
+    Ok(in_force.collect())
+}
+
+/// Refuses while a plan is neither applied nor undone.
+pub(crate) fn none_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
+    match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
+        None => Ok(()),
+        Some(it) => Err(Error::Interrupted { id: it.id(), plan: it.plan() }),
+    }
+}
+
+impl PlanJournal {
+    pub(crate) fn id(&self) -> String {
+        JournalName::parse(&self.path).id()
+    }
+
+    pub(crate) fn plan(&self) -> String {
+        self.reading.plan().map(|plan| plan.id.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_meant_by(&self, id: &str) -> bool {
+        JournalName::parse(&self.path).is_meant_by(id) || self.plan() == id
+    }
+}
+
+/// Undoes them, the newest first.
+pub(crate) fn undo(
+    hands: &mut dyn HostOps,
+    folder: &str,
+    which: Undone<'_>,
+) -> Result<Vec<Recovered>, Error> {
+    let journals = journals(hands, folder)?;
+    let is_meant = |it: &&PlanJournal| match which {
+        Undone::Interrupted | Undone::Unconfirmed => !it.reading.is_applied(),
+        Undone::One(id) => it.is_meant_by(id),
+        Undone::All => true,
+    };
+    let meant: Vec<&PlanJournal> = journals.iter().filter(is_meant).collect();
+    if let Undone::One(id) = which {
+        let known = journals.iter().map(|it| format!("{} (plan {})", it.id(), it.plan())).collect();
+        match meant.as_slice() {
+            [] => return Err(Error::NoJournal { id: id.to_owned(), known }),
+            [one] => not_under(one, &journals)?,
+            // one plan that was applied again after a change: each of them, the newest first
+            _ => {}
+        }
+    }
+    let boot_id = boot_id(hands)?;
+    let undone =
+        meant.iter().rev().map(|it| recover_one(hands, &it.path, Conflicts::Keep, &boot_id).0);
+    Ok(undone.collect())
+}
+
+/// Refuses while a later plan has changed the same.
+fn not_under(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
+    let own: Vec<String> = one.reading.open().iter().flat_map(targets).collect();
+    let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);
+    for later in later.collect::<Vec<_>>().into_iter().rev() {
+        let open = later.reading.open();
+        let both = open.iter().flat_map(targets).find(|target| own.contains(target));
+        if let Some(target) = both {
+            return Err(Error::Under { id: later.id(), plan: later.plan(), target });
+        }
+    }
+    Ok(())
+}
+
+/// What a change is a change of.
+fn targets(open: &Open) -> Vec<String> {
+    match &open.what {
+        Loan::Setting { path, back, .. } => vec![path.clone(), back.path.clone()],
+        Loan::File { path, .. } | Loan::Link { path, .. } | Loan::Folder { path } => {
+            vec![path.clone()]
+        }
+        Loan::SwapOn { area, .. } | Loan::Drained { area, .. } => vec![area.clone()],
+        _ => Vec::new(),
+    }
+}

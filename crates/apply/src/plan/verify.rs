@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A plan and the machine → where they differ, and who probably made the difference.
+//!
+//! The running value and the files that set it at boot are compared apart: one of them can be changed without
+//! the other. Nothing is changed here.
+
+use pagewise_model::plan::{Change, Plan, Step};
+use pagewise_model::{Configuration, Mechanism, PersistentSetting, Target, boot_order};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::host_ops::{Config, HostOps};
+use crate::journal::{Loan, Reading};
+use crate::loan::config::described;
+use crate::loan::{drain, knob};
+use crate::plan::check::{area_of_step, described_change, is_as_planned, name_and_instance};
+use crate::plan::undo::PlanJournal;
+
+/// Which plan is compared with the machine.
+#[derive(Debug, Clone, Copy)]
+pub enum Verify<'a> {
+    /// Every plan that is in force.
+    All,
+    /// One that is in force, by the number of its journal or by its id.
+    One(&'a str),
+    /// This one, in force or not.
+    Document(&'a Plan),
+}
+
+/// A plan, compared with the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// The id of the plan.
+    pub plan: String,
+    /// How `pagewise undo` calls its journal; `null` of a plan that is not in force.
+    pub journal: Option<String>,
+    /// Every step, in its order.
+    pub steps: Vec<StepVerified>,
+}
+
+/// A step, compared with the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepVerified {
+    /// Its id.
+    pub id: String,
+    /// What it changes, in a few words.
+    pub what: String,
+    /// Where the machine differs; empty if it does not.
+    pub differences: Vec<Difference>,
+    /// Why it was not compared: a later plan changed the same, or nothing of it can be read.
+    pub skipped: Option<String>,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What differs.
+    pub kind: DifferenceKind,
+    /// What the plan says.
+    pub planned: String,
+    /// What is there.
+    pub found: String,
+    /// Who probably made the difference, as `/etc/sysctl.d/99-local.conf:3`; `null` if that is not known.
+    pub by: Option<String>,
+}
+
+/// What differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DifferenceKind {
+    /// The value that the kernel has now.
+    Running,
+    /// A file that sets another value at the next boot.
+    AtBoot,
+    /// The contents of a file, or the target of a link.
+    File,
+    /// Swap.
+    Swap,
+}
+
+impl Verified {
+    /// Whether anything differs.
+    #[must_use]
+    pub fn has_drifted(&self) -> bool {
+        self.steps.iter().any(|step| !step.differences.is_empty())
+    }
+}
+
+/// What a step is compared with besides the machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    /// The journal of the plan, if it is in force.
+    pub(crate) journal: Option<&'a Reading>,
+    /// The journals of plans that were applied later.
+    pub(crate) later: &'a [&'a Reading],
+    pub(crate) configuration: &'a Configuration,
+}
+
+pub(crate) fn verify(
+    hands: &dyn HostOps,
+    plan: &Plan,
+    journal: Option<String>,
+    context: Context<'_>,
+) -> Verified {
+    let steps = plan.steps.iter().map(|step| verify_step(hands, plan, step, context));
+    Verified { plan: plan.id.clone(), journal, steps: steps.collect() }
+}
+
+/// Compares plans that are in force, or a document.
+pub(crate) fn verify_journals(
+    hands: &dyn HostOps,
+    journals: &[PlanJournal],
+    which: Verify<'_>,
+    configuration: &Configuration,
+) -> Result<Vec<Verified>, Error> {
+    let is_meant = |it: &PlanJournal| match which {
+        Verify::All => it.reading.plan().is_some(),
+        Verify::One(id) => it.is_meant_by(id),
+        Verify::Document(plan) => it.reading.plan().is_some_and(|of| of.id == plan.id),
+    };
+    let mut verified = Vec::new();
+    for (at, journal) in journals.iter().enumerate().filter(|(_, it)| is_meant(it)) {
+        let Some(plan) = journal.reading.plan() else { continue };
+        let later: Vec<&Reading> = journals[at + 1..].iter().map(|it| &it.reading).collect();
+        let context = Context { journal: Some(&journal.reading), later: &later, configuration };
+        verified.push(verify(hands, plan, Some(journal.id()), context));
+    }
+    match which {
+        Verify::One(id) if verified.is_empty() => {
+            let known = journals.iter().map(PlanJournal::id).collect();
+            Err(Error::NoJournal { id: id.to_owned(), known })
+        }
+        Verify::Document(plan) if verified.is_empty() => {
+            let context = Context { journal: None, later: &[], configuration };
+            Ok(vec![verify(hands, plan, None, context)])
+        }
+        _ => Ok(verified),
+    }
+}
+
+fn verify_step(
+    hands: &dyn HostOps,
+    plan: &Plan,
+    step: &Step,
+    context: Context<'_>,
+) -> StepVerified {
+    let what = described_change(&step.change);
+    let verified = StepVerified { id: step.id.clone(), what, differences: vec![], skipped: None };
+    let mut later = context.later.iter().filter_map(|journal| journal.plan());
+    if let Some(later) = later.find(|plan| changes_the_same(plan, &step.change)) {
+        let skipped = Some(format!("plan {} changed it later", later.id));
+        return StepVerified { skipped, ..verified };
+    }
+    let compared = match &step.change {
+        Change::SetKnob { target, to, .. } => setting(hands, target, to, context.configuration),
+        Change::WriteFile { target, to, .. } => entry(hands, target, &Config::File(plain(to))),
+        Change::MakeLink { target, to, .. } => entry(hands, target, &Config::Link(to.clone())),
+        Change::ReloadUnits { .. } => Err("it leaves nothing to compare".to_owned()),
+        Change::AddZramSwap { .. } => Ok(added(hands, step, context.journal)),
+        Change::DrainSwap { target, .. } => Ok(drained(hands, plan, target)),
+    };
+    match compared {
+        Ok(differences) => StepVerified { differences, ..verified },
+        Err(why) => StepVerified { skipped: Some(why), ..verified },
+    }
+}
+
+fn changes_the_same(plan: &Plan, change: &Change) -> bool {
+    let target = |change: &Change| match change {
+        Change::SetKnob { target, .. }
+        | Change::WriteFile { target, .. }
+        | Change::MakeLink { target, .. } => Some(target.clone()),
+        _ => None,
+    };
+    let own = target(change);
+    own.is_some() && plan.steps.iter().any(|step| target(&step.change) == own)
+}
+
+/// khugepaged raises it by itself.
+const AT_LEAST: &str = "vm.min_free_kbytes";
+
+fn setting(
+    hands: &dyn HostOps,
+    target: &str,
+    to: &str,
+    configuration: &Configuration,
+) -> Result<Vec<Difference>, String> {
+    let (name, instance) = name_and_instance(target);
+    let loan = knob::announced(hands, name, instance, to).map_err(|error| error.to_string())?;
+    let Loan::Setting { old: found, ours: planned, .. } = loan else { return Ok(Vec::new()) };
+    let mut differences = Vec::new();
+    let number = |text: &str| text.parse::<u64>().ok();
+    let is_raised = name == AT_LEAST && number(&found) >= number(&planned);
+    if found != planned && !is_raised {
+        let by = setters(name, configuration).into_iter().rev().find(|(_, value)| *value == found);
+        differences.push(Difference {
+            kind: DifferenceKind::Running,
+            planned: planned.clone(),
+            found,
+            by: by.map(|(by, _)| by),
+        });
+    }
+    // the last one wins at boot
+    if let Some((by, value)) = setters(name, configuration).pop() {
+        if instance.is_none() && value != planned {
+            let by = Some(by);
+            differences.push(Difference {
+                kind: DifferenceKind::AtBoot,
+                planned,
+                found: value,
+                by,
+            });
+        }
+    }
+    Ok(differences)
+}
+
+/// Lines of configuration that set a knob, with their values; the last one wins.
+fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
+    let is_it = |setting: &&PersistentSetting| {
+        let is_of_knob =
+            matches!(&setting.target, Target::Knob { knob, instance: None } if *knob == name);
+        is_of_knob && setting.is_applied()
+    };
+    let reapplies = configuration.tuned.as_ref().is_some_and(|tuned| tuned.reapplies_sysctl);
+    let mut lines: Vec<&PersistentSetting> = configuration.settings.iter().filter(is_it).collect();
+    lines.sort_by_key(|setting| boot_order(setting, reapplies));
+    let profile = configuration.tuned.as_ref().and_then(|tuned| tuned.profile.value());
+    let named = |setting: &&PersistentSetting| {
+        let source = &setting.value.source;
+        let by = match (setting.mechanism, profile) {
+            (Mechanism::Tuned, Some(profile)) => format!("tuned profile {profile}, {source}"),
+            _ => source.to_string(),
+        };
+        (by, setting.wanted().to_owned())
+    };
+    lines.iter().map(named).collect()
+}
+
+fn plain(text: &str) -> crate::journal::FileText {
+    let text = text.to_owned();
+    crate::journal::FileText { text, mode: 0, user: 0, group: 0, label: None }
+}
+
+fn entry(hands: &dyn HostOps, path: &str, planned: &Config) -> Result<Vec<Difference>, String> {
+    let found = hands.config(path).map_err(|error| error.to_string())?;
+    let (planned, found) = match (planned, &found) {
+        (Config::File(planned), Config::File(found)) if planned.text == found.text => {
+            return Ok(Vec::new());
+        }
+        (Config::File(planned), Config::File(found)) => differing(&planned.text, &found.text),
+        (planned, found) if planned == found => return Ok(Vec::new()),
+        (planned, found) => (described(planned), described(found)),
+    };
+    Ok(vec![Difference { kind: DifferenceKind::File, planned, found, by: None }])
+}
+
+/// The first line that differs.
+fn differing(planned: &str, found: &str) -> (String, String) {
+    let (mut planned, mut found) = (planned.lines(), found.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        let said = |line: Option<&str>| match line {
+            Some(line) => format!("line {number}: {line}"),
+            None => format!("no line {number}"),
+        };
+        match (planned.next(), found.next()) {
+            (None, None) => return ("its line ends".to_owned(), "others".to_owned()),
+            (one, other) if one == other => {}
+            (one, other) => return (said(one), said(other)),
+        }
+    }
+}
+
+fn added(hands: &dyn HostOps, step: &Step, journal: Option<&Reading>) -> Vec<Difference> {
+    let Change::AddZramSwap { target, to } = &step.change else { return Vec::new() };
+    let made = journal.and_then(|journal| area_of_step(journal, &step.id));
+    let area = target.clone().or(made).unwrap_or_default();
+    let is_there = is_as_planned(hands, &area, to)
+        || step.survives_reboot && drain::area_as_planned(hands, &area, to).is_some();
+    if is_there {
+        return Vec::new();
+    }
+    let planned = format!(
+        "{} of swap on zram with {} and priority {}",
+        to.disksize_bytes, to.compressor, to.priority
+    );
+    let found = match drain::area(hands, &area) {
+        Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
+        None => "no such swap".to_owned(),
+    };
+    vec![Difference { kind: DifferenceKind::Swap, planned, found, by: None }]
+}
+
+/// Another step may have made a device of the same number.
+fn drained(hands: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
+    let is_new = plan.steps.iter().any(|step| match &step.change {
+        Change::AddZramSwap { to, .. } => is_as_planned(hands, target, to),
+        _ => false,
+    });
+    match drain::area(hands, target).filter(|_| !is_new) {
+        None => Vec::new(),
+        Some(found) => vec![Difference {
+            kind: DifferenceKind::Swap,
+            planned: "no swap there".to_owned(),
+            found: format!("{} of swap with priority {}", found.size, found.priority),
+            by: None,
+        }],
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise apply`: a plan → the machine, after it was shown.
+
+mod document;
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use pagewise_apply::plan::{
+    Applied, Complaint, Options, Progress, ReadyPlan, Refused, confirm_plan,
+};
+use pagewise_apply::{Rescue, state_folder};
+use pagewise_model::plan::{Plan, Step};
+use pagewise_model::{Name, Refusal};
+use serde_json::json;
+
+use super::Outcome;
+use crate::cli::{self, Global};
+use crate::interrupt::Stop;
+use crate::{host_loans, output};
+
+pub(crate) use document::read;
+
+pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome> {
+    if global.root.is_some() {
+        let what = "apply changes this machine; a recording has nothing to change".to_owned();
+        anyhow::bail!(Refusal::advised(what, "leave --root away"));
+    }
+    if let Some(id) = &args.confirm {
+        confirm_plan(&state_folder(), id)?;
+        let id = Name::from(id.as_str());
+        let text = format!("plan {id} is kept; to undo it: pagewise undo {id}\n");
+        let document = json!({
+            "schema": "pagewise/apply/1", "pagewise": env!("CARGO_PKG_VERSION"), "confirmed": id.as_str(),
+        });
+        output::answer(global, &if global.json { format!("{document:#}\n") } else { text })?;
+        return Ok(Outcome::Done);
+    }
+    let plan = read(args.plan.as_deref().unwrap_or(Path::new("")))?;
+    let (ready, left_behind) = match ReadyPlan::check(
+        &state_folder(),
+        &plan,
+        args.yes_irreversible,
+        args.trial_for.is_some(),
+    ) {
+        Ok(ready) => ready,
+        Err(Refused::Unready(error)) => return Err(error.into()),
+        Err(Refused::Unfit(complaints)) => return Err(refused(global, &plan, &complaints)?),
+    };
+    left_behind.iter().flat_map(host_loans::lines).for_each(output::message);
+    let pending = ready.pending();
+    let listed = plan.steps.iter().filter(|step| pending.contains(&step.id.as_str()));
+    let listed: Vec<&Step> = listed.collect();
+    if !listed.is_empty() && !args.yes {
+        ask(&plan, &listed)?;
+    }
+    let applied = carry_out(global, args, &ready)?;
+    let shown =
+        if global.json { document(&plan, &applied) } else { text(&plan, &applied, args.trial_for) };
+    output::answer(global, &shown)?;
+    Ok(Outcome::Done)
+}
+
+fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::Result<Applied> {
+    // Ctrl-C before this ends the program as usual: nothing was changed
+    let stop = Stop::listen()?;
+    let _rescue =
+        Rescue::ready(&state_folder()).context("getting ready for a crash of this program")?;
+    let options = Options {
+        allows_irreversible: args.yes_irreversible,
+        settle: args.settle,
+        trial: args.trial_for,
+        stop: stop.shared(),
+    };
+    let mut report = |progress: Progress<'_>| {
+        if global.quiet {
+            return;
+        }
+        match progress {
+            Progress::Step(number, of, what) => {
+                output::message(format_args!("step {number} of {of}: {}", Name::from(what)));
+            }
+            Progress::Settling(time) => {
+                let seconds = time.as_secs_f64();
+                output::message(format_args!("watching programs for {seconds:.0} s"));
+            }
+        }
+    };
+    Ok(ready.carry_out(&options, &mut report).map_err(|failed| *failed)?)
+}
+
+/// All complaints, each with what would help; the error that is left says the state.
+fn refused(
+    global: &Global,
+    plan: &Plan,
+    complaints: &[Complaint],
+) -> anyhow::Result<anyhow::Error> {
+    if global.json {
+        let document = json!({
+            "schema": "pagewise/apply/1",
+            "pagewise": env!("CARGO_PKG_VERSION"),
+            "plan": plan.id,
+            "refused": complaints,
+        });
+        output::answer(global, &format!("{document:#}\n"))?;
+    } else {
+        for Complaint { step, what, why, next } in complaints {
+            let step = step.as_deref().map(|step| format!("step {}: ", Name::from(step)));
+            let (step, what) = (step.unwrap_or_default(), Name::from(what.as_str()));
+            output::message(format_args!("{step}{what}: {}", Name::from(why.as_str())));
+            next.iter().for_each(output::hint);
+        }
+    }
+    let count = complaints.len();
+    let reasons = if count == 1 { "reason" } else { "reasons" };
+    let what = format!(
+        "plan {} does not fit this machine ({count} {reasons}); nothing was changed",
+        Name::from(plan.id.as_str())
+    );
+    Ok(Refusal::advised(what, "`pagewise plan` makes a new one").into())
+}
+
+/// Shows the steps and waits for a yes.
+fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
+    let already = plan.steps.len() - steps.len();
+    let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];
+    for step in steps {
+        lines.extend(document::lines(step));
+    }
+    if already > 0 {
+        lines.push(format!("{already} more steps are in place already"));
+    }
+    lines.iter().for_each(output::message);
+    if !std::io::stdin().is_terminal() {
+        let what = "standard input is no terminal, so nobody can be asked; nothing was changed";
+        anyhow::bail!(Refusal::advised(what, "read the plan, then give --yes"));
+    }
+    output::write_error(b"pagewise: carry it out? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    anyhow::bail!(Refusal::advised(
+        "not carried out; nothing was changed",
+        "answer y, or give --yes"
+    ))
+}
+
+fn document(plan: &Plan, applied: &Applied) -> String {
+    let document = json!({
+        "schema": "pagewise/apply/1",
+        "pagewise": env!("CARGO_PKG_VERSION"),
+        "plan": plan.id,
+        "applied": applied,
+    });
+    format!("{document:#}\n")
+}
+
+fn text(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
+    let id = Name::from(plan.id.as_str());
+    let Some(journal) = &applied.journal else {
+        return format!("plan {id}: nothing to do, every step is in place\n");
+    };
+    let mut lines = Vec::new();
+    for step in &applied.steps {
+        let state = if step.changed { "done" } else { "was in place" };
+        lines.push(format!("{}: {state}", Name::from(step.what.as_str())));
+    }
+    if let Some(watched) = &applied.watched {
+        let stalled = watched.full_us.map(|full| {
+            let ms = full / 1000;
+            format!("; all tasks waited for memory for {ms} ms of {} s", watched.settle_seconds)
+        });
+        lines.push(format!(
+            "no process was killed for lack of memory{}",
+            stalled.unwrap_or_default()
+        ));
+    }
+    lines.push(format!("plan {id} is applied (journal {journal})"));
+    if let Some(time) = trial {
+        let seconds = time.as_secs();
+        lines.push(format!(
+            "it is undone {seconds} s after its begin, or at the next boot, unless you keep it: pagewise apply \
+             --confirm {journal}"
+        ));
+    }
+    lines
+        .push(format!("compare later: pagewise verify {journal}    undo: pagewise undo {journal}"));
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A file that somebody names → the plan in it; and a step in words.
+
+use std::path::Path;
+
+use pagewise_model::plan::{Change, Plan, Step};
+use pagewise_model::{Name, Refusal};
+use pagewise_observe::UserFile;
+use serde_json::Value;
+
+/// A plan with two hundred files has half of that.
+const LONGEST: u64 = 16 << 20;
+const SCHEMA: &str = "pagewise/plan/1";
+
+/// Reads a plan: the document of `pagewise plan --json`.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Plan> {
+    let text = UserFile::open(path, LONGEST)?.into_text()?;
+    let wrong = |why: String| {
+        let what = format!("{}: {why}", Name::from(path.display().to_string().as_str()));
+        Refusal::advised(what, "`pagewise plan --json` prints a plan")
+    };
+    let document: Value = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("expected a plan as JSON: {error}")))?;
+    match document.get("schema") {
+        None => {}
+        Some(Value::String(schema)) if schema == SCHEMA => {}
+        Some(other) => {
+            let other = other.to_string();
+            let found = Name::from(other.as_str());
+            return Err(wrong(format!("expected a document {SCHEMA}, found {found}")).into());
+        }
+    }
+    let plan = serde_json::from_value(document);
+    Ok(plan.map_err(|error| {
+        let error = error.to_string();
+        wrong(format!("expected a plan: {}", Name::from(error.as_str())))
+    })?)
+}
+
+/// What a step does and why, before it is carried out.
+pub(super) fn lines(step: &Step) -> Vec<String> {
+    let mut lines = match &step.change {
+        Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],
+        Change::WriteFile { target, from, to } => {
+            let verb = if from.is_some() { "replace" } else { "write" };
+            let mut lines = vec![format!("  {verb} {target}:")];
+            lines.extend(to.lines().map(|line| format!("    | {line}")));
+            lines
+        }
+        Change::MakeLink { target, to, .. } => vec![format!("  link {target} -> {to}")],
+        Change::ReloadUnits { .. } => vec!["  systemctl daemon-reload".to_owned()],
+        Change::AddZramSwap { target, to } => {
+            let device = target.as_deref().unwrap_or("a new zram device");
+            let limit = to.mem_limit_bytes.map(|limit| format!(", at most {limit} of RAM"));
+            vec![format!(
+                "  swap on {device}: {} with {}, priority {}{}",
+                to.disksize_bytes,
+                to.compressor,
+                to.priority,
+                limit.unwrap_or_default()
+            )]
+        }
+        Change::DrainSwap { target, from } => {
+            vec![format!(
+                "  swapoff {target} ({} of {} in use then)",
+                from.used_bytes, from.size_bytes
+            )]
+        }
+    };
+    if !step.reason.is_empty() {
+        lines.push(format!("      why   {}", step.reason));
+    }
+    lines.push(format!("      risk  {}", step.risk));
+    // a plan may come from anywhere, and a terminal acts on escape sequences
+    lines.iter().map(|line| Name::from(line.as_str()).to_string()).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files that are read")]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        std::fs::write(&path, text).unwrap();
+        read(&path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_plan_is_refused_by_what_it_is() {
+        assert!(refusal("{").contains("expected a plan as JSON"));
+        assert!(refusal(r#"{"schema":"pagewise/bench/1"}"#).contains("found \"pagewise/bench/1\""));
+        let error = refusal(r#"{"schema":"pagewise/plan/1"}"#);
+        assert!(error.contains("missing field `id`"), "{error}");
+        let steps = r#"{"id":"0","goal":"balanced","machine":{},"declined":[],"steps":[{
+            "id":"a","reason":"","risk":"","coupled":[],"needs":[],"undo":{"how":"restore","what":""},
+            "survives_reboot":false,"action":"format-disk","target":"/dev/sda"}]}"#;
+        let error = refusal(steps);
+        assert!(error.contains("format-disk"), "{error}");
+    }
+}

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans on this machine: applied once, verified, undone; killed at any change; refused with nothing changed.
+//!
+//! The folder that stands for /etc is the test's own (`PAGEWISE_TEST_ETC`, which only a debug build reads).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::machine::{Place, read, said, write};
+
+/// A knob whose change for a moment nobody feels.
+const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
+const FILE: &str = "sysctl.d/90-pagewise.conf";
+const DROP_IN: &str = "systemd/system/system.slice.d/50-pagewise.conf";
+const MASK: &str = "systemd/system/zramswap.service";
+
+struct Site {
+    place: Place,
+    etc: PathBuf,
+    knob: String,
+}
+
+impl Site {
+    fn new() -> Self {
+        let mut place = Place::new();
+        let etc = place.folder.path().join("etc");
+        for folder in ["sysctl.d", "systemd/system"] {
+            fs::create_dir_all(etc.join(folder)).unwrap();
+        }
+        let knob = read(KNOB);
+        place.loans.promise(&format!("echo {knob} > {KNOB}"));
+        let (program, folder) = (env!("CARGO_BIN_EXE_pagewise"), place.folder.path().display());
+        let undo = format!(
+            "PAGEWISE_LOCK='{folder}/run' PAGEWISE_STATE='{folder}/state' PAGEWISE_TEST_ETC='{folder}/etc' \
+             '{program}' undo --all > /dev/null"
+        );
+        place.loans.promise(&undo);
+        Self { place, etc, knob }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.place.command(arguments);
+        command.env("PAGEWISE_TEST_ETC", &self.etc);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn plan(&self, steps: &[Value]) -> String {
+        let path = self.place.folder.path().join("plan.json");
+        let plan = json!({
+            "schema": "pagewise/plan/1", "id": "00112233aabbccdd", "goal": "balanced",
+            "machine": {
+                "machine_id_hash": machine_id_hash(), "memory_total_bytes": memory_total(), "kernel": null,
+            },
+            "steps": steps, "declined": [],
+        });
+        fs::write(&path, plan.to_string()).unwrap();
+        path.display().to_string()
+    }
+
+    fn apply(&self, steps: &[Value]) -> Output {
+        self.output(&["apply", "--yes", "--settle", "0", &self.plan(steps)])
+    }
+
+    #[track_caller]
+    fn apply_well(&self, steps: &[Value]) {
+        let ended = self.apply(steps);
+        assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    }
+
+    /// Every file, link and folder: mode, owner and contents.
+    fn tree(&self) -> BTreeMap<PathBuf, (u32, u32, String)> {
+        let mut found = BTreeMap::new();
+        collect(&self.etc, &mut found);
+        found
+    }
+
+    fn steps(&self) -> [Value; 4] {
+        let from = |path: &str| fs::read_to_string(self.etc.join(path)).ok();
+        let file = |id: &str, path: &str, to: &str| {
+            let target = format!("/etc/{path}");
+            step(
+                id,
+                json!({"action": "write-file", "target": target, "from": from(path), "to": to}),
+            )
+        };
+        [
+            step(
+                "knob",
+                json!({
+                    "action": "set-knob", "target": "vm.extfrag_threshold", "from": self.knob, "to": "511",
+                }),
+            ),
+            file("file", FILE, "vm.extfrag_threshold = 511\n"),
+            file("drop-in", DROP_IN, "[Slice]\nMemoryLow=1M\n"),
+            step(
+                "mask",
+                json!({
+                    "action": "make-link", "target": format!("/etc/{MASK}"), "from": null, "to": "/dev/null",
+                }),
+            ),
+        ]
+    }
+}
+
+fn collect(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, u32, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = fs::symlink_metadata(&path).unwrap();
+        let contents = if meta.is_symlink() {
+            fs::read_link(&path).unwrap().display().to_string()
+        } else if meta.is_dir() {
+            collect(&path, found);
+            String::new()
+        } else {
+            fs::read_to_string(&path).unwrap()
+        };
+        found.insert(path, (meta.mode(), meta.uid(), contents));
+    }
+}
+
+fn step(id: &str, change: Value) -> Value {
+    let mut step = json!({
+        "id": id, "reason": "a test", "finding": null, "expected": null, "risk": "none", "cost": null,
+        "coupled": [], "needs": [], "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
+    });
+    let Value::Object(change) = change else { panic!("a change") };
+    step.as_object_mut().unwrap().extend(change);
+    step
+}
+
+fn machine_id_hash() -> Option<String> {
+    let id = fs::read_to_string("/etc/machine-id").ok()?;
+    let sum = "printf 'pagewise machine-id %s' \"$0\" | sha256sum";
+    let sum = Command::new("sh").args(["-c", sum, id.trim()]).output().unwrap().stdout;
+    (id.trim().len() == 32).then(|| String::from_utf8(sum).unwrap()[..32].to_owned())
+}
+
+fn memory_total() -> u64 {
+    let line = read("/proc/meminfo").lines().next().unwrap().to_owned();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
+}
+
+#[test]
+fn a_plan_is_applied_once_verified_and_undone() {
+    let site = Site::new();
+    let file = site.etc.join(FILE);
+    fs::write(&file, "# mine\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let (before, steps) = (site.tree(), site.steps());
+    site.apply_well(&steps);
+    assert_eq!(read(KNOB), "511");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "vm.extfrag_threshold = 511\n");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(fs::metadata(site.etc.join(DROP_IN)).unwrap().mode() & 0o7777, 0o644);
+    assert_eq!(fs::read_link(site.etc.join(MASK)).unwrap(), Path::new("/dev/null"));
+    let applied = site.tree();
+    let again = site.apply(&steps);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to do"), "{}", said(&again));
+    assert_eq!(site.tree(), applied);
+    let verified = site.output(&["verify", "--json"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", said(&verified));
+    assert_eq!(json_of(&verified)["drifted"], false);
+    let listed = json_of(&site.output(&["undo", "--json"]));
+    assert_eq!(listed["plans"][0]["journal"], "1");
+    assert_eq!(read(KNOB), "511", "an applied plan stays");
+    let undone = site.output(&["undo", "00112233aabbccdd"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
+}
+
+#[test]
+fn what_others_changed_is_named_and_stays() {
+    let site = Site::new();
+    site.apply_well(&site.steps());
+    write(KNOB, "505");
+    fs::write(site.etc.join(FILE), "vm.extfrag_threshold = 505\n").unwrap();
+    let verified = site.output(&["verify", "--json"]);
+    assert_eq!(verified.status.code(), Some(3), "{}", said(&verified));
+    let steps = json_of(&verified)["plans"][0]["steps"].clone();
+    let found = |at: usize| steps[at]["differences"][0]["found"].clone();
+    assert_eq!((found(0), found(1)), (json!("505"), json!("line 1: vm.extfrag_threshold = 505")));
+    assert_eq!((&steps[2]["differences"], &steps[3]["differences"]), (&json!([]), &json!([])));
+    let undone = site.output(&["undo", "1", "--json"]);
+    assert_eq!(undone.status.code(), Some(1), "{}", said(&undone));
+    let returns = json_of(&undone)["runs"][0]["returns"].clone();
+    let conflicts = returns.as_array().unwrap().iter();
+    assert_eq!(conflicts.filter(|it| it["outcome"]["is"] == "conflict").count(), 2, "{returns:#}");
+    assert_eq!(read(KNOB), "505");
+    assert!(!site.etc.join(MASK).is_symlink() && !site.etc.join(DROP_IN).exists());
+    let forgotten = site.output(&["undo", "--forget", "1"]);
+    assert_eq!(forgotten.status.code(), Some(0), "{}", said(&forgotten));
+    assert_eq!(json_of(&site.output(&["undo", "--json"]))["plans"], json!([]));
+}
+
+/// SIGKILL after each change: the journal names it, and `undo` ends at the start.
+#[test]
+fn a_plan_that_is_killed_after_any_change_is_undone() {
+    let site = Site::new();
+    let before = site.tree();
+    for change in 1..=5 {
+        let plan = site.plan(&site.steps());
+        let mut command = site.command(&["apply", "--yes", "--settle", "0", &plan]);
+        let killed = command.env("PAGEWISE_TEST_CRASH", format!("kill:{change}")).output().unwrap();
+        assert_eq!(killed.status.signal(), Some(9), "change {change}: {}", said(&killed));
+        assert_eq!(read(KNOB), "511", "change {change}");
+        let refused = site.apply(&site.steps());
+        assert!(said(&refused).contains("was interrupted"), "{}", said(&refused));
+        let undone = site.output(&["undo"]);
+        assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+        assert_eq!((site.tree(), read(KNOB)), (before.clone(), site.knob.clone()), "{change}");
+    }
+}
+
+/// A crash of the program itself is undone at once, by the program that it starts.
+#[test]
+fn a_plan_that_crashes_is_undone_at_once() {
+    let site = Site::new();
+    let before = site.tree();
+    let plan = site.plan(&site.steps());
+    let mut command = site.command(&["apply", "--yes", "--settle", "0", &plan]);
+    let crashed = command.env("PAGEWISE_TEST_CRASH", "abort:3").output().unwrap();
+    assert_eq!(crashed.status.signal(), Some(6), "{}", said(&crashed));
+    assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
+}
+
+#[test]
+fn a_plan_that_does_not_fit_changes_nothing() {
+    let site = Site::new();
+    let before = site.tree();
+    let refused = |steps: &[Value], why: &str| {
+        let ended = site.apply(steps);
+        assert_eq!(ended.status.code(), Some(1), "{why}");
+        let message = said(&ended);
+        assert!(
+            message.contains(why) && message.contains("nothing was changed"),
+            "{why}: {message}"
+        );
+        assert_eq!((site.tree(), read(KNOB)), (before.clone(), site.knob.clone()), "{why}");
+    };
+    let change = |change: Value| [step("bad", change), site.steps()[0].clone()];
+    let knob = |from: &str, to: &str| {
+        [step(
+            "bad",
+            json!({"action": "set-knob", "target": "vm.extfrag_threshold", "from": from, "to": to}),
+        )]
+    };
+    refused(&knob(&site.knob, "1001"), "expected 0 to 1000");
+    refused(&knob("499", "511"), "the plan expects 499");
+    for path in ["/etc/passwd", "/etc/sysctl.d/../../passwd.conf", "/usr/lib/sysctl.d/x.conf"] {
+        let file = json!({"action": "write-file", "target": path, "from": null, "to": "x\n"});
+        refused(&change(file), "bad");
+    }
+    // a folder on the way that is a link could lead anywhere
+    let elsewhere = site.place.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, site.etc.join("modprobe.d")).unwrap();
+    let file = json!({"action": "write-file", "target": "/etc/modprobe.d/x.conf", "from": null, "to": "x\n"});
+    let ended = site.apply(&change(file));
+    assert!(said(&ended).contains("leads through a symbolic link"), "{}", said(&ended));
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    fs::remove_file(site.etc.join("modprobe.d")).unwrap();
+    // a file that is a link is not followed, either
+    let target = site.place.folder.path().join("target");
+    fs::write(&target, "theirs").unwrap();
+    symlink(&target, site.etc.join(FILE)).unwrap();
+    let ended = site.apply(&[
+        site.steps()[2].clone(),
+        step(
+            "bad",
+            json!({
+                "action": "write-file", "target": format!("/etc/{FILE}"), "from": null, "to": "x\n",
+            }),
+        ),
+    ]);
+    assert!(said(&ended).contains("found a link to"), "{}", said(&ended));
+    assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
+}
+
+/// One that somebody else made: switched off, replaced, and made again by the undo.
+struct TheirSwap {
+    number: u32,
+}
+
+impl TheirSwap {
+    fn new(site: &mut Site) -> Self {
+        let number: u32 = read("/sys/class/zram-control/hot_add").parse().unwrap();
+        site.place.loans.promise(&format!(
+            "swapoff /dev/zram{number}; echo 1 > /sys/block/zram{number}/reset; \
+             echo {number} > /sys/class/zram-control/hot_remove"
+        ));
+        write(&format!("/sys/block/zram{number}/comp_algorithm"), "lz4");
+        write(&format!("/sys/block/zram{number}/disksize"), "33554432");
+        let device = format!("/dev/zram{number}");
+        crate::machine::run("mkswap", &[&device]);
+        crate::machine::run("swapon", &["-p", "7", &device]);
+        Self { number }
+    }
+
+    fn device(&self) -> String {
+        format!("/dev/zram{}", self.number)
+    }
+
+    /// Size, algorithm and line of /proc/swaps, without what is in use.
+    fn state(&self) -> (String, String, Vec<String>) {
+        let file = |name: &str| read(&format!("/sys/block/zram{}/{name}", self.number));
+        (file("disksize"), file("comp_algorithm"), swaps())
+    }
+}
+
+/// Device, size and priority of each area.
+fn swaps() -> Vec<String> {
+    let text = read("/proc/swaps");
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        format!("{} {} {}", words[0], words[2], words[4])
+    };
+    text.lines().skip(1).map(line).collect()
+}
+
+#[test]
+fn a_zram_swap_is_replaced_and_comes_back() {
+    let mut site = Site::new();
+    let theirs = TheirSwap::new(&mut site);
+    let before = theirs.state();
+    let size = (33_554_432 - 4096).to_string();
+    let size: u64 = size.parse().unwrap();
+    let zram = json!({
+        "compressor": {"algorithm": "lzo-rle"}, "disksize_bytes": 67_108_864, "mem_limit_bytes": 16_777_216, "priority": 50,
+    });
+    let steps = [
+        step("new", json!({"action": "add-zram-swap", "target": null, "to": zram})),
+        step(
+            "old",
+            json!({
+                "action": "drain-swap", "target": theirs.device(),
+                "from": {"size_bytes": size, "used_bytes": 0, "priority": 7},
+            }),
+        ),
+    ];
+    site.apply_well(&steps);
+    let now = swaps();
+    assert_eq!(now.len(), before.2.len(), "{now:?}");
+    assert!(now.iter().any(|line| line.ends_with(" 65532 50")), "{now:?}");
+    assert_eq!(theirs.state().0, "0", "its memory is released");
+    let again = site.apply(&steps);
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to do"), "{}", said(&again));
+    assert_eq!(site.output(&["verify"]).status.code(), Some(0));
+    let undone = site.output(&["undo", "1"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert_eq!(theirs.state(), before);
+}
+
+/// A process in a cgroup of 24 MiB that holds 40 MiB until its pipe is closed, and then prints their sum.
+struct Holder {
+    child: std::process::Child,
+    pipe: Option<fs::File>,
+    sum: String,
+    _group: crate::held::Group,
+}
+
+const HELD: u64 = 40 << 20;
+
+impl Holder {
+    fn new(site: &Site) -> Self {
+        let (data, pipe) =
+            (site.place.folder.path().join("data"), site.place.folder.path().join("pipe"));
+        let script =
+            format!("head -c {HELD} /dev/urandom > \"$0\"; mkfifo \"$1\"; sha256sum < \"$0\"");
+        let made = Command::new("sh").args(["-c", &script]).args([&data, &pipe]).output().unwrap();
+        let sum = String::from_utf8(made.stdout).unwrap();
+        let group = crate::held::Group::with_limit(24 << 20);
+        let script = format!("cat \"$0\" \"$1\" | tail -c {HELD} | sha256sum");
+        let mut command = group.command(Path::new("/bin/sh"));
+        command.args(["-c", &script]).args([&data, &pipe]).stdout(std::process::Stdio::piped());
+        let child = command.spawn().unwrap();
+        // open until somebody reads
+        let pipe = Some(fs::OpenOptions::new().write(true).open(pipe).unwrap());
+        Self { child, pipe, sum, _group: group }
+    }
+
+    /// Whether what it held is what it was given.
+    fn ends_well(mut self) -> bool {
+        drop(self.pipe.take());
+        let ended = self.child.wait_with_output().unwrap();
+        ended.status.success() && String::from_utf8(ended.stdout).unwrap() == self.sum
+    }
+}
+
+/// Bytes in use of an area.
+fn used(device: &str) -> u64 {
+    let text = read("/proc/swaps");
+    let line = text.lines().find(|line| line.starts_with(device)).unwrap_or_default();
+    line.split_whitespace().nth(3).unwrap_or("0").parse::<u64>().unwrap() * 1024
+}
+
+/// The kernel would kill the process although memory is free, so that is refused; with new swap made before,
+/// the pages move there, and nothing of them is lost.
+#[test]
+fn swap_in_use_is_replaced_and_never_at_the_cost_of_a_process() {
+    let mut site = Site::new();
+    let theirs = TheirSwap::new(&mut site);
+    let holder = Holder::new(&site);
+    let since = std::time::Instant::now();
+    while used(&theirs.device()) < 15 << 20 {
+        assert!(since.elapsed().as_secs() < 60, "swapped out: {}", used(&theirs.device()));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let drain = step(
+        "old",
+        json!({
+            "action": "drain-swap", "target": theirs.device(),
+            "from": {"size_bytes": 33_554_432 - 4096, "used_bytes": 0, "priority": 7},
+        }),
+    );
+    let refused = site.apply(std::slice::from_ref(&drain));
+    let message = said(&refused);
+    assert!(message.contains("the kernel would kill its processes"), "{message}");
+    assert!(message.contains("nothing was changed"), "{message}");
+    assert!(used(&theirs.device()) >= 15 << 20);
+    let zram = json!({
+        "compressor": {"algorithm": "lzo-rle"}, "disksize_bytes": 67_108_864, "mem_limit_bytes": null,
+        "priority": 50,
+    });
+    let new = step("new", json!({"action": "add-zram-swap", "target": null, "to": zram}));
+    site.apply_well(&[new, drain]);
+    assert_eq!(used(&theirs.device()), 0);
+    let undone = site.output(&["undo", "1"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert!(used(&theirs.device()) >= 10 << 20, "its pages are back");
+    assert!(holder.ends_well());
+}
+
+/// While programs are watched, another plan is refused, and Ctrl-C undoes this one.
+#[test]
+fn ctrl_c_undoes_a_plan_and_a_second_one_waits() {
+    let site = Site::new();
+    let before = site.tree();
+    let plan = site.plan(&site.steps());
+    let mut command = site.command(&["apply", "--yes", "--settle", "60s", &plan]);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let since = std::time::Instant::now();
+    while !site.etc.join(MASK).is_symlink() {
+        assert!(since.elapsed().as_secs() < 30, "the last step");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let refused = site.output(&["apply", "--yes", &plan]);
+    assert!(said(&refused).contains("another run of pagewise"), "{}", said(&refused));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", said(&ended));
+    assert!(said(&ended).contains("5 changes were undone and read back"), "{}", said(&ended));
+    assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
+    assert_eq!(json_of(&site.output(&["undo", "--json"]))["plans"], json!([]));
+}
