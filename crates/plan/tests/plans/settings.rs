@@ -209,7 +209,7 @@ fn contradictions_are_named_and_not_decided() {
     let plan = plan_of(&Scene::load("debian-trixie-6.12-x86_64-512m-settings").replay());
     assert!(plan.steps.is_empty());
     assert!(
-        declined(&plan, "vm.swappiness is 60, but its file says 180")
+        declined(&plan, "vm.swappiness is 60, but a file sets it to 180")
             .contains("administrator's decision")
     );
     assert!(declined(&plan, "generator-parameters").contains("zram-generator"));
