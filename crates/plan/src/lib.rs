@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Interval`], how a host is set up at boot, and what was measured → [`Plan`]. Pure: it reads no file, so
+//! [`Interval`](pagewise_model::Interval), how a host is set up at boot, and what was measured → [`Plan`]. Pure: it reads no file, so
 //! every plan can be made again from a recording.
 //!
 //! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule looks at the host and at the

@@ -904,7 +904,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| thp_line(host, "w", "never"),
         severity: Info,
-        title: "thp.enabled is madvise, but its file says never",
+        title: "thp.enabled is madvise, but a file sets it to never",
         also: &[],
         near: Near::Silent(|host| thp_line(host, "w", "madvise")),
     },
