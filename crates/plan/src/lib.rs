@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Interval`](pagewise_model::Interval), how a host is set up at boot, and what was measured → [`Plan`]. Pure: it reads no file, so
-//! every plan can be made again from a recording.
+//! [`Interval`](pagewise_model::Interval), how a host is set up at boot, and what was measured → [`Plan`].
+//! Pure: it reads no file, so every plan can be made again from a recording.
 //!
 //! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule looks at the host and at the
 //! findings of `pagewise_decide`; where a finding advises a value, the rule takes it from there, so that the two
