@@ -14,6 +14,7 @@ mod table;
 mod tiers;
 mod times;
 mod trace;
+mod turn;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -143,6 +144,7 @@ fn setting(tier: Tier, quick: bool, names: Vec<String>) -> Result<Setting> {
         toolchain: remembered::toolchain()?,
         passed: run::project().join("xtask/passed.toml"),
         given: ForGuests { static_program: run::project().join(program.trim()), cache },
+        turn: shared_cache(&[])?.join("borrowing.lock"),
         names,
     })
 }

@@ -14,7 +14,7 @@ use super::outcome::{Outcome, State};
 use super::programs::{self, ForGuests, Targets, TestProgram};
 use super::remembered::{self, Done, Passed, Runs, Step};
 use super::steps::{self, STEPS};
-use super::trace;
+use super::{trace, turn};
 use crate::commits::NOT_CHECKED;
 use crate::run;
 
@@ -64,6 +64,8 @@ pub(super) struct Setting {
     pub(super) toolchain: String,
     pub(super) passed: PathBuf,
     pub(super) given: ForGuests,
+    /// The file whose lock says that a run borrows settings of this machine.
+    pub(super) turn: PathBuf,
     /// Only tests whose name contains one of these; all without.
     pub(super) names: Vec<String>,
 }
@@ -344,6 +346,7 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
         let work = move || {
             let names = setting.names.iter().map(String::as_str);
             let arguments: Vec<&str> = ["--test-threads=1"].into_iter().chain(names).collect();
+            let _turn = turn::wait(&setting.turn)?;
             Ok((root.run("root tests", &arguments, Some(&setting.given))?, Vec::new()))
         };
         jobs.push(job("root tests", "root", &[], 240.0, Box::new(work)));
@@ -379,7 +382,11 @@ fn kills(setting: &Setting) -> Result<Job> {
     let [kills, aborts] = if setting.tier == Tier::Long { ["200", "50"] } else { ["8", "4"] };
     let mut command = chore(&["bench", "--kills", kills, "--aborts", aborts, "--program"])?;
     command.arg(&setting.given.static_program);
-    let work = move || Ok((ran("kills", &mut command)?, Vec::new()));
+    let turn = setting.turn.clone();
+    let work = move || {
+        let _turn = turn::wait(&turn)?;
+        Ok((ran("kills", &mut command)?, Vec::new()))
+    };
     let seconds = if setting.tier == Tier::Long { 1200.0 } else { 60.0 };
     Ok(job("kills", "root", &["root tests"], seconds, Box::new(work)))
 }
