@@ -16,7 +16,7 @@
 #[allow(dead_code, reason = "parsing alone is used")]
 mod chosen;
 #[path = "../../crates/pagewise/src/cli.rs"]
-#[allow(dead_code, reason = "parsing alone is used")]
+#[allow(dead_code, unused_imports, reason = "parsing alone is used")]
 mod cli;
 mod command_line;
 #[path = "../../crates/pagewise/src/disk.rs"]
