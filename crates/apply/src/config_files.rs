@@ -17,7 +17,6 @@ use rustix::fs::{
     readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 use crate::host_ops::{Config, Staged};
 use crate::journal::FileText;
@@ -201,15 +200,11 @@ pub(crate) fn remove_folder(path: &str) -> io::Result<()> {
     Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
 }
 
-/// A hash of `/etc/machine-id`, which the redirection for tests does not concern: the first 32 hexadecimal
-/// digits of SHA-256 over `pagewise machine-id ` and the id.
+/// The hash of `/etc/machine-id`, which the redirection for tests does not concern.
 pub(crate) fn machine_id_hash() -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(CWD, "/etc/machine-id", flags, Mode::empty()).ok()?;
     let mut text = String::new();
     File::from(file).take(64).read_to_string(&mut text).ok()?;
-    let id = text.trim();
-    let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let digest = is_id.then(|| Sha256::digest(format!("pagewise machine-id {id}")))?;
-    Some(digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+    pagewise_observe::machine_id_hash(&text)
 }

@@ -27,13 +27,12 @@ const OWN_FILES: [&str; 2] = [
 
 /// How this host is set up at boot.
 pub fn installation(host: &HostRoot) -> Installation {
-    let id = text(host, "etc/machine-id").map(|id| id.trim().to_owned());
     Installation {
         has_systemd: host.exists("run/systemd/system"),
         has_generator: host.exists(GENERATOR),
         is_ostree: host.exists("run/ostree-booted"),
         distribution: text(host, "etc/os-release").and_then(|text| distribution(&text)),
-        machine_id_hash: id.filter(|id| is_machine_id(id)).map(|id| hash(&id)),
+        machine_id_hash: text(host, "etc/machine-id").and_then(|text| machine_id_hash(&text)),
         tmpfiles_names: tmpfiles_names(host),
         own_files: own_files(host),
     }
@@ -51,13 +50,14 @@ fn distribution(os_release: &str) -> Option<String> {
     ((1..=64).contains(&id.len()) && id.chars().all(is_word)).then(|| id.to_owned())
 }
 
-fn is_machine_id(id: &str) -> bool {
-    id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn hash(machine_id: &str) -> String {
-    let digest = Sha256::digest(format!("pagewise machine-id {machine_id}"));
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+/// What stands for a machine in a plan: a hash of what `/etc/machine-id` holds, as 32 hexadecimal digits;
+/// `None` if it holds no id.
+#[must_use]
+pub fn machine_id_hash(text: &str) -> Option<String> {
+    let id = text.trim();
+    let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digest = is_id.then(|| Sha256::digest(format!("pagewise machine-id {id}")))?;
+    Some(digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn tmpfiles_names(host: &HostRoot) -> Vec<String> {

@@ -68,7 +68,7 @@ pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, wat
 pub use extent::{Extent, extent};
 pub use gauges::{HostGauges, ProcessorTicks};
 pub use generations::generations;
-pub use installation::installation;
+pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{KillsSince, read as kernel_log};
 pub use pagewise_files::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError,

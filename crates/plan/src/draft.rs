@@ -36,7 +36,7 @@ pub(crate) struct Granted {
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) steps: Vec<Step>,
-    /// Steps that cannot be undone, which come last.
+    /// Swap areas that are switched off, once all else is in place.
     pub(crate) drains: Vec<Step>,
     pub(crate) granted: Vec<Granted>,
     pub(crate) declined: Vec<Declined>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A zram swap device of the wrong size, or whose data does not compress: replaced while it is in use, if
-//! that is worth a step that cannot be undone.
+//! that is worth reading all its pages back into RAM.
 //!
 //! The size of a device in use cannot be changed. A new device above the old one takes the pages that leave
 //! it, so that switching the old one off does not need all of them to fit into free RAM.
@@ -134,8 +134,8 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
     let table = shown(device.slot_table.get());
     if !is_warning && used > Bytes::new(0) {
         let why = format!(
-            "it holds {used}, and its size of {size} costs only its table of slots ({table}); replacing a device \
-             in use cannot be undone"
+            "it holds {used}, and its size of {size} costs only its table of slots ({table}); to replace \
+             a device in use, all its pages are read back into RAM"
         );
         return draft.decline(what, why);
     }
@@ -210,15 +210,14 @@ pub(super) fn replace(
 }
 
 fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
-    let (risk, because) = if held.used_bytes > Bytes::new(0) {
-        let risk = format!(
+    let risk = if held.used_bytes > Bytes::new(0) {
+        format!(
             "all of its {} are read back into RAM, for seconds or minutes; a group at its limit whose pages do not \
              fit could be killed, so apply checks that first",
             held.used_bytes
-        );
-        (risk, "its pages have moved; the old device could be made again, but not with these pages")
+        )
     } else {
-        ("none known while it is empty".to_owned(), "the old device is removed; no page was in it")
+        "none known while it is empty".to_owned()
     };
     Step {
         id: "zram-drain".to_owned(),
@@ -234,7 +233,11 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
         cost: Some("CPU time to decompress all of its pages".to_owned()),
         coupled: Vec::new(),
         needs: vec![NEW.to_owned()],
-        undo: StepUndo::Never { because: because.to_owned() },
+        undo: StepUndo::Restore {
+            what: "sets the old device up again, empty, with the size, algorithm and priority that it had; its pages \
+                   stay where they are"
+                .to_owned(),
+        },
         survives_reboot: false,
     }
 }

@@ -188,7 +188,7 @@ fn a_full_device_is_replaced_by_a_larger_one_above_it() {
     assert_eq!(added(&plan).1.disksize_bytes, gib(16));
     let drain = plan.step("zram-drain").unwrap();
     assert_eq!(drain.needs, ["zram-new"]);
-    assert!(matches!(drain.undo, StepUndo::Never { .. }) && drain.risk.contains("4.0 GiB"));
+    assert!(matches!(drain.undo, StepUndo::Restore { .. }) && drain.risk.contains("4.0 GiB"));
     assert!(declined(&plan, "keep the new zram device").contains("which program sets up zram0"));
 }
 
