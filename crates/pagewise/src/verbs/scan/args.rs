@@ -12,9 +12,9 @@ use pagewise_pages::kernel::{KERNELS, Kernel};
 use super::percent;
 
 pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
-    each algorithm that this kernel offers, and how much memory zram would use to store it. The estimate \
-    counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram stores only \
-    the repeated word.\n\n\
+    each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
+    estimate counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram \
+    stores only the repeated word.\n\n\
     The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. \
     By default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) \
     for every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads \
@@ -22,7 +22,8 @@ pub(super) const SCAN: &str = "Estimate how small the memory in use would become
     keep the page in RAM longer than without the scan. The scan does not read pages that are in swap, and \
     does not cause copies of shared pages on purpose. The result states how many pages the kernel may have \
     copied nevertheless, and how many page faults the scan caused. Page contents never leave the machine: \
-    the scan keeps only counts, unless --dump writes the pages to a file.";
+    the scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to a \
+    file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
