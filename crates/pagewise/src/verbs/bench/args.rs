@@ -12,27 +12,28 @@ use super::{Format, Sources};
 pub(super) const BENCH: &str = "Find the best zram compression algorithm for the memory in use: measure each \
     algorithm on temporary zram devices, as a block device and as swap, and name the best algorithm for \
     latency, throughput, IOPS and compression ratio.\n\n\
-    Bench creates a zram device for each algorithm that the kernel offers, and fills all devices with the same \
-    pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic pages. \
-    Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all algorithms, so \
-    that changes of the machine's load affect all algorithms alike. Then bench uses the devices as swap: a \
-    process in a separate cgroup swaps its own memory out and in again. For the best algorithm, bench repeats \
-    this with vm.page-cluster at 0, 1, 2 and 3. When bench ends, even by Ctrl-C, it removes its devices and \
-    restores every setting that it changed. If bench is killed, the next run that changes the machine, or \
-    `pagewise undo`, removes the devices and restores the settings. Without root or without zram, bench \
-    measures compression libraries in user space instead of the kernel, and the output says so.\n\n\
-    Swap readahead of 8 pages (vm.page-cluster = 3) does not cost the same as one request of 32 KiB, so bench \
-    measures both.";
+    Bench creates a zram device for each algorithm that the kernel offers, and fills all devices with the \
+    same pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic \
+    pages. Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all \
+    algorithms, so that changes of the machine's load affect all algorithms alike. Then bench uses the \
+    devices as swap: a process in a separate cgroup swaps its own memory out and in again. For the best \
+    algorithm, bench repeats the measurement of swap with vm.page-cluster at 0, 1, 2 and 3. When bench ends, \
+    even after Ctrl-C, it removes its devices and restores every setting that it changed. If bench is \
+    killed, the next run that changes the machine, or `pagewise undo`, removes the devices and restores the \
+    settings. Without root or without zram, bench measures compression libraries in user space instead of \
+    the kernel, and the output says so.\n\n\
+    Swap readahead of 8 pages (vm.page-cluster = 3) does not cost the same as one request of 32 KiB, so \
+    bench measures both.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Measure synthetic pages instead of memory in use. KIND is zero, repeated, text, random or duplicates, and N is
-    /// the percentage of such pages, for example zero:10,text:60,random:30
+    /// Measure synthetic pages instead of memory in use. KIND is zero, repeated, text, random or duplicates,
+    /// and N is the percentage of pages of this kind, for example zero:10,text:60,random:30
     #[arg(long, value_name = "KIND:N,...", group = "sources")]
     pub(crate) mix: Option<Mix>,
-    /// Read the page contents of other users' processes too; needs root
+    /// Also read the page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// Maximum size of the sample of pages that bench writes to each device [default: 256M, with --quick 64M]
@@ -46,8 +47,8 @@ pub(crate) struct Bench {
     /// algorithms then remain undetected
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Measure more rounds, more compression levels, and every kind of swapped memory for each algorithm instead of
-    /// only the best one; takes about 10 minutes
+    /// Measure more rounds, more compression levels, and every kind of swapped memory for each algorithm (by
+    /// default, only for the best algorithm); takes about 10 minutes
     #[arg(long)]
     pub(crate) full: bool,
     /// Measure a disk in addition to zram, to compare zram with swap on this disk. If PATH is a device or a file,

@@ -9,11 +9,11 @@ use clap::Args;
 pub(super) const CAPTURE: &str = "Record this machine's memory statistics in a redacted file, to send to \
     somebody or to use in tests.\n\n\
     A recording contains two readings of the kernel's memory statistics, one from the start and one from the \
-    end of --interval. A recording contains no memory contents, no command lines and no environment variables. \
-    A name of a program, cgroup, user, disk or file is kept only if it is common to all Linux systems; any \
-    other name is replaced by a number (for example proc-15). The host name and the boot ID are hashed with a \
-    random key, and the key is then discarded. The command then prints which kinds of files it left out of the \
-    recording, and how many of each kind.";
+    end of --interval. A recording contains no memory contents, no command lines and no environment \
+    variables. A name of a program, cgroup, user, disk or file is kept only if it is common to all Linux \
+    systems; any other name is replaced by a word with a number (for example proc-15). The host name and the \
+    boot ID are hashed with a random key, and the key is then discarded. At the end, the command prints \
+    which kinds of files it left out of the recording, and how many files of each kind.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Capture {

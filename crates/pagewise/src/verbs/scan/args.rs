@@ -12,26 +12,28 @@ use pagewise_pages::kernel::{KERNELS, Kernel};
 use super::percent;
 
 pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
-    each algorithm that this kernel offers, and how much memory zram would use to store it. The estimate \
-    counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram stores only the \
-    repeated word.\n\n\
-    The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. By \
-    default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) for \
-    every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads every \
-    page but compresses only a sample. Reading a page marks it as accessed, so the kernel may reclaim it later \
-    than otherwise. The scan does not swap pages in or break copy-on-write sharing on purpose; the result says \
-    how many pages were affected nevertheless. Page contents never leave the machine: the scan keeps only \
-    counts, unless --dump writes the pages to a file.";
+    each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
+    estimate counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram \
+    stores only the repeated word.\n\n\
+    The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. \
+    By default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) \
+    for every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads \
+    every page but compresses only a sample. Reading a page marks the page as accessed, so the kernel may \
+    keep the page in RAM longer than without the scan. The scan does not read pages that are in swap, and \
+    does not cause copies of shared pages on purpose. The result states how many pages the kernel may have \
+    copied nevertheless, and how many page faults the scan caused. Page contents never leave the machine: \
+    the scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to a \
+    file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Read file-backed pages (page cache) too, although the kernel drops file-backed pages instead of swapping them
+    /// Also read file-backed pages (page cache), which the kernel drops instead of swapping out
     #[arg(long)]
     pub(crate) file_backed: bool,
-    /// Read the page contents of other users' processes too; needs root
+    /// Also read the page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// How many pages to read, as a number such as 20000 or as a share of all pages such as 5%; with --duplicates,
@@ -80,7 +82,7 @@ pub(crate) struct Sources {
     /// Read the memory of all processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// Read the memory of all processes, as far as this user may read it
+    /// Read the memory of all processes of this user; as root with --measure, of all users
     #[arg(long)]
     pub(crate) host: bool,
     /// Read pages from a file, such as a memory dump

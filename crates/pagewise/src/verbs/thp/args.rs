@@ -12,13 +12,13 @@ use super::percent;
 
 pub(super) const THP: &str = "Show which memory is in huge pages and which other memory could be; collapse \
     memory into huge pages, or split huge pages.\n\n\
-    If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program that \
-    uses much memory spends less time on address translation. The output shows the huge page settings of the \
-    host, what khugepaged does, and how much memory of each cgroup and of each process is in huge pages. With \
-    --pid, --name or --cgroup, the output also shows, for each mapping of the selected processes, how much of \
-    the mapping is in huge pages, how much of the rest is in RAM, and how much the process would grow if the \
-    mapping were collapsed. The command takes 3 to 6 ms for each GiB of memory in small pages, and reads no \
-    page contents.";
+    If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program \
+    that uses much memory spends less time on address translation. The output shows the huge page settings \
+    of the host, what khugepaged does, and how much memory of each cgroup and of each process is in huge \
+    pages. With --pid, --name or --cgroup, the output also shows, for each mapping of the selected \
+    processes, how much of the mapping is in huge pages, how much of the rest is in RAM, and how much the \
+    process would grow if the mapping were collapsed. With these options, the command takes 3 to 6 ms of CPU \
+    time for each GiB of memory in small pages. The command reads no page contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Thp {
     /// measurement, which needs root, and then restores the size of the pool
     #[arg(long, requires = "canary")]
     pub(crate) hugetlb: bool,
-    /// What to do; without a subcommand, the command only reports
+    /// The subcommand to run; without a subcommand, pagewise only prints which memory is in huge pages
     #[command(subcommand)]
     pub(crate) what: Option<ThpAct>,
 }
@@ -76,15 +76,16 @@ pub(crate) enum ThpAct {
 
 const RUN: &str = "Run a command with huge pages on, with huge pages off, or with huge pages only where the \
     program requests them.\n\n\
-    Each memory allocator has its own environment variable that switches huge pages on or off. `pagewise thp \
-    run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM (GLIBC_TUNABLES, MALLOC_CONF, \
-    MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables already contain. In addition to \
-    the variables, --off and --advised set a flag of the process in the kernel (PR_SET_THP_DISABLE); child \
-    processes inherit this flag. After the time of --check, pagewise measures how much memory of the program \
-    is in huge pages, and prints the result on standard error. If huge pages are on but less than half of the \
-    memory is in huge pages, pagewise also collapses the memory of the running program; without root, \
-    it prints that this was not possible. Pagewise collapses the memory of Go programs, for example, because no \
-    variable enables huge pages for Go.\n\n\
+    Each memory allocator has its own environment variable that switches huge pages on or off. With --on or \
+    --off, `pagewise thp run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM \
+    (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables \
+    already contain. With --off or --advised, it sets a flag of the process in the kernel \
+    (PR_SET_THP_DISABLE); child processes inherit this flag. After the time given with --check, pagewise \
+    measures how much memory of the program is in huge pages, and prints the result on standard error. With \
+    --on, if less than half of the memory is in huge pages, pagewise also collapses the memory of the \
+    running program. Collapsing needs root; without root, pagewise only prints that it could not collapse \
+    the memory. For Go programs, for example, no variable enables huge pages, so pagewise collapses their \
+    memory.\n\n\
     In containers, you can set the environment variable PAGEWISE_THP to on, off or advised instead of giving \
     an option; an option takes precedence over PAGEWISE_THP.";
 
@@ -117,13 +118,14 @@ pub(crate) struct RunArgs {
 }
 
 const RESTRAIN: &str = "Find huge pages that contain mostly zeros; with --split, split these huge pages.\n\n\
-    If a program writes to only a small part of a huge page, the rest of the huge page wastes memory on zeros. \
-    `pagewise thp restrain` reads the huge pages of the selected processes and counts how many of their small \
-    pages contain only zeros. The command keeps no page contents, and reads processes of other users only with \
-    --measure. With --split, the command splits each huge page of which more than half is zeros, by applying \
-    madvise(MADV_COLD) to a part of the huge page. After the split, kernel 6.12 or later frees the small pages \
-    that contain only zeros. The kernel can also find and split such huge pages by itself; the output names \
-    the settings for this.";
+    If a program writes to only a small part of a huge page, the rest of the huge page wastes memory on \
+    zeros. `pagewise thp restrain` reads the huge pages of the selected processes and counts how many of \
+    their small pages contain only zeros. The command keeps no page contents, and reads the memory of other \
+    users' processes only with --measure. With --split, the command splits each huge page in which more than \
+    half of the small pages contain only zeros. To split a huge page, the command applies madvise(MADV_COLD) \
+    to one of its small pages. After the split, kernel 6.12 or later frees the small pages that contain only \
+    zeros. The kernel can also find and split such huge pages by itself; the output names the settings for \
+    this.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
@@ -133,7 +135,7 @@ pub(crate) struct RestrainArgs {
     /// Split the huge pages that contain mostly zeros; without this option, the command only reports them
     #[arg(long)]
     pub(crate) split: bool,
-    /// Read the page contents of other users' processes too; needs root
+    /// Also read the page contents of other users' processes; needs root
     #[arg(long)]
     pub(crate) measure: bool,
     /// Time limit for reading page contents
@@ -173,8 +175,8 @@ pub(crate) struct CollapseArgs {
     /// [default: collapse the ranges with the most pages in RAM first]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) by_access: Option<Duration>,
-    /// Check every few seconds how much memory of the processes is in huge pages, and collapse memory again if this
-    /// share has fallen; the command ends when the processes have ended
+    /// Check at the interval given with --every how much memory of the processes is in huge pages, and
+    /// collapse memory again if this share has fallen; the command ends when the processes have ended
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
     /// Time between two checks by --watch
@@ -189,11 +191,11 @@ pub(crate) struct CollapseArgs {
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// A command that prints how many requests the processes have served so far; pagewise uses the number to compute
-    /// the CPU time per request
+    /// A command that prints how many requests the processes have served so far; from this number, pagewise
+    /// computes the CPU time per request for the charts of --evidence
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
-    /// Collapse ranges that are partly in swap too, although this swaps their pages in first
+    /// Also collapse ranges of which some pages are in swap; the kernel then swaps these pages in first
     #[arg(long)]
     pub(crate) swapped: bool,
     /// Collapse nothing; only report which memory would be collapsed
