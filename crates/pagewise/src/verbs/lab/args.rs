@@ -285,12 +285,12 @@ pub(crate) struct Guest {
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
     pub(crate) emulate: bool,
-    /// Pass the output of the command to your terminal unchanged; use this option only for binary data, or if
+    /// Pass the output of the command to your terminal unchanged; use this option for binary data, and only if
     /// you trust the command
     #[arg(
         long,
-        long_help = "Pass the output of the command to your terminal unchanged; use this option only for \
-        binary data, or if you trust the command. Without this option, pagewise prints control characters, \
+        long_help = "Pass the output of the command to your terminal unchanged; use this option for binary \
+        data, and only if you trust the command. Without this option, pagewise prints control characters, \
         characters that reorder text, and bytes that are not UTF-8 as visible escape sequences, so that a \
         guest cannot control your terminal."
     )]
