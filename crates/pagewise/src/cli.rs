@@ -84,7 +84,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
 pub(crate) struct Global {
-    /// Read a recording that `pagewise capture` made (a file or a folder) instead of this machine
+    /// Read a recording of a machine (a file or a folder that `pagewise capture` wrote) instead of this
+    /// machine
     #[arg(long, global = true, value_name = "DIR|FILE")]
     pub(crate) root: Option<PathBuf>,
     /// Print the result as JSON; `pagewise schema COMMAND` prints the JSON Schema of the result
@@ -101,7 +102,7 @@ pub(crate) struct Global {
     /// this time are shown without PSS
     #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) smaps_budget: Duration,
-    /// Print only the result of the command and errors, but no progress and no notes
+    /// Print only the result of the command and errors; do not print progress and notes
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// In addition to the result, print how much CPU time and memory pagewise used, and every line of a kernel file
@@ -115,8 +116,8 @@ pub(crate) enum Verb {
     /// Print a one-page report: how memory is used, which problems there are, and what to do about them
     #[command(long_about = REPORT)]
     Report(Box<Report>),
-    /// Print an overview of memory from a single reading of the kernel's counters, without rates and without a search
-    /// for problems
+    /// Print an overview of memory usage from a single reading of the kernel's counters; shows no rates, and
+    /// does not search for problems
     Status,
     /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
     /// exit status 3 if a finding has severity warning or critical
@@ -130,28 +131,30 @@ pub(crate) enum Verb {
     /// devices, as a block device and as swap
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
-    /// Print a plan: which settings to change on this machine, why, and how to undo it; changes nothing
+    /// Print a plan: which settings to change on this machine, why, and how to undo each change; changes
+    /// nothing
     #[command(long_about = PLAN)]
     Plan(Box<Plan>),
     /// Compare two sets of kernel settings by running your own command with each set several times; if the difference
     /// can be due to chance, the verdict says so
     #[command(long_about = TRIAL)]
     Trial(Box<Trial>),
-    /// Show which memory is in huge pages and which other memory could be; collapse memory into huge pages, or split
-    /// huge pages
+    /// Show which memory is in huge pages, and which other memory could be in huge pages; collapse memory
+    /// into huge pages, or split huge pages
     #[command(long_about = THP)]
     Thp(Box<Thp>),
     /// Merge identical pages in zmerge devices (compressed RAM disks of the kernel module zmerge) immediately; needs
     /// root
     #[command(long_about = MERGE)]
     Merge(Merge),
-    /// Carry out a plan, with a journal by which it can be undone; needs root
+    /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root
     #[command(long_about = APPLY)]
     Apply(Apply),
-    /// Compare the machine with the plans that were applied; exit status 3 if it differs
+    /// Compare the current state of the machine with the plans that were applied; exit status 3 if the
+    /// machine differs from a plan
     #[command(long_about = VERIFY)]
     Verify(Verify),
-    /// Undo a plan, or what a killed run of pagewise left behind; needs root
+    /// Undo a plan, or undo the changes that a killed run of pagewise left behind; needs root
     #[command(long_about = UNDO)]
     Undo(Undo),
     /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests
@@ -175,7 +178,7 @@ pub(crate) enum Verb {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Print the JSON Schema of what a command prints with --json
+    /// Print the JSON Schema of the output that a command prints with --json
     Schema {
         /// The command whose JSON output the schema describes
         noun: Noun,

@@ -15,18 +15,18 @@ use pagewise_model::typed::parse_duration;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
-    /// Run a command in a guest: a virtual machine with an unmodified Debian kernel
+    /// Run a command in a guest (a virtual machine with an unmodified Debian kernel)
     #[command(after_help = GUEST_STATUS, long_about = "Run a command in a guest: a virtual machine under QEMU \
         without network, with an unmodified Debian kernel. The userland (root file system) of the guest is \
         busybox with pagewise as PID 1, or a small Debian with systemd. The command runs as root in the guest. \
         With --out, pagewise copies the files that the command leaves in the guest's folder /out to this \
         machine.")]
     Guest(Box<Guest>),
-    /// List the experiments that are built into pagewise, and your own
+    /// List the experiments that are built into pagewise, and your own experiments
     #[command(
-        long_about = "List the experiments that are built into pagewise, and your own, which are files in \
-        ~/.config/pagewise/experiments. If an experiment of yours has the name of a built-in experiment, yours \
-        is used instead."
+        long_about = "List the experiments that are built into pagewise, and your own experiments (files in \
+        ~/.config/pagewise/experiments). If one of your experiments has the name of a built-in experiment, \
+        pagewise uses your experiment."
     )]
     List,
     /// Describe an experiment: its workload, the variants (arms) that it compares, the machines to run on, the metric
@@ -49,18 +49,18 @@ pub(crate) enum Lab {
             value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
         trials: u32,
     },
-    /// Compute the verdict of an earlier trial again, from the files that its option --evidence wrote
+    /// Compute the verdict of an earlier trial or experiment again, from the files in its --evidence folder
     Replay {
-        /// The folder that was given to --evidence of the trial
+        /// The folder that was given to the option --evidence of the trial or experiment
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Check whether a second trial confirms the result of a first one
+    /// Check whether a second trial (or run of an experiment) confirms the result of the first
     Compare {
-        /// The folder that was given to --evidence of the first trial
+        /// The folder that was given to the option --evidence of the first trial
         #[arg(value_name = "DIR")]
         first: PathBuf,
-        /// The folder that was given to --evidence of the second trial
+        /// The folder that was given to the option --evidence of the second trial
         #[arg(value_name = "DIR")]
         second: PathBuf,
     },
@@ -111,8 +111,8 @@ pub(crate) struct Picked {
     /// Run only this arm (variant) of the experiment; may be given several times [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
-    /// Maximum number of pairs of runs (one run of each of two arms); with fewer than six pairs, no difference can be
-    /// statistically significant [default: as in the file of the experiment]
+    /// Maximum number of pairs of runs (one run of each of the two arms that are compared); with fewer than
+    /// six pairs, no difference can be statistically significant [default: as in the file of the experiment]
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
@@ -126,7 +126,8 @@ pub(crate) struct Picked {
     /// guests with KVM then get a verdict on time
     #[arg(long)]
     pub(crate) no_count: bool,
-    /// Seed of the random order of runs: with the same seed, two experiments run in the same order [default: random]
+    /// Seed of the random order of runs: two experiments with the same seed run their arms in the same order
+    /// [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 }
@@ -168,11 +169,11 @@ const WORKLOAD: &str = "Run one of the workloads with which experiments compare 
     workload in a cgroup with a memory limit, or in a guest. The arguments KEY=VALUE set the parameters of the \
     workload; two runs with the same parameters and the same seed access memory in the same order. The last \
     line of the output is the result as JSON.\n\n\
-    The workload swap accesses data in memory and code in a file that together are slightly larger than \
-    memory, and reports how long an iteration takes in the steady state. The workload coldpages accesses pages \
-    of its own memory, of a library and of a file, each with a known frequency, and reports whether the kernel \
-    evicts the least used pages first. The workload redis fills a real redis-server and sends requests to it \
-    with redis-benchmark.\n\n\
+    The workload swap accesses data in memory and code in a file; data and code together are slightly larger \
+    than memory. It reports how long an iteration takes in the steady state. The workload coldpages accesses \
+    pages of its own memory, of a library and of a file, each with a known frequency, and reports whether \
+    the kernel evicts the least used pages first. The workload redis fills a real redis-server and sends \
+    requests to it with redis-benchmark.\n\n\
     Workloads create their temporary files in TMPDIR or, if TMPDIR is not set, in /var/tmp. The temporary \
     files have no names, so the kernel deletes them when the workload ends. A workload refuses to use a folder \
     in tmpfs, because files in tmpfs are in memory.";
@@ -182,11 +183,11 @@ pub(crate) struct Workload {
     /// The name of the workload to run
     #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
     pub(crate) kind: Option<String>,
-    /// A parameter of the workload and its value, if the value is to differ from the default listed below
+    /// Set a parameter of the workload to a value; the parameters and their defaults are listed below
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// The workload with all its parameters as JSON, instead of a name and KEY=VALUE; experiments start workloads in
-    /// this form
+    /// The workload with all its parameters as JSON, instead of a name and KEY=VALUE; this is how experiments
+    /// start workloads
     #[arg(long, value_name = "JSON", conflicts_with_all = ["kind", "settings"])]
     pub(crate) described: Option<String>,
 }
@@ -207,10 +208,12 @@ pub(crate) struct Guest {
     /// Number of virtual CPUs of the guest
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) cpus: u32,
-    /// Time limit from the start of your command in the guest until the guest ends [default: 2m, or 5m with systemd]
+    /// Time limit from the start of your command in the guest until the guest ends [default: 2m, or 5m with
+    /// --userland systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) deadline: Option<Duration>,
-    /// Time limit from the start of the guest until your command starts [default: 2m, or 5m with systemd]
+    /// Time limit from the start of the guest until your command starts [default: 2m, or 5m with --userland
+    /// systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) start_deadline: Option<Duration>,
     /// Copy this file from this machine into the guest, to PATH or, without PATH, into the folder /root; may be given
@@ -233,11 +236,12 @@ pub(crate) struct Guest {
     /// several times
     #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
         long_help = "Add a disk to the guest. The first disk is /dev/vda in the guest, the second disk is \
-        /dev/vdb, and up to 24 disks are possible. SIZE, such as 512M, adds an empty disk that is deleted when \
-        the guest ends and takes only as much space on this machine as the guest writes to the disk. FILE is a \
-        raw disk image or a block device. By default, the guest can write to the disk, but FILE does not \
-        change; with ,ro the guest cannot write; with ,rw what the guest writes changes FILE. If the name of a \
-        file looks like a size, put ./ before it, such as ./512M.")]
+        /dev/vdb, and up to 24 disks are possible. SIZE, such as 512M, adds an empty disk that is deleted \
+        when the guest ends and takes only as much space on this machine as the guest writes to the disk. \
+        FILE is a raw disk image or a block device. By default, the guest can write to the disk, but \
+        pagewise discards what the guest writes, so FILE does not change. With FILE,ro the guest cannot \
+        write to the disk. With FILE,rw what the guest writes changes FILE. If the name of a file looks like \
+        a size, put ./ before the name, such as ./512M.")]
     pub(crate) disk: Vec<Disk>,
     /// Parameters to append to the kernel command line of the guest
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
@@ -249,26 +253,29 @@ pub(crate) struct Guest {
         everything that the guest executes while the command runs, including the guest's kernel; each \
         nanosecond in which the guest is idle counts as one instruction. The load of this machine does not \
         affect the count. The emulation does not imitate the timing of caches, TLB and DRAM, so the count \
-        shows how many instructions the guest executes, not how long they take.")]
+        shows how many instructions the guest executes, not how long the instructions take.")]
     pub(crate) count: bool,
-    /// How many times to boot the guest and run the command, one after the other [default: 5 with --count, else 1]
+    /// How many times to boot a new guest and run the command in it [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) boots: Option<u32>,
     /// Reboot the guest N times, at most 50, and run the command at every boot, on a root disk that keeps what is
     /// written to it; needs --userland systemd
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50),
-        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and run the \
-        command at every boot. The root disk of the guest keeps what is written to it from one boot to the next, \
-        and is deleted at the end. The variable PAGEWISE_BOOT tells the command which boot this is: 0 is the \
-        first, N the last. When the command has ended, the guest reboots as with `systemctl reboot`; the command \
-        may also call `systemctl reboot`. kmod and the modules of the kernel are on the root disk, and before \
-        systemd starts, only the modules that the root disk needs are loaded; --module adds modules to the disk. \
-        Deadlines hold for each boot. If the command of a boot fails, there is no further boot.")]
+        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and run \
+        the command at every boot. The root disk of the guest keeps what is written to it from one boot to \
+        the next, and is deleted at the end. The variable PAGEWISE_BOOT tells the command which boot this \
+        is: 0 is the first, N the last. When the command has ended, the guest reboots as with `systemctl \
+        reboot`; the command may also call `systemctl reboot`. kmod and the modules of the kernel are on the \
+        root disk, and before systemd starts, only the modules that the root disk needs are loaded; --module \
+        adds modules to the disk. --deadline and --start-deadline apply to each boot. If the command of a \
+        boot fails, pagewise boots the guest no more.")]
     pub(crate) reboots: Option<u32>,
-    /// With --reboots: leave this package on the root disk: systemd-zram-generator; may be given several times
+    /// With --reboots: do not remove this package from the root disk; the only possible value is
+    /// systemd-zram-generator
     #[arg(long, value_name = "NAME", requires = "reboots")]
     pub(crate) package: Vec<String>,
-    /// With --reboots: cut the power of the guest this long after the command has printed the line lose-power
+    /// With --reboots: simulate a power loss of the guest this long after the command has printed the line
+    /// lose-power
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "reboots",
         long_help = "With --reboots: when the command prints a line that is lose-power and nothing else, to \
         standard output or standard error, wait this long and kill QEMU. What the kernel of the guest had not \
@@ -278,14 +285,14 @@ pub(crate) struct Guest {
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
     pub(crate) emulate: bool,
-    /// Pass the output of the command to your terminal unchanged; use this for binary data, or if you trust the
-    /// command
+    /// Pass the output of the command to your terminal unchanged; use this option for binary data, and only if
+    /// you trust the command
     #[arg(
         long,
-        long_help = "Pass the output of the command to your terminal unchanged; use this for binary data, or \
-        if you trust the command. Without this option, pagewise prints control characters, characters that \
-        reorder text, and bytes that are not UTF-8 as visible escape sequences, so that a guest cannot control \
-        your terminal."
+        long_help = "Pass the output of the command to your terminal unchanged; use this option for binary \
+        data, and only if you trust the command. Without this option, pagewise prints control characters, \
+        characters that reorder text, and bytes that are not UTF-8 as visible escape sequences, so that a \
+        guest cannot control your terminal."
     )]
     pub(crate) raw: bool,
     /// The command to run in the guest
@@ -297,7 +304,7 @@ pub(crate) struct Guest {
 pub(crate) enum LabCache {
     /// List the cached kernels and userlands
     List,
-    /// Remove cached kernels and userlands, and the temporary files that killed runs left behind
+    /// Remove cached kernels and userlands, and the temporary files of killed runs
     Prune {
         /// Remove only these items, such as trixie (a kernel) or systemd/trixie (a userland) [default: all]
         items: Vec<Item>,
@@ -305,9 +312,10 @@ pub(crate) enum LabCache {
     /// Download the Debian packages of the cached kernels again and compare every cached file with the packages; exit
     /// status 3 if a file differs
     ///
-    /// The command downloads Debian's current package lists, verifies their signatures with Debian's keyring, and
-    /// verifies the packages with the checksums in the lists. If Debian has replaced the packages of a cached kernel
-    /// by newer ones, this kernel is not compared, and the output says so. The command does not change the cache.
+    /// The command downloads Debian's current package lists, verifies their signatures with Debian's keyring,
+    /// and verifies the packages with the checksums in the lists. If Debian has replaced the packages of a
+    /// cached kernel by newer packages, this kernel is not compared, and the output says so. The command does
+    /// not change the cache.
     Verify {
         /// Verify only these items [default: all]. Disk images of userlands cannot be verified, because pagewise
         /// builds them on this machine and Debian publishes no file to compare them with

@@ -5,34 +5,39 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-pub(super) const PLAN: &str = "Print a plan: changes of swap and memory settings for this machine, each with its \
-    reason, its risk and how to undo it, and the changes that were considered and left out, with why. Changes \
-    nothing and needs no root.\n\n\
-    The plan contains both the running values and the files that set them again at each boot (sysctl.d, \
-    tmpfiles.d, zram-generator or a unit of systemd, whichever this machine uses). An expected gain is only \
-    printed if it was measured: give the JSON document of `pagewise bench` or `pagewise scan` with --from.\n\n  \
-    pagewise plan                            what to change, and why\n  \
-    pagewise plan --diff                     the same as differences of files and values\n  \
-    pagewise plan --only zram-unused         only what mends this finding of `pagewise doctor`\n  \
-    pagewise plan --native-only DIR          write the configuration files below DIR, for other tools";
+pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memory settings of this machine. \
+    For each change, the plan gives the reason, the risk, and how to undo the change. The plan also lists \
+    changes that pagewise considered and left out, each with the reason. `pagewise plan` itself changes \
+    nothing and needs no root; `pagewise apply` carries out a plan.\n\n\
+    For each setting, the plan changes the running value and a file that sets the value again at each boot \
+    (in sysctl.d or tmpfiles.d; for zram, a file of zram-generator if it is installed, else a unit of \
+    systemd). The plan shows an expected gain only if the gain was measured: use --from with the JSON output \
+    of `pagewise bench` or `pagewise scan`.\n\n  \
+    pagewise plan                            print what to change, and why\n  \
+    pagewise plan --diff                     print how each file and setting would change\n  \
+    pagewise plan --only zram-unused         plan only what fixes this finding of `pagewise doctor`\n  \
+    pagewise plan --native-only DIR          write only the configuration files, below DIR";
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// What to optimize for where settings contradict each other
+    /// What to optimize for, if a setting that improves one goal worsens another
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
-    /// Use what was measured: a document of `pagewise bench --json` or `pagewise scan --json`
+    /// Base the plan on the measurements in this file: the output of `pagewise bench --json` or `pagewise
+    /// scan --json`
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
-    /// Plan only for these rules of the plan or findings of doctor, such as zram-unused,swappiness
+    /// Plan only the changes of these rules, or the changes that fix these findings of `pagewise doctor`;
+    /// separate several with commas, such as zram-unused,swappiness
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,
-    /// Print differences: of files as `diff -u` prints them, of settings the old and the new value
+    /// Print how the plan would change the machine: for each file, the change of its contents in the format
+    /// of `diff -u`; for each setting, its current value and its new value
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
-    /// Write the configuration files of the plan below this folder and do nothing else; the folder must be empty or
-    /// new, and nobody else may be able to write to it
+    /// Write the configuration files of the plan below this folder, and print no plan; the folder must be
+    /// empty or new, and only you may have permission to write to it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["diff", "json"])]
     pub(crate) native_only: Option<PathBuf>,
 }
@@ -40,12 +45,12 @@ pub(crate) struct Plan {
 /// As `pagewise_model::plan::Goal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Goal {
-    /// Work per second; waiting of single requests may vary
+    /// As much work per second as possible; single requests may take longer
     Throughput,
-    /// The time in which a page is swapped in
+    /// As short a time as possible to read a page back from swap
     Latency,
-    /// As much memory as possible from the same RAM
+    /// As much data as possible in the same amount of RAM
     Ratio,
-    /// No single one of them
+    /// A compromise between throughput, latency and ratio
     Balanced,
 }

@@ -12,23 +12,24 @@ use pagewise_stats::Metric;
 
 pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by running your own command with \
     each set several times. The result says which set is better, by how much, and how certain this is.\n\n\
-    The trial runs your command in pairs (once with A and once with B, in random order), in a separate cgroup. \
-    Before each run, the trial applies the settings of A or B. After each run, even after Ctrl-C, the trial \
-    restores the previous settings of the machine. If the trial is killed, the next run that changes the \
-    machine, or `pagewise undo`, restores the previous settings. The results of the first run and of the \
-    warm-up rounds are discarded. If several metrics are given, only the first metric decides the verdict of \
-    the trial; the other metrics are reported. The verdict is that B is better than A, worse than A, or \
-    equivalent to A (the difference is smaller than --min-effect), or that the trial is undecided. If the \
-    trial is undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs \
-    usually suffice to detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more \
-    pairs, the trial tests its results after 50 % and after 75 % of the pairs too, with bounds corrected for \
-    these interim tests; if an interim test is conclusive, the trial ends early.\n\n\
+    The trial runs your command in pairs of runs (once with A and once with B, in random order), in a \
+    separate cgroup. Before each run, the trial applies the settings of A or B. After each run, even after \
+    Ctrl-C, the trial restores the previous settings of the machine. If the trial is killed, the next run \
+    that changes the machine, or `pagewise undo`, restores the previous settings. The results of the first \
+    run and of the warm-up rounds are discarded. If you give several metrics, only the first metric decides \
+    the verdict of the trial; the other metrics are reported. The verdict is that B is better than A, that B \
+    is worse than A, that A and B are equivalent (they differ by less than --min-effect), or that the trial \
+    is undecided. If the trial is undecided, the output estimates how many more pairs would be needed for a \
+    decision. Seven pairs usually suffice to detect a difference of 5 % if runs with the same settings vary \
+    by 2 %. With 12 or more pairs, the trial also tests its results after 50 % and after 75 % of the pairs. \
+    The bounds of all tests are corrected for these interim tests. If an interim test is conclusive, the \
+    trial ends early.\n\n\
     A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm can be \
     swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of \
     use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the \
     arm and removes them after the run. If the machine already uses swap of its own, the trial refuses to \
-    create swap areas unless --allow-shared-swap is given. With swap=off, the cgroup of the command is not \
-    allowed to swap.\n\n\
+    create swap areas unless --allow-shared-swap is given. With swap=off, the kernel does not swap out \
+    pages of the command.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
     scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
     zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with one capture \
@@ -48,11 +49,13 @@ pub(crate) struct Trial {
     /// Allow A and B to have the same settings, to measure how much runs differ by chance
     #[arg(long)]
     pub(crate) aa: bool,
-    /// The metric to compare, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; if several are given, only the
-    /// first metric decides the verdict of the trial, and the other metrics are reported [default: time]
+    /// The metric to compare, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; may be given several
+    /// times: only the first metric decides the verdict of the trial, and the other metrics are reported
+    /// [default: time]
     #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
-    /// Treat larger numbers as better, if the metric is a regular expression
+    /// If the metric is a regular expression, treat larger numbers as better; without this option, smaller
+    /// numbers are better
     #[arg(long)]
     pub(crate) higher_is_better: bool,
     /// Maximum number of pairs of runs (one run with A and one with B); with fewer than six pairs, no difference can
@@ -63,8 +66,8 @@ pub(crate) struct Trial {
     /// Memory limit of the cgroup in which the command runs, such as 256M
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Smallest difference between A and B that matters to you; if the difference is certainly smaller, the verdict
-    /// is equivalent
+    /// Smallest difference between A and B that matters to you; if the whole confidence interval of the
+    /// difference is smaller, the verdict is equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
     /// Number of warm-up rounds (one run with A and one with B) whose results are discarded, in addition to the very
@@ -87,7 +90,8 @@ pub(crate) struct Trial {
     /// names are hashed and arguments are left out
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
-    /// Seed of the random order of runs: with the same seed, two trials run in the same order [default: random]
+    /// Seed of the random order of runs: two trials with the same seed run A and B in the same order
+    /// [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// The command to run
