@@ -90,5 +90,8 @@ echo 1 >reset
 [ "$(tr -s ' ' <mm_stat) $(cat index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat mm_stat)"
 cd /
 rmmod zmerge
-! dmesg | grep -E 'WARNING|BUG:|Oops|Call Trace' || die "the kernel complains"
+if dmesg | grep -qE 'WARNING|BUG:|Oops|Call Trace'; then
+	dmesg | grep -B 8 -A 40 -m 1 -E 'WARNING|BUG:|Oops|Call Trace'
+	die "the kernel complains"
+fi
 echo kept
