@@ -27,7 +27,7 @@ pub(crate) use document::read;
 pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "apply changes this machine; a recording has nothing to change".to_owned();
-        anyhow::bail!(Refusal::advised(what, "leave --root away"));
+        anyhow::bail!(Refusal::advised(what, "omit --root"));
     }
     if let Some(id) = &args.confirm {
         confirm_plan(&state_folder(), id)?;

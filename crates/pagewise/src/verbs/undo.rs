@@ -18,7 +18,7 @@ use crate::output;
 pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "undo changes this machine; a recording has nothing to put back".to_owned();
-        anyhow::bail!(Refusal::advised(what, "leave --root away"));
+        anyhow::bail!(Refusal::advised(what, "omit --root"));
     }
     if let Some(id) = &args.forget {
         let run = forget(&state_folder(), id)?;

@@ -17,7 +17,7 @@ use crate::output;
 pub(super) fn run(global: &Global, args: &cli::Verify) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "verify compares this machine; a recording has no applied plans".to_owned();
-        anyhow::bail!(Refusal::advised(what, "leave --root away"));
+        anyhow::bail!(Refusal::advised(what, "omit --root"));
     }
     let host = HostRoot::live()?;
     let configuration = snapshot(&host, &Scope { settings: true, ..Scope::glance() }).configuration;

@@ -88,7 +88,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_done() {
         (&["run", "swap", "--kernel", "trixie"], "those of guests"),
         (&["run", "swap", "--set", "workload.dta=1"], "unknown field `dta`"),
         (&["run", "swap", "--set", "workload.window=1G"], "window"),
-        (&["run", "mine", "--root", "/nowhere"], "leave --root away"),
+        (&["run", "mine", "--root", "/nowhere"], "omit --root"),
     ] {
         let ran = lab(home.path(), arguments);
         assert_eq!(ran.status, 1, "{arguments:?}: {}", ran.err);

@@ -53,7 +53,7 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = "lab run runs workloads; a recording runs nothing".to_owned();
-    bail!(Refusal::advised(what, "leave --root away"));
+    bail!(Refusal::advised(what, "omit --root"));
 }
 
 /// A cell that was run, and what its runs say.

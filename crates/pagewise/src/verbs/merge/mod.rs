@@ -27,7 +27,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "merge changes this machine; a recording has nothing to merge".to_owned();
-        anyhow::bail!(Refusal::advised(what, "leave --root away"));
+        anyhow::bail!(Refusal::advised(what, "omit --root"));
     }
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;

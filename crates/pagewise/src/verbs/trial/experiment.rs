@@ -14,7 +14,7 @@ use crate::host_loans::HostLoans;
 pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {
     if global.root.is_some() {
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
-        bail!(Refusal::advised(what, "leave --root away"));
+        bail!(Refusal::advised(what, "omit --root"));
     }
     let arm = |name: &str, given: &[_]| arm(name, given);
     let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
