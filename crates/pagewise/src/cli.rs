@@ -33,6 +33,8 @@ mod scan;
 mod thp;
 #[path = "verbs/trial/args.rs"]
 mod trial;
+#[path = "verbs/tune/args.rs"]
+mod tune;
 #[path = "verbs/undo/args.rs"]
 mod undo;
 #[path = "verbs/verify/args.rs"]
@@ -60,6 +62,8 @@ use thp::THP;
 pub(crate) use thp::{CollapseArgs, RestrainArgs, RunArgs, TargetArgs, Thp, ThpAct};
 use trial::TRIAL;
 pub(crate) use trial::{Format, Trial};
+use tune::TUNE;
+pub(crate) use tune::Tune;
 use undo::UNDO;
 pub(crate) use undo::Undo;
 use verify::VERIFY;
@@ -154,6 +158,10 @@ pub(crate) enum Verb {
     /// machine differs from a plan
     #[command(long_about = VERIFY)]
     Verify(Verify),
+    /// Measure this machine, plan changes, apply them on trial, measure again, and keep or undo them; needs root;
+    /// exit status 3 if the changes were undone because they did not help
+    #[command(long_about = TUNE)]
+    Tune(Tune),
     /// Undo a plan, or undo the changes that a killed run of pagewise left behind; needs root
     #[command(long_about = UNDO)]
     Undo(Undo),

@@ -31,6 +31,24 @@ impl Stop {
         Ok(Self(stop))
     }
 
+    /// One that nobody can ask for: for what has to be done to its end.
+    pub(crate) fn never() -> Self {
+        Self(Arc::default())
+    }
+
+    /// While this works, the first of them ends the program: nothing has to be put in order.
+    pub(crate) fn ends_program_during<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.store(true, Ordering::SeqCst);
+        let answer = work();
+        self.0.store(false, Ordering::SeqCst);
+        answer
+    }
+
+    /// Whether somebody asked for it.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
     /// For threads that outlive who started them.
     pub(crate) fn shared(&self) -> Arc<AtomicBool> {
         self.0.clone()

@@ -154,6 +154,17 @@ impl Measured {
         Ok(measured)
     }
 
+    /// Both documents together; of two of the same kind the later one counts.
+    #[must_use]
+    pub fn and(self, later: Self) -> Self {
+        Self {
+            bench: later.bench.or(self.bench),
+            scan: later.scan.or(self.scan),
+            kernel: later.kernel.or(self.kernel),
+            host: later.host.or(self.host),
+        }
+    }
+
     /// The kernel's release in the document, if it has one.
     #[must_use]
     pub fn kernel(&self) -> Option<&str> {

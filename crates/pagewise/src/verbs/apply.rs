@@ -124,7 +124,7 @@ fn refused(
 }
 
 /// Shows the steps and waits for a yes.
-fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
+pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let already = plan.steps.len() - steps.len();
     let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];
     for step in steps {

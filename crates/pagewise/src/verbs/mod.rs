@@ -14,6 +14,7 @@ mod scan;
 mod status;
 mod thp;
 mod trial;
+mod tune;
 mod undo;
 mod verify;
 
@@ -67,6 +68,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Merge(wanted) => merge::run(global, wanted, started),
         Verb::Apply(wanted) => apply::run(global, wanted),
         Verb::Verify(wanted) => verify::run(global, wanted),
+        Verb::Tune(wanted) => tune::run(global, wanted),
         Verb::Undo(wanted) => undo::run(global, wanted),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what, started),

@@ -3,6 +3,8 @@
 
 mod native;
 
+use std::path::PathBuf;
+
 use anyhow::Context;
 use pagewise_model::plan::Goal;
 use pagewise_model::{Refusal, Snapshot};
@@ -23,7 +25,7 @@ pub(super) fn run(
     args: &cli::Plan,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let measured = measured(args)?;
+    let measured = read_all(&args.from)?;
     if let Some(folder) = &args.native_only {
         if global.root.is_some() {
             let what = "--native-only: a recording is read without the right to write files";
@@ -34,13 +36,14 @@ pub(super) fn run(
     }
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
-    refuse_other_machine(&measured, &interval.end)?;
+    measured.iter().try_for_each(|document| refuse_other_machine(document, &interval.end))?;
+    let measured = measured.into_iter().fold(Measured::default(), Measured::and);
     let installation = pagewise_observe::installation(&host.end);
     let request = Request {
         interval: &interval,
         installation: &installation,
         measured: &measured,
-        goal: goal(args.goal),
+        goal: args.goal.into(),
         only: &args.only,
     };
     let plan = make_plan(&request);
@@ -61,19 +64,23 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-const fn goal(goal: cli::Goal) -> Goal {
-    match goal {
-        cli::Goal::Throughput => Goal::Throughput,
-        cli::Goal::Latency => Goal::Latency,
-        cli::Goal::Ratio => Goal::Ratio,
-        cli::Goal::Balanced => Goal::Balanced,
+impl From<cli::Goal> for Goal {
+    fn from(goal: cli::Goal) -> Self {
+        match goal {
+            cli::Goal::Throughput => Self::Throughput,
+            cli::Goal::Latency => Self::Latency,
+            cli::Goal::Ratio => Self::Ratio,
+            cli::Goal::Balanced => Self::Balanced,
+        }
     }
 }
 
-fn measured(args: &cli::Plan) -> anyhow::Result<Measured> {
-    let Some(path) = &args.from else { return Ok(Measured::default()) };
-    let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text)?;
-    Measured::from_json(&text).with_context(|| path.display().to_string())
+fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
+    let read = |path: &PathBuf| {
+        let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text)?;
+        Measured::from_json(&text).with_context(|| path.display().to_string())
+    };
+    files.iter().map(read).collect()
 }
 
 /// Costs of another machine say nothing about this one. Names in recordings are hashed, so that only a name

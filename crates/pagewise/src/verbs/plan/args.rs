@@ -24,9 +24,9 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
     /// Base the plan on the measurements in this file: the output of `pagewise bench --json` or `pagewise
-    /// scan --json`
+    /// scan --json`; may be given several times
     #[arg(long, value_name = "FILE")]
-    pub(crate) from: Option<PathBuf>,
+    pub(crate) from: Vec<PathBuf>,
     /// Plan only the changes of these rules, or the changes that fix these findings of `pagewise doctor`;
     /// separate several with commas, such as zram-unused,swappiness
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),

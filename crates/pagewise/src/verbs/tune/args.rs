@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise tune`.
+
+use std::time::Duration;
+
+use clap::Args;
+use pagewise_model::typed::parse_duration;
+
+use super::Goal;
+
+pub(super) const TUNE: &str = "Measure this machine's memory, plan changes, apply them on trial, measure again, \
+    and keep or undo the changes. Needs root.\n\n\
+    Tune runs other commands of pagewise one after the other: `scan` and `bench` measure how well the memory \
+    in use compresses and which algorithm is best for it, and `plan` computes the changes. Tune prints the \
+    changes and asks. Then `apply` carries them out on trial, so that a timer undoes them if tune is killed \
+    or the machine restarts. Tune waits, compares the machine with the plan, and measures each predicted gain \
+    again (`verify`). It keeps the changes, unless memory is shorter than before, the kernel killed a process \
+    for lack of memory, or the machine differs from the plan; then it undoes all changes. If you stop tune with \
+    Ctrl-C, it undoes the changes, too.\n\n  \
+    sudo pagewise tune                       measure, show the changes, ask, and carry them out\n  \
+    sudo pagewise tune --yes                 the same without a question, for scripts\n  \
+    sudo pagewise tune --goal ratio          prefer changes that fit more data into RAM\n  \
+    sudo pagewise tune --no-bench            do not measure algorithms on temporary devices";
+
+#[derive(Debug, Args)]
+pub(crate) struct Tune {
+    /// What to optimize for, if a setting that improves one goal worsens another
+    #[arg(long, value_name = "GOAL", default_value = "balanced")]
+    pub(crate) goal: Goal,
+    /// Plan only the changes of these rules, or the changes that fix these findings of `pagewise doctor`;
+    /// separate several with commas, such as zram-unused,swappiness
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
+        hide_possible_values = true)]
+    pub(crate) only: Vec<String>,
+    /// Do not ask before the first change
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Do not run `pagewise bench`, which creates temporary zram devices; the plan then has no measured costs
+    #[arg(long)]
+    pub(crate) no_bench: bool,
+    /// Time between the last change and the second measurement
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = watch)]
+    pub(crate) watch: Duration,
+}
+
+/// The trial lasts longer than any such time.
+fn watch(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time <= LONGEST { Ok(time) } else { Err("expected at most 24h".to_owned()) }
+}

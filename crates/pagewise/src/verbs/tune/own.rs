@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Another verb of this program, as a process → the document that it prints.
+//!
+//! `scan` gives up the right to change anything before it reads memory, so it cannot run in the process that
+//! changes settings later. Documents go from one process to the next in memory, and never to a disk.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::process::Stdio;
+
+use anyhow::{Context, bail};
+use pagewise_model::Name;
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde_json::Value;
+
+use crate::again;
+use crate::cli::Global;
+use crate::interrupt::Stop;
+
+/// More than any of our documents has.
+const LONGEST: u64 = 64 << 20;
+
+/// A document for a verb that reads a file.
+pub(super) struct Passed(File);
+
+impl Passed {
+    pub(super) fn new(document: &Value) -> anyhow::Result<Self> {
+        // without CLOEXEC: the process that is started next opens it by its number
+        let mut file = File::from(memfd_create("pagewise-tune", MemfdFlags::empty())?);
+        file.write_all(document.to_string().as_bytes())?;
+        Ok(Self(file))
+    }
+
+    pub(super) fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd())
+    }
+}
+
+/// Runs a verb and reads its document. It shows its own progress and errors.
+///
+/// # Errors
+/// Where it ends with another status than 0 and `accepted`.
+pub(super) fn document(
+    global: &Global,
+    words: &[&str],
+    accepted: Option<u8>,
+    stop: &Stop,
+) -> anyhow::Result<Value> {
+    let verb = words.first().copied().unwrap_or_default();
+    let mut command = again::pagewise();
+    command.args(words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
+    if global.quiet {
+        command.arg("--quiet");
+    }
+    let mut child = command.spawn().with_context(|| format!("starting pagewise {verb}"))?;
+    let mut text = String::new();
+    let out = child.stdout.take().context("no pipe")?;
+    let read = out.take(LONGEST).read_to_string(&mut text);
+    let status = child.wait()?;
+    read.with_context(|| format!("reading what pagewise {verb} printed"))?;
+    if stop.is_asked() {
+        bail!("stopped during pagewise {verb}");
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    if code != Some(0) && (code.is_none() || code != accepted) {
+        bail!("pagewise {verb} ended with {status}");
+    }
+    serde_json::from_str(&text)
+        .with_context(|| format!("pagewise {verb}: {}", Name::from(text.trim())))
+}
