@@ -132,8 +132,8 @@ pub(crate) enum Verb {
     /// and name the best algorithm for each goal, such as latency
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
-    /// Print a plan: which settings to change on this machine, why, and how to undo each change; changes
-    /// nothing
+    /// Print a plan: which settings to change on this machine, why, and how to undo each change; the command
+    /// itself changes nothing
     #[command(long_about = PLAN)]
     Plan(Box<Plan>),
     /// Compare two sets of kernel settings by running your own command with each set several times; if the difference

@@ -76,8 +76,8 @@ pub(crate) struct Bench {
     /// new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same

@@ -41,10 +41,10 @@ pub(crate) enum Lab {
         /// The experiment
         file: PathBuf,
     },
-    /// Run trials in which A and B are identical, to measure how often a trial reports a difference by mistake on
-    /// this machine, and how small a difference it can detect
+    /// Run trials that compare two identical sets of settings, to measure how often a trial reports a
+    /// difference by mistake on this machine, and how small a difference a trial can detect
     Selftest {
-        /// Maximum number of trials with identical A and B
+        /// Maximum number of trials that compare two identical sets of settings
         #[arg(long, value_name = "N", default_value_t = SELFTEST_TRIALS,
             value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
         trials: u32,
@@ -79,17 +79,17 @@ pub(crate) enum Lab {
 }
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodified Debian kernels.\n\n\
-    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
-    the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab list` \
-    lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs once, in \
-    random order. Before each run of an arm, pagewise creates the swap and applies the settings of the arm. \
-    After each run, even after Ctrl-C, pagewise removes the swap and restores the previous settings. The \
-    results of the first run and of the warm-up rounds are discarded. Each combination of kernel and memory \
-    size gets its own verdict. In emulated guests (without KVM), verdicts are based on counts such as \
-    instructions and page faults, never on time.\n\n\
-    Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit that \
-    the file of the experiment names. Running an experiment in guests does not need root, because a guest has \
-    its own swap, settings and files.";
+    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or \
+    in the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise \
+    lab list` lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm \
+    runs once, in random order. Before each run of an arm, pagewise creates the swap and applies the \
+    settings of the arm. After each run, even after Ctrl-C, pagewise removes the swap and restores the \
+    previous settings. The results of the first run and of the first rounds (the warm-up) are discarded. \
+    Each combination of kernel and memory size gets its own verdict. In emulated guests (without KVM), \
+    verdicts are based on counts such as instructions and page faults, never on time.\n\n\
+    Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit \
+    that the file of the experiment names. Running an experiment in guests does not need root, because a \
+    guest has its own swap, settings and files.";
 
 /// Which experiment, and what of it.
 #[derive(Debug, Args)]
@@ -145,8 +145,8 @@ pub(crate) struct LabRun {
     /// new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
 }

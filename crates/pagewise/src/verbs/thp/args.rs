@@ -10,8 +10,8 @@ use pagewise_model::typed::{NotAPercentage, parse_duration};
 
 use super::percent;
 
-pub(super) const THP: &str = "Show which memory is in huge pages and which other memory could be; collapse \
-    memory into huge pages, or split huge pages.\n\n\
+pub(super) const THP: &str = "Show which memory is in huge pages, and which other memory could be in huge \
+    pages; collapse memory into huge pages, or split huge pages.\n\n\
     If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program \
     that uses much memory spends less time on address translation. The output shows the huge page settings \
     of the host, what khugepaged does, and how much memory of each cgroup and of each process is in huge \
@@ -82,10 +82,10 @@ const RUN: &str = "Run a command with huge pages on, with huge pages off, or wit
     already contain. With --off or --advised, `pagewise thp run` calls prctl(PR_SET_THP_DISABLE) for the \
     command; processes that the command starts inherit this setting. After the time given with --check, \
     pagewise measures how much memory of the program is in huge pages, and prints the result on standard \
-    error. With --on, if less than half of the memory is in huge pages, pagewise also collapses the memory \
-    of the running program. Collapsing needs root; without root, pagewise only prints that it could not \
-    collapse the memory. For Go programs, for example, a variable can switch huge pages off but not on, so \
-    pagewise collapses the memory of these programs.\n\n\
+    error. With --on, if less than half of the program's memory is in huge pages, pagewise also collapses \
+    the memory of the running program. Collapsing needs root; without root, pagewise only prints that it \
+    could not collapse the memory. For Go programs, for example, a variable can switch huge pages off but \
+    not on, so pagewise collapses the memory of these programs.\n\n\
     In containers, you can set the environment variable PAGEWISE_THP to on, off or advised instead of \
     giving an option; an option takes precedence over PAGEWISE_THP.";
 
@@ -149,10 +149,11 @@ const COLLAPSE: &str = "Collapse memory of running processes into huge pages, wi
     The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), \
     the ranges with the most pages in RAM first. The command collapses a range only if at least half of \
     its pages are in RAM and no page of the range is shared with another process, because collapsing would \
-    copy a shared page. The command stops if tasks wait for memory, if little memory is available, if the \
-    cgroup of a process is near its memory limit, or if the kernel finds no free huge page. Memory that \
-    the command has already collapsed then stays in huge pages; `pagewise thp restrain --split` splits \
-    only huge pages that contain mostly zeros. Contents and addresses of the memory do not change.\n\n\
+    copy a shared page. The command stops if tasks wait for memory for more than 10 % of the time, if \
+    little memory is available, if the cgroup of a process is near its memory limit, or if the kernel \
+    finds no free huge page. Memory that the command has already collapsed then stays in huge pages; \
+    `pagewise thp restrain --split` splits only huge pages that contain mostly zeros. Contents and \
+    addresses of the memory do not change.\n\n\
     Some programs, such as Redis, fork a child that saves the program's data. If the program writes to \
     memory before the child has ended, copy-on-write replaces huge pages of the program by small pages. \
     With --watch, the command collapses these small pages into huge pages again after the child has ended.";
@@ -189,8 +190,8 @@ pub(crate) struct CollapseArgs {
     /// the first collapse
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// A command that prints how many requests the processes have served so far; from this number, pagewise

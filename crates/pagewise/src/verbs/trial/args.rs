@@ -89,8 +89,8 @@ pub(crate) struct Trial {
     /// or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// Seed of the random order of runs: two trials with the same seed run A and B in the same order
