@@ -267,11 +267,13 @@ static ENTRIES: &[Entry] = &[
             "memory.max, high, current, stat, events and pressure of cgroups at both ends of the interval",
             "cgroup version 1: memory.limit_in_bytes, usage_in_bytes, failcnt, oom_control",
         ],
-        thresholds: "The cgroup reached its own limit during the interval, and the kernel killed one of its tasks \
-            (critical), its tasks waited for memory 10 % of the last 10 s or 5 % of the last minute (critical: all \
-            tasks at the same time 20 % or 10 %), or it had 100 refaults and 10 major faults per second. Or memory \
-            that cannot be dropped takes 90 % of the limit, and swap has no room for a tenth of that memory. If the \
-            host itself has enough memory, the rule attributes the memory pressure of the host to the cgroup.",
+        thresholds: "Warning: the cgroup reached its own limit during the interval, and its tasks waited for \
+            memory 10 % of the last 10 s or 5 % of the last minute, or had 100 refaults and 10 major faults \
+            per second; or memory that cannot be dropped takes 90 % of the limit, and swap has no room for a \
+            tenth of that memory. Critical: the cgroup reached its own limit during the interval, and the \
+            kernel killed one of its tasks, or all tasks waited at the same time 20 % of the last 10 s or 10 \
+            % of the last minute. If the host itself has enough memory, the rule attributes the memory \
+            pressure of the host to the cgroup.",
         act: "Raise the limit of the cgroup, or let its programs do less at a time. Free memory of the host \
               does not help a cgroup at its limit.",
     },
@@ -423,10 +425,11 @@ static ENTRIES: &[Entry] = &[
             "zram-generator's program and files, /etc/default/zramswap, udev rules",
             "the active profile of tuned",
         ],
-        thresholds: "Two of zram-generator, zram-tools and a udev rule set up the same zram device (warning), \
-            two services are enabled that set up compressed swap (warning), two that kill processes when \
-            memory is short (info), or two of tuned, tlp and laptop-mode-tools (info); tuned counts only if its \
-            profile changes vm settings. The rule checks which services are enabled, not which are running.",
+        thresholds: "Warning: two of zram-generator, zram-tools and a udev rule set up the same zram device, \
+            or two enabled services set up compressed swap. Info: two enabled services kill processes when \
+            memory is short, or two of tuned, tlp and laptop-mode-tools are enabled; tuned counts only if \
+            its profile changes vm settings. The rule checks which services are enabled, not which are \
+            running.",
         act: "Keep one of the two services and disable the other with systemctl; zram-generator is disabled by \
               an empty zram-generator.conf.",
     },

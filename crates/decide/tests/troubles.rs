@@ -68,33 +68,33 @@ const TROUBLES: &[Trouble] = &[
     row("dropped file pages are read again and again because swappiness is 0", ZRAM, |host| thrashing(low_zones(swappiness(host, 0))), "memory-pressure", &["swap-avoids-anon"], Short),
     row("dropped file pages are read again and again because swap is off", PLAIN, |host| thrashing(low_zones(swap_off(host))), "memory-pressure", &["swap-avoids-anon", "zram-unused"], Short),
     row("strict overcommit refuses allocations while 23 GiB are available", ZRAM, |host| strict(host, 99), "commit-limit", &[], Short),
-    row("strict overcommit is at 92 % of its limit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),
+    row("committed memory is at 92 % of the limit of strict overcommit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),
     row("a process leaks 50 MiB/s", HUGE, |host| leak(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Tight),
     row("a process leaks 400 MiB/s: memory will be used up in a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s and 3 % of memory is available", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),
     row("a process in a container with a memory limit leaks 50 MiB/s", HUGE, |host| leak_in_group(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     row("the memory of a container grows by 20 MiB/s, although no single process in it grows (its processes are short-lived)", HUGE, |host| workers(host, 20), "memory-grows", &["zram-unused"], Tight),
-    row("the same with 60 MiB/s: the container will reach its limit in half a minute", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
+    row("the memory of a container grows by 60 MiB/s, and the container will reach its limit in half a minute", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
     fine("the memory of a container grows by 1 MiB/s, and the container will reach its limit in hours", HUGE, |host| workers(host, 1)),
     fine("a process that has run for ten hours allocates 50 MiB at once", HUGE, |host| burst(host, 50)),
     // kills
     row("the kernel killed a process for lack of memory while the report was made, and the user may not read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
     row("the machine ran out of memory and redis was killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
-    row("the same on 6.12", "debian-trixie-6.12-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the machine ran out of memory and redis was killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("the machine ran out of memory and redis was killed (7.2)", "debian-sid-7.2-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("a java process was killed while zram was full (6.12)", "debian-trixie-6.12-x86_64-256m-oom-zram-full", as_it_is, "oom-kills", &["memory-pressure", "cache-not-cache"], Critical),
     row("nginx was killed because its unit reached its memory limit; the unit is barred from swapping (6.12)", "debian-trixie-6.12-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("the same on 6.1", "debian-bookworm-6.1-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
-    row("the same on 7.2", "debian-sid-7.2-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("nginx was killed because its unit reached its memory limit; the unit is barred from swapping (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
+    row("nginx was killed because its unit reached its memory limit; the unit is barred from swapping (7.2)", "debian-sid-7.2-x86_64-256m-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("all processes of postgres were killed together, because memory.oom.group is 1 (7.2)", "debian-sid-7.2-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("the same on 6.1", "debian-bookworm-6.1-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
-    row("a cgroup is at its limit and none of its processes may be killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache", "mglru-off"], Critical),
-    row("a cgroup is at its limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
+    row("all processes of postgres were killed together, because memory.oom.group is 1 (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-group", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),
+    row("a cgroup is at its memory limit and none of its processes may be killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache", "mglru-off"], Critical),
+    row("a cgroup is at its memory limit and none of its processes may be killed (6.12)", "debian-trixie-6.12-x86_64-256m-oom-unkillable", as_it_is, "oom-kills", &["group-limit", "zram-unused", "cache-not-cache"], Critical),
     row("a process was killed because its container (cgroup version 1) reached its limit (6.18)", "debian12-6.18-x86_64-24g-oom-limit", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
     row("a service may use only one of two NUMA nodes (cpuset), fills this node and is killed (6.12)", "debian-trixie-6.12-x86_64-512m-oom-cpuset", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("the same with a NUMA policy instead of a cpuset (6.12)", "debian-trixie-6.12-x86_64-512m-oom-policy", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
-    row("a service was killed at its limit, its cgroup is gone at the second reading, and the user may not read the kernel log", V2_LIMIT, |host| vanished(killed(calm_group(host))), "oom-kills", &["zram-unused", "swap-stuck"], Critical),
-    row("a process was killed at the limit of its cgroup, one of 5,000 cgroups, while the report was made", V2_LIMIT, |host| crowded(killed(calm_group(host)), 5_000), "oom-kills", &["group-limit"], Critical),
+    row("a service may use only one of two NUMA nodes (NUMA policy), fills this node and is killed (6.12)", "debian-trixie-6.12-x86_64-512m-oom-policy", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache"], Critical),
+    row("a service was killed at its memory limit, its cgroup was removed while the report was made, and the user may not read the kernel log", V2_LIMIT, |host| vanished(killed(calm_group(host))), "oom-kills", &["zram-unused", "swap-stuck"], Critical),
+    row("a process was killed at the memory limit of its cgroup, one of 5,000 cgroups, while the report was made", V2_LIMIT, |host| crowded(killed(calm_group(host)), 5_000), "oom-kills", &["group-limit"], Critical),
     // the kernel's own memory, and settings
     row("a process uses few pages of a large mapping: its page tables take as much memory as its data (6.12)", "debian-trixie-6.12-x86_64-512m-page-tables", as_it_is, "kernel-memory", &["zram-unused"], Calm),
     row("100,000 empty files in a tmpfs take much of the kernel's slab memory (6.12)", "debian-trixie-6.12-x86_64-512m-kernel-slab", as_it_is, "kernel-memory", &["zram-unused"], Calm),
@@ -114,41 +114,41 @@ const TROUBLES: &[Trouble] = &[
     row("two services that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
     row("tuned and tlp are both enabled", ZRAM, |host| tlp(tuned(host, "10")), "managers-fight", &["settings-differ"], Calm),
     row("a udev rule and zram-generator set up the same zram device", ZRAM, udev_and_generator, "managers-fight", &["settings-differ"], Calm),
-    row("a file in sysctl.d whose name does not end in .conf", ZRAM, |host| host.file("etc/sysctl.d/99-swap", "vm.swappiness = 180\n"), "setting-unread", &[], Calm),
-    row("zram-generator is configured and not installed", ZRAM, |host| host.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n"), "setting-unread", &[], Calm),
+    row("sysctl.d contains a file whose name does not end in .conf", ZRAM, |host| host.file("etc/sysctl.d/99-swap", "vm.swappiness = 180\n"), "setting-unread", &[], Calm),
+    row("zram-generator has a configuration file but is not installed", ZRAM, |host| host.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n"), "setting-unread", &[], Calm),
     row("running settings differ from those of the active profile of tuned", ZRAM, |host| tuned(host, "10"), "settings-differ", &[], Calm),
     fine("running settings equal those of the active profile of tuned", ZRAM, |host| tuned(swappiness(host, 10), "10")),
-    fine("a sysctl was set by hand and is in no file", ZRAM, |host| set_by_hand(host, "vm/swappiness", "10")),
+    fine("a sysctl was changed by hand, and no configuration file sets it", ZRAM, |host| set_by_hand(host, "vm/swappiness", "10")),
     fine("a laptop is set up to hibernate, and its only swap is zram", ZRAM, |host| host.file("sys/power/resume", "254:2\n")),
     // cgroups
-    row("a service waits for memory at its limit while the host has free memory (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
-    row("the same on 6.1", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),
-    row("the same on 6.12, with multi-gen LRU off", "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", as_it_is, "group-limit", &["mglru-off"], Critical),
-    row("a service at its limit reads its own program code again and again, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-swap-off", as_it_is, "group-limit", &["swap-avoids-anon", "zram-unused", "cache-not-cache"], Short),
-    row("a service waits for memory at its limit, and swap on a disk is filled before zram", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
-    row("a service waits for memory at its limit, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
-    row("a service waits for memory at its limit, and zram accepts no more pages", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
+    row("a service at its memory limit waits for memory while the host has free memory (7.2)", V2_LIMIT, as_it_is, "group-limit", &[], Critical),
+    row("a service at its memory limit waits for memory while the host has free memory (6.1)", "debian-bookworm-6.1-x86_64-512m-zram-pressure", as_it_is, "group-limit", &["mglru-off"], Critical),
+    row("a service at its memory limit waits for memory while the host has free memory, and multi-gen LRU is off (6.12)", "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru", as_it_is, "group-limit", &["mglru-off"], Critical),
+    row("a service at its memory limit reads its own program code again and again, without swap (6.12)", "debian-trixie-6.12-x86_64-512m-swap-off", as_it_is, "group-limit", &["swap-avoids-anon", "zram-unused", "cache-not-cache"], Short),
+    row("a service at its memory limit waits for memory, and swap on a disk is filled before zram", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
+    row("a service at its memory limit waits for memory, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
+    row("a service at its memory limit waits for memory, and zram accepts no more pages", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
     row("the kernel slows down a service that is above its memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
-    row("memory that cannot be dropped takes 99 % of a service's limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
-    row("memory that cannot be dropped takes 92 % of a service's limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
-    row("a service was killed at its limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
-    fine("a service has filled its limit with page cache", V2_LIMIT, |host| cached(calm_group(host))),
-    fine("a service reached its limit yesterday", V2_LIMIT, calm_group),
-    row("a container (cgroup version 1) thrashes at its limit, which raises the memory pressure of the host", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
-    row("a container (cgroup version 1) thrashes at its limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
+    row("memory that cannot be dropped takes 99 % of a service's memory limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
+    row("memory that cannot be dropped takes 92 % of a service's memory limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
+    row("a service was killed at its memory limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
+    fine("a service is at its memory limit because of page cache that can be dropped", V2_LIMIT, |host| cached(calm_group(host))),
+    fine("a service reached its memory limit yesterday, and not since", V2_LIMIT, calm_group),
+    row("a container (cgroup version 1) thrashes at its memory limit, which raises the memory pressure of the host", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),
+    row("a container (cgroup version 1) thrashes at its memory limit", ZRAM_USED, v1_thrashing, "group-limit", &["zram-unused"], Short),
     row("the host and a service are short of memory at the same time", V2_LIMIT, |host| low_zones(available(host, 9_000)), "memory-pressure", &["group-limit", "memory-low", "swap-stuck"], Critical),
     // swap
     row("zram is full and there is no other swap", ZRAM, |host| zram_holds(host, 524_284), "zram-full", &[], Tight),
     row("zram is full and 2 % of memory is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
-    row("a swap file has a higher priority than zram, and neither is used", BEHIND_FILE, as_it_is, "zram-unused", &[], Calm),
-    row("the swap file is filled before zram", BEHIND_FILE_USED, as_it_is, "zram-unused", &["tier-order"], Calm),
+    row("a swap file has a higher priority than zram, and both are empty", BEHIND_FILE, as_it_is, "zram-unused", &[], Calm),
+    row("a swap file is filled before zram, because its priority is higher", BEHIND_FILE_USED, as_it_is, "zram-unused", &["tier-order"], Calm),
     row("zswap is on, so pages are compressed again when they reach zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
     row("swap is on a spinning disk although zram is available", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
     // huge pages and the rest
-    row("a large process requested huge pages and has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
+    row("a large process requested huge pages but has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
     row("4 GiB of hugetlb pages are in the pool and unused", ZRAM, hugetlb, "hugetlb-unused", &[], Calm),
     row("80 MiB of hugetlb pages are unused on a small machine (6.1)", "debian-bookworm-6.1-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"], Calm),
-    row("the same on 6.12", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
+    row("80 MiB of hugetlb pages are unused on a small machine (6.12)", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
     row("a third of RAM is in tmpfs, little is available and swap is off", PLAIN, |host| tmpfs(available(swap_off(host), 2_000_000), 8_000_000), "memory-low", &["cache-not-cache", "zram-unused"], Tight),
     // machines that are well
     fine("an idle host", ZRAM, as_it_is),
@@ -346,12 +346,12 @@ const NOT_JUDGED: &str = "
 ## Not detected
 
 Pagewise does not detect **program code that is in the page cache twice**. This happens if processes map two files
-with the same contents, for example from flatpak, snap or container images. Two files of the kernel could show it, but
+with the same contents, for example from flatpak, snap or container images. Two files in `/proc` could show it, but
 neither is suitable:
 
-- `/proc/PID/maps` does not show whether two processes share their pages. Two processes may map the same path on two
-  devices. If the devices are overlay mounts over one file (two containers of one image), the processes share the
-  pages. If the files are two copies, the processes do not share pages. `maps` looks the same in both cases.
+- `/proc/PID/maps` does not show whether two processes share their pages. Two processes may map files with the same
+  path on two devices. If the devices are overlay mounts over one file (two containers of one image), the processes
+  share its pages. If each device has its own copy of the file, they share none. `maps` looks the same in both cases.
 - `/proc/PID/smaps` distinguishes these cases by `Pss`. Reading it takes about 40 ms of CPU time for one process with
   900 mappings, more than half of the CPU time of a whole report
   ([measured/report.md](measured/report.md#code-that-is-cached-twice)).
@@ -365,11 +365,11 @@ fn the_page_is_this_table() {
         "# Troubles\n\nThis page shows what Pagewise reports for machines with known memory problems, and for \
          healthy machines.\n\nEach row of the table is a host, recorded with `pagewise capture`. For many rows, \
          values in the recorded files were\nchanged so that the host has the problem. A number such as (6.12) is \
-         the kernel version of the recording.\n\"The same\" refers to the row above.\n\n\
+         the kernel version of the recording.\n\n\
          - The *verdict* says how short of memory the machine or one of its cgroups is, whichever is worse: calm, tight, \
          short or\n  critical.\n\
-         - A *finding* is one problem that `pagewise doctor` reports. The columns show the ids of the rules that \
-         reported\n  findings; the first finding is the most severe one. On a healthy host, there may be findings \
+         - A *finding* is one problem that `pagewise doctor` reports. The columns show the id of the rule that \
+         reported\n  each finding; the first finding is the most severe one. On a healthy host, there may be findings \
          of severity info, but\n  none of severity warning or critical.\n\n\
          The test `crates/decide/tests/troubles.rs` prints this table, and fails if Pagewise reports something \
          else for a row.\n\n",

@@ -14,7 +14,7 @@ pagewise_files::limit_table! {
         "the first; a problem says how many there are";
     ZRAM_DEVICES = 256,
         "zram devices, and zmerge devices", "/sys/block",
-        "those used as swap, then the first; a problem says how many there are";
+        "those used as swap come before the others; a problem says how many there are";
     MOUNTS = 32_768,
         "mounts", "/proc/self/mountinfo",
         "the first; a problem says how many there are";
@@ -23,14 +23,14 @@ pagewise_files::limit_table! {
         "the first; a problem says how many there are";
     CGROUPS = 1000,
         "memory cgroups that are read in full", "/sys/fs/cgroup",
-        "half are those with the most memory, half those with the most OOM kills and limit hits; the others are \
-         counted";
+        "those with the most memory (one half) and with the most OOM kills and limit hits (the other half); \
+         the others are only counted";
     CGROUP_DEPTH = 64,
         "levels of memory cgroups", "/sys/fs/cgroup",
         "the upper levels; cgroups below them are neither read nor counted";
     CGROUPS_WITH_LIMITS = 50,
         "memory cgroups whose limits are listed as settings", "/sys/fs/cgroup",
-        "those that have limits come before those that have none";
+        "cgroups that have a limit come before those that have none";
     SETTING_PLACES = 256,
         "files of a setting that has several files, such as one for each block device", "/proc/sys and /sys",
         "the first; a problem names one such setting";
@@ -65,7 +65,7 @@ pagewise_files::limit_table! {
         "regions of one DAMON thread", "/sys/kernel/mm/damon/admin",
         "the first; a problem says how many there are";
     GENERATION_LINES = 65_536,
-        "lines about generations of pages", "/sys/kernel/debug/lru_gen",
+        "lines about the generations of pages (MGLRU)", "/sys/kernel/debug/lru_gen",
         "the first; a problem says how many there are";
     OOM_KILLS = 64,
         "kills by the OOM killer", "/dev/kmsg and journald's files",

@@ -10,17 +10,21 @@ const ORDERS: [(Sort, &str, &str); 5] = [
     (
         Sort::Size,
         "size",
-        "processes by PSS or, if it was not read, by resident size; cgroups by memory usage",
+        "processes by PSS, or by resident size if PSS was not read; cgroups by memory usage",
     ),
     (Sort::Swap, "swap", "processes and cgroups by their memory in swap"),
     (
         Sort::Growth,
         "growth",
-        "processes and cgroups by the growth of their anonymous memory, in RAM and in \
-                              swap",
+        "processes and cgroups by the growth of their anonymous memory (in RAM and in swap) during \
+         --interval",
     ),
-    (Sort::Refaults, "refaults", "processes by major faults; cgroups by refaults"),
-    (Sort::Cpu, "cpu", "processes by CPU time during the interval; cgroups by memory usage"),
+    (
+        Sort::Refaults,
+        "refaults",
+        "processes by major faults during --interval; cgroups by refaults during --interval",
+    ),
+    (Sort::Cpu, "cpu", "processes by CPU time during --interval; cgroups by memory usage"),
 ];
 
 pub(crate) fn section() -> impl TypedValueParser<Value = Section> {

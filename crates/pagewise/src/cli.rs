@@ -69,9 +69,10 @@ pub(crate) use undo::Undo;
 use verify::VERIFY;
 pub(crate) use verify::Verify;
 
-const EXIT_STATUS: &str = "Exit status: 0 success, 1 error, 2 wrong usage, 3 if doctor finds a problem of \
-    severity warning or critical, or if verify finds a difference, 130 stopped by Ctrl-C. If a program that reads the output through a pipe \
-    stops reading early, as head does, that causes no error.";
+const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 if doctor finds a problem of \
+    severity warning or critical, if verify finds a difference from a plan, or if lab cache verify finds a \
+    changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a program that stops reading \
+    early, as head does, pagewise ends without an error.";
 
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
 #[derive(Debug, Parser)]
@@ -98,19 +99,19 @@ pub(crate) struct Global {
     /// Print without colours; the environment variables NO_COLOR=1 and CLICOLOR=0 have the same effect
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
-    /// Time between the two readings of the kernel's counters from which pagewise computes rates, such as 200ms, 1s
-    /// or 1m; with 0, pagewise reads the counters once and shows no rates
+    /// Time between two readings of the kernel's counters, such as 200ms, 1s or 1m; pagewise computes rates
+    /// from the two readings. With 0, pagewise reads the counters once and shows no rates
     #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
-    /// Time limit for reading the proportional set size (PSS) of processes; processes whose PSS does not fit into
-    /// this time are shown without PSS
+    /// Time limit for reading the proportional set size (PSS) of processes; when this time is over, pagewise
+    /// shows the remaining processes without PSS
     #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) smaps_budget: Duration,
     /// Print only the result of the command and errors; do not print progress and notes
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// In addition to the result, print how much CPU time and memory pagewise used, and every line of a kernel file
-    /// that pagewise could not parse
+    /// In addition to the result, print how much CPU time and memory pagewise used, and which lines of files
+    /// in /proc and /sys pagewise could not parse
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
@@ -120,8 +121,8 @@ pub(crate) enum Verb {
     /// Print a one-page report: how memory is used, which problems there are, and what to do about them
     #[command(long_about = REPORT)]
     Report(Box<Report>),
-    /// Print an overview of memory usage from a single reading of the kernel's counters; shows no rates, and
-    /// does not search for problems
+    /// Print an overview of memory usage from a single reading of the kernel's counters, without rates and
+    /// without a search for problems
     Status,
     /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
     /// exit status 3 if a finding has severity warning or critical
@@ -131,12 +132,12 @@ pub(crate) enum Verb {
     /// pages were merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
-    /// Find the best zram compression algorithm for the memory in use: measure each algorithm on temporary zram
-    /// devices, as a block device and as swap
+    /// Measure the speed and the compression ratio of each zram compression algorithm with the memory in use,
+    /// and name the best algorithm for each goal, such as latency
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
-    /// Print a plan: which settings to change on this machine, why, and how to undo each change; changes
-    /// nothing
+    /// Print a plan: which settings to change on this machine, why, and how to undo each change; the command
+    /// itself changes nothing
     #[command(long_about = PLAN)]
     Plan(Box<Plan>),
     /// Compare two sets of kernel settings by running your own command with each set several times; if the difference
@@ -147,8 +148,8 @@ pub(crate) enum Verb {
     /// into huge pages, or split huge pages
     #[command(long_about = THP)]
     Thp(Box<Thp>),
-    /// Merge identical pages in zmerge devices (compressed RAM disks of the kernel module zmerge) immediately; needs
-    /// root
+    /// Start a merge pass, after which zmerge devices (compressed RAM disks of the kernel module zmerge)
+    /// store identical pages only once; needs root
     #[command(long_about = MERGE)]
     Merge(Merge),
     /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root

@@ -11,10 +11,10 @@ pagewise_files::limit_table! {
         "the first; a problem says how many there are";
     CONFIG_SETTINGS = 1000,
         "settings in all configuration files of one kind together", "/etc/sysctl.d and the like",
-        "the last; a problem says how many there are";
+        "those read last, because they win; a problem says how many there are";
     UNIT_FILES = 512,
         "units of systemd, and drop-ins of one unit, that the administrator wrote",
-        "/etc/systemd/system, /run/systemd/system and system.control beside them",
+        "/etc/systemd/system, /run/systemd/system, and system.control in /etc/systemd and /run/systemd",
         "the last by name; a problem says how many there are";
     TUNED_PROFILES = 16,
         "profiles of tuned that include each other", "/etc/tuned and /usr/lib/tuned",

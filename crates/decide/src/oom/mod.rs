@@ -93,12 +93,13 @@ fn cause(kill: &OomKill) -> String {
         }
         Some(OomConstraint::Host) => "because the whole machine ran out of memory".to_owned(),
         Some(OomConstraint::Cpuset) => {
-            "because the NUMA nodes that its cpuset allows ran out of memory; other nodes may have had free memory"
+            "because the NUMA nodes allowed by the cpuset of the allocating task ran out of memory; other \
+             nodes may have had free memory"
                 .to_owned()
         }
         Some(OomConstraint::Policy) => {
-            "because the NUMA nodes that its memory policy allows ran out of memory; other nodes may have had \
-             free memory"
+            "because the NUMA nodes allowed by the memory policy of the allocating task ran out of memory; \
+             other nodes may have had free memory"
                 .to_owned()
         }
         Some(OomConstraint::Cgroup) => {
@@ -118,7 +119,10 @@ fn nobody(kill: &OomKill) -> String {
     let limit = limit(kill).map_or_else(String::new, |limit| format!(" ({limit})"));
     let again = match kill.repeats {
         0 => String::new(),
-        repeats => format!("; this had happened {} before", counted(repeats, "time")),
+        repeats => {
+            let earlier = counted(repeats, "earlier report");
+            format!("; the kernel log contains {earlier} of the same kind")
+        }
     };
     format!("{place}{limit} and no process could be killed{again}")
 }

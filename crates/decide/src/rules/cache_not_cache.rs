@@ -48,7 +48,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} in buff/cache cannot be dropped"),
-        what: describe(host, shmem, cache, stuck) + &named(&held),
+        what: describe(host, shmem, cache, stuck) + &named(shmem, &held),
         why:
             "Shared memory and files in tmpfs are part of the page cache, but no disk has a copy of them, so \
               the kernel can swap them out but not drop them. The command `free` counts them under buff/cache \
@@ -69,18 +69,18 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 /// Who holds it, as a sentence; nothing where nobody is known to.
-fn named(held: &ShmemHolder<'_>) -> String {
+fn named(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts
         .iter()
-        .filter_map(|mount| Some(format!("{} holds {}", mount.point, mount.used.get()?)));
+        .filter_map(|mount| Some(format!("the tmpfs {} holds {}", mount.point, mount.used.get()?)));
     let holders = held.holders.iter().map(|holder| {
         format!("{} holds {} in open files that have no path", holder.name(), holder.bytes)
     });
     let all: Vec<String> = mounts.chain(holders).collect();
     // names of mounts may hold full stops
     let all = all.join(", ").replace(". ", ".");
-    if all.is_empty() { all } else { format!(" Of this memory, {all}.") }
+    if all.is_empty() { all } else { format!(" Of these {shmem}, {all}.") }
 }
 
 fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
@@ -166,8 +166,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &interval);
         assert!(
             finding.what.ends_with(
-                "available. Of this memory, /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds 600.0 \
-                 MiB in open files that have no path."
+                "available. Of these 3.0 GiB, the tmpfs /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds \
+                 600.0 MiB in open files that have no path."
             ),
             "{}",
             finding.what

@@ -70,8 +70,9 @@ fn describe(holder: &Holder<'_>, percent: f64) -> String {
         others => format!("; {} {them} open too", has(others)),
     };
     format!(
-        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because the process keeps {them} open{others}.",
-        holder.bytes
+        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because {} keeps {them} open{others}.",
+        holder.bytes,
+        holder.name()
     )
 }
 
@@ -116,8 +117,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, "rsyslogd (pid 812) keeps 1000.0 MiB of deleted files open");
         assert_eq!(
             finding.what,
-            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM), because the process keeps them open; 2 \
-             other processes have them open too."
+            "2 deleted files in tmpfs take 1000.0 MiB (6.1 % of RAM), because rsyslogd (pid 812) keeps them \
+             open; 2 other processes have them open too."
         );
         assert_eq!(finding.severity, Severity::Info);
         let proof = proof_of(&finding);

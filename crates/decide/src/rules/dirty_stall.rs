@@ -42,14 +42,15 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         title: format!("{waiting} of dirty data wait to be written, and tasks wait for I/O"),
         what: format!(
             "{waiting} of data wait to be written to disk (Dirty and Writeback); the kernel allows about {} \
-             ({}). Tasks waited for I/O {} of the last minute.",
+             of dirty data ({}). Tasks waited for I/O {} of the last minute.",
             limit.bytes,
             limit.name,
             stall.of_time()
         ),
-        why: "Programs write into the page cache faster than the disk can store the data, so with a large \
-              limit, disk writes queue up that take minutes. A task that calls fsync or reads from the disk \
-              waits behind these writes; with a smaller limit, only the program that writes has to wait."
+        why: "Programs write into the page cache faster than the disk can store the data; if the limit on \
+              dirty data is large, minutes of disk writes queue up. A task that calls fsync or reads from \
+              the disk waits behind these writes; with a smaller limit, only the program that writes has to \
+              wait."
             .to_owned(),
         evidence: proof(host, &limit),
         next: vec![
@@ -140,7 +141,11 @@ pub(super) mod tests {
             finding.title,
             "1.6 GiB of dirty data wait to be written, and tasks wait for I/O"
         );
-        assert!(finding.what.contains("the kernel allows about 1.8 GiB (vm.dirty_ratio 20)"));
+        assert!(
+            finding
+                .what
+                .contains("the kernel allows about 1.8 GiB of dirty data (vm.dirty_ratio 20)")
+        );
         let back = "undo with sudo sysctl vm.dirty_background_ratio=10 vm.dirty_ratio=20";
         assert!(finding.next[0].ends_with(back), "{}", finding.next[0]);
     }
@@ -150,7 +155,9 @@ pub(super) mod tests {
         let mut interval = firing();
         knob(&mut interval.end, "vm.dirty_bytes", "4294967296");
         let finding = only(&RULE, &interval);
-        assert!(finding.what.contains("the kernel allows about 4.0 GiB (vm.dirty_bytes)"));
+        assert!(
+            finding.what.contains("the kernel allows about 4.0 GiB of dirty data (vm.dirty_bytes)")
+        );
         assert!(finding.next[0].ends_with("vm.dirty_bytes=4294967296"), "{}", finding.next[0]);
     }
 

@@ -34,8 +34,8 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("zram-generator does not apply the parameters of {}", crate::text::short(name)),
         what: format!(
-            "For {device}, {} requests {lost}, but zram-generator up to version 1.2.1 applies the parameters \
-             of only the first algorithm in the list.",
+            "In {}, {lost} is not the first algorithm for {device}, and zram-generator up to version 1.2.1 \
+             applies the parameters (level, dictionary) of only the first algorithm.",
             line.value.source
         ),
         why: "zram-generator writes the parameters of the second and later algorithms to the device's file \
@@ -95,7 +95,9 @@ pub(super) mod tests {
     fn parameters_of_a_second_algorithm_are_lost() {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "zram-generator does not apply the parameters of zstd");
-        assert!(finding.what.contains("requests zstd(level=9, dict=/etc/dict), but"));
+        assert!(
+            finding.what.contains(", zstd(level=9, dict=/etc/dict) is not the first algorithm")
+        );
     }
 
     #[test]

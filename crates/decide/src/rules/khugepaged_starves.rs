@@ -35,14 +35,14 @@ fn finding(interval: &Interval) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("khugepaged waits for a CPU {percent:.0} % of the time"),
         what: format!(
-            "In {:.1} s, khugepaged ran for {:.2} s and waited for a CPU for {:.2} s.",
+            "In {:.2} s, khugepaged ran for {:.2} s and waited for a CPU for {:.2} s.",
             wait.seconds,
             seconds(&cpu),
             seconds(&wait)
         ),
         why: "khugepaged, the kernel thread that collapses small pages of running programs into huge pages, \
               runs at the lowest ordinary priority (nice 19). On a busy machine khugepaged hardly gets CPU \
-              time, so memory that did not get a huge page at its first access never gets one."
+              time, so memory that did not get a huge page at its first access keeps its small pages."
             .to_owned(),
         evidence: EvidenceList::new()
             .change("run-queue wait ns", &wait)
@@ -96,7 +96,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "khugepaged waits for a CPU 54 % of the time");
         assert_eq!(
             finding.what,
-            "In 10.0 s, khugepaged ran for 0.80 s and waited for a CPU for 5.40 s."
+            "In 10.00 s, khugepaged ran for 0.80 s and waited for a CPU for 5.40 s."
         );
         assert_eq!(finding.next[0], "sudo renice -n 0 -p 40  # writes; until the next boot");
     }

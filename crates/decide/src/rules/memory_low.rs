@@ -39,7 +39,7 @@ fn finding(host: &Snapshot, level: Level, room: &Headroom) -> Finding {
 
 fn state(host: &Snapshot, room: &Headroom) -> String {
     let available = format!(
-        "{} of memory are available, less than the {} that a host of this size should have",
+        "{} of memory are available (on this host, less than {} counts as tight)",
         room.available.part_of(room.total),
         room.tight_below()
     );

@@ -53,10 +53,10 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
     let minute = host.psi.memory.some.avg60.get();
     let everybody = host.psi.memory.full.avg60.get().filter(|full| full.get() >= 1.0);
     let everybody = everybody
-        .map_or_else(String::new, |full| format!(", all tasks at once {:.0} %", full.get()));
+        .map_or_else(String::new, |full| format!(" (all tasks at once: {})", full.of_time()));
     match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
         (Some(_), Some(some), _) => {
-            format!("tasks waited for memory {:.0} % of the last minute{everybody}", some.get())
+            format!("tasks waited for memory {} of the last minute{everybody}", some.of_time())
         }
         (None, _, Some(share)) => {
             format!("thrashing: {share:.0} % of the data read from disk was in memory just before")
@@ -170,7 +170,7 @@ pub(super) mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(
             finding.title,
-            "tasks waited for memory 11 % of the last minute, all tasks at once 3 %"
+            "tasks waited for memory 11 % of the last minute (all tasks at once: 3.0 %)"
         );
         assert_eq!(
             finding.what,

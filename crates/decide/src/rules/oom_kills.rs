@@ -140,8 +140,8 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
         (Some(group), true) => format!(" at the limit of {}", short_group(group.as_str())),
         (None, true) => " at a cgroup's memory limit".to_owned(),
         (_, false) => match OomScope::from_kill(last) {
-            OomScope::Cpuset => ": the NUMA nodes of its cpuset were full".to_owned(),
-            OomScope::Policy => ": the NUMA nodes it may use were full".to_owned(),
+            OomScope::Cpuset => ": the NUMA nodes of a cpuset were full".to_owned(),
+            OomScope::Policy => ": the nodes of a NUMA policy were full".to_owned(),
             OomScope::Machine | OomScope::Group => ": the machine ran out of memory".to_owned(),
         },
     };
@@ -176,9 +176,9 @@ fn why(kill: &OomKill) -> &'static str {
                 --oom to see what the memory of the cgroup was used for at that moment, and why swap did not help.";
     }
     if matches!(OomScope::from_kill(kill), OomScope::Cpuset | OomScope::Policy) {
-        return "If the NUMA nodes that a process may use have no memory left, the kernel kills a process, even \
-                if other nodes have free memory. Run pagewise doctor --oom to see what memory was used for at \
-                that moment, and which processes held it.";
+        return "If the NUMA nodes that a process may use have no memory left, the kernel kills a process \
+                that may use them, even if other nodes have free memory. Run pagewise doctor --oom to see \
+                what memory was used for at that moment, and which processes held it.";
     }
     "When the kernel can neither drop nor swap out more pages, it kills the process that uses the most memory \
      (adjusted by oom_score_adj), whether or not this process caused the shortage. Run pagewise doctor --oom \
@@ -368,12 +368,12 @@ pub(super) mod tests {
         let finding = only(&RULE, &with_kills(vec![ago(5.0, cpuset.clone())]));
         assert_eq!(
             finding.title,
-            "the kernel killed java (pid 77): the NUMA nodes of its cpuset were full"
+            "the kernel killed java (pid 77): the NUMA nodes of a cpuset were full"
         );
         assert!(
             finding
                 .what
-                .contains("because the NUMA nodes that its cpuset allows ran out of memory")
+                .contains("because the NUMA nodes allowed by the cpuset of the allocating task")
         );
         assert!(
             finding.why.contains("If the NUMA nodes that a process may use have no memory left")
@@ -381,7 +381,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &with_kills(vec![ago(5.0, policy.clone())]));
         assert_eq!(
             finding.title,
-            "the kernel killed java (pid 77): the NUMA nodes it may use were full"
+            "the kernel killed java (pid 77): the nodes of a NUMA policy were full"
         );
         let each = (RULE.diagnose)(&with_kills(vec![cpuset, policy, by_host(), by_limit()]));
         assert_eq!(each.len(), 4, "{each:#?}");

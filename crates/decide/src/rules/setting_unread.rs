@@ -61,8 +61,8 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
             line.wanted(),
             first.why
         ),
-        why: "The line has no effect, so that the setting has another value after the next boot than the file \
-              says. No program reports an error about it."
+        why: "The line has no effect: after the next boot, the setting does not have the value in this line. \
+              No program reports an error about it."
             .to_owned(),
         evidence: unread
             .iter()

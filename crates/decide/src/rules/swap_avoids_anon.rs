@@ -67,7 +67,7 @@ fn describe(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Stri
     let refaults = &rereading.refaults;
     format!(
         "In {:.1} s, programs read {} pages ({}/s) again that the kernel had just dropped ({}), and {} page faults \
-         had to wait for a disk (major faults). At the same time, {state}.",
+         had to wait for a disk (major faults). On this host, {state}.",
         refaults.change.seconds,
         count(refaults.change.delta),
         rereading.bytes_per_second(host),
@@ -149,8 +149,8 @@ pub(super) mod tests {
         assert_eq!(
             finding.what,
             "In 10.0 s, programs read 78,112 pages (30.5 MiB/s) again that the kernel had just dropped \
-             (workingset_refault_file), and 700 page faults had to wait for a disk (major faults). At the same \
-             time, vm.swappiness is 0."
+             (workingset_refault_file), and 700 page faults had to wait for a disk (major faults). On this \
+             host, vm.swappiness is 0."
         );
         assert!(proof_of(&finding).contains("/proc/sys/vm/swappiness = 0"));
         assert_eq!(finding.next[0], "sudo sysctl vm.swappiness=60  # writes; until the next boot");

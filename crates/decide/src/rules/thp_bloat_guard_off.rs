@@ -44,10 +44,10 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             "Huge pages hold {huge} ({percent:.0} % of RAM). shrink_underused is on, but it has no effect, \
              because max_ptes_none is at its maximum ({none})."
         ),
-        why: "With shrink_underused on, the kernel splits a huge page under memory pressure if more than \
-              max_ptes_none of its small pages contain only zeros, and frees those small pages. If \
-              max_ptes_none is at its maximum, the kernel never splits a huge page for this reason, so memory \
-              that is wasted on zeros is never freed."
+        why: "If shrink_underused is on and memory is short, the kernel searches huge pages for small pages \
+              that contain only zeros. It splits each huge page with more than max_ptes_none such small \
+              pages, and frees these small pages. If max_ptes_none is at its maximum, the kernel never \
+              splits a huge page for this reason, so memory that is wasted on zeros is never freed."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&thp.khugepaged.max_ptes_none)

@@ -68,10 +68,10 @@ fn processes(host: &Snapshot) -> Option<Finding> {
             worst.process.pid, worst.huge, worst.anon
         ),
         why:
-            "Memory gets a huge page at its first access, if a free block of that size exists, or later, when \
-              khugepaged collapses small pages, which it does slowly. If a process forks and then writes to \
-              its memory, copy-on-write replaces its huge pages by small pages, so a database that saves \
-              snapshots in a child process can lose nearly all of its huge pages."
+            "Memory gets a huge page at its first access if a free block of that size exists; otherwise it \
+              gets small pages, which khugepaged collapses later, but slowly. When a process writes to a \
+              huge page after a fork, copy-on-write replaces this page by small pages. A database that saves \
+              snapshots in a child process can therefore lose nearly all of its huge pages."
                 .to_owned(),
         evidence: low.iter().take(NAMED).fold(proof(host), process_proof).done(),
         next: next(host, worst),

@@ -36,7 +36,7 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("incompressible pages take {share:.0} % of the memory that {name} uses"),
+        title: format!("incompressible pages take {share:.1} % of the memory that {name} uses"),
         what: format!(
             "{name} uses {taken} of RAM, and {wasted} of it are taken by {} incompressible pages.",
             count(pages.get())
@@ -86,7 +86,7 @@ pub(super) mod tests {
     #[test]
     fn most_of_the_pool_is_stored_as_it_is() {
         let finding = only(&RULE, &firing());
-        assert_eq!(finding.title, "incompressible pages take 61 % of the memory that zram0 uses");
+        assert_eq!(finding.title, "incompressible pages take 61.0 % of the memory that zram0 uses");
         assert_eq!(
             finding.what,
             "zram0 uses 256.0 MiB of RAM, and 156.2 MiB of it are taken by 40,000 incompressible pages."

@@ -71,8 +71,12 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
     let (maker, devices) = (maker(host), sized(host).count());
     let known =
         if advice::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
+    let take = match devices {
+        1 => "The device's slot table (one entry for each page) takes",
+        _ => "The slot tables of these devices (one entry for each page) take",
+    };
     let cost = if tables > Bytes::new(0) {
-        format!(" The slot tables take {tables} of RAM even while nothing is stored.")
+        format!(" {take} {tables} of RAM even while nothing is stored.")
     } else {
         String::new()
     };
@@ -138,8 +142,8 @@ pub(super) mod tests {
         assert_eq!(
             finding.what,
             "The disksize of the zram device is 40.0 GiB; at a compression ratio of 2.0 : 1 (measured on this \
-             host), that much data does not fit into 16.0 GiB of RAM. The slot tables take 160.0 MiB of RAM \
-             even while nothing is stored."
+             host), that much data does not fit into 16.0 GiB of RAM. The device's slot table (one entry for \
+             each page) takes 160.0 MiB of RAM even while nothing is stored."
         );
         assert_eq!(finding.severity, Severity::Info);
         assert_eq!(finding.next.len(), 1, "what holds data is not reset");

@@ -192,8 +192,8 @@ fn nobody_to_kill_whole_groups_and_sysrq_have_titles_of_their_own() {
     let explanation = told(&calm(), kill);
     assert_eq!(
         explanation.title,
-        "/system.slice/web.service was at its memory limit (64.0 MiB) and no process could be killed; this had \
-         happened 8 times before"
+        "/system.slice/web.service was at its memory limit (64.0 MiB) and no process could be killed; the \
+         kernel log contains 8 earlier reports of the same kind"
     );
     assert!(
         explanation

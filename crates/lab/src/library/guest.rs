@@ -102,8 +102,10 @@ pub fn run_in_guest(
         GuestEvent::Chosen(accelerator) => hear(&TrialEvent::Clock(clock(machine, accelerator))),
         GuestEvent::Output(Stream::Out, bytes) => {
             for event in message.lines.add(&bytes) {
-                hear(&event)?;
-                message.take(event, cell.experiment.runs());
+                if message.expects(&event, cell.experiment.runs()) {
+                    hear(&event)?;
+                    message.take(event);
+                }
             }
             ControlFlow::Continue(())
         }
@@ -142,11 +144,14 @@ struct GuestMessages {
 const ERRORS: usize = 4096;
 
 impl GuestMessages {
-    /// A guest may say that more runs were made than were asked for.
-    fn take(&mut self, event: TrialEvent, most: u32) {
+    /// A guest may report more runs than were asked for: these reach neither the verdict nor the evidence.
+    fn expects(&self, event: &TrialEvent, most: u32) -> bool {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        !matches!(event, TrialEvent::Ran(_)) || self.runs.len() < most
+    }
+
+    fn take(&mut self, event: TrialEvent) {
         match event {
-            TrialEvent::Ran(_)
-                if self.runs.len() >= usize::try_from(most).unwrap_or(usize::MAX) => {}
             TrialEvent::Ran(run) => self.runs.push(*run),
             TrialEvent::Trouble(Refusal { what, why, next }) => {
                 let (what, why) = (printable_line(&what), printable_line(&why));

@@ -61,13 +61,13 @@ fn nodes_of_a_cpuset_and_of_a_policy_ran_out() {
             "debian-trixie-6.12-x86_64-512m-oom-cpuset",
             159,
             OomConstraint::Cpuset,
-            "the NUMA nodes that its cpuset allows ran out of memory",
+            "the NUMA nodes allowed by the cpuset of the allocating task ran out of memory",
         ),
         (
             "debian-trixie-6.12-x86_64-512m-oom-policy",
             160,
             OomConstraint::Policy,
-            "the NUMA nodes that its memory policy allows ran out of memory",
+            "the NUMA nodes allowed by the memory policy of the allocating task ran out of memory",
         ),
     ] {
         let (kill, told) = told(slug);
@@ -192,7 +192,7 @@ fn a_group_in_which_nobody_may_be_killed_reports_again_and_again() {
         let (kill, told) = told(slug);
         let title = format!(
             "/system.slice/mysqld.service was at its memory limit (24.0 MiB) and no process could be \
-             killed; this had happened {times} times before"
+             killed; the kernel log contains {times} earlier reports of the same kind"
         );
         assert_eq!((told.title, kill.victim), (title, None));
         let fact = told.facts.iter().find(|fact| fact.label == "who held it");

@@ -49,14 +49,14 @@ fn merging(whole: &Estimate, saved: Bytes) -> Vec<String> {
         let all = first.compressed_bytes;
         let of_all = share(saved.get(), all.get()).unwrap_or_else(|| "0 %".to_owned());
         items.push(format!(
-            "merged in compressed RAM they would save {saved}{} of the {all} with {} ({of_all})",
+            "merging them in compressed RAM would save {saved}{} of the {all} with {} ({of_all})",
             whole.duplicate_saved_bytes_interval.map(between).unwrap_or_default(),
             first.name
         ));
     }
     if let Some(bytes) = whole.ksm_saved_bytes.get().filter(|bytes| *bytes > Bytes::new(0)) {
         items.push(format!(
-            "KSM would save {bytes} of RAM: of anonymous pages only, same-filled ones too"
+            "KSM would save {bytes} of RAM: it merges only anonymous pages, including same-filled pages"
         ));
     }
     items

@@ -35,10 +35,10 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             short_group(first.path.as_str())
         ),
         what: describe(host, &groups),
-        why: "When a cgroup that is not allowed to swap reaches its memory limit, the kernel drops its file \
-              pages and, when none are left, kills a process in the cgroup, even if the host has free swap. If \
-              the cgroup could swap, the kernel would swap out pages that its processes never use, and keep \
-              their code and page cache in RAM."
+        why: "When a cgroup that is not allowed to swap reaches its memory limit, the kernel can only drop \
+              its file pages. When none are left, the kernel kills a process in the cgroup, even if the host \
+              has free swap. If the cgroup could swap, the kernel would swap out anonymous pages that no \
+              process uses, and keep code and page cache in RAM."
             .to_owned(),
         evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).done(),
         next: next(first),
@@ -83,9 +83,13 @@ fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" (of {} on this host)", all.shown()));
+    let since = match groups.len() {
+        1 => "its creation, its memory limit was",
+        _ => "their creation, their memory limits were",
+    };
     format!(
-        "Swapping is disabled for {}, whose memory limit was reached {}. Therefore {} of anonymous memory{of} \
-         cannot be swapped.",
+        "Swapping is disabled for {}; since {since} reached {}. Therefore {} of anonymous memory{of} cannot \
+         be swapped.",
         counted(groups.len() as u64, "memory cgroup"),
         counted(hits, "time"),
         anon_of(groups)
@@ -148,8 +152,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "Swapping is disabled for 1 memory cgroup, whose memory limit was reached 212 times. Therefore 700.0 MiB \
-             of anonymous memory (of 4.0 GiB on this host) cannot be swapped."
+            "Swapping is disabled for 1 memory cgroup; since its creation, its memory limit was reached 212 \
+             times. Therefore 700.0 MiB of anonymous memory (of 4.0 GiB on this host) cannot be swapped."
         );
         let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; permanent; \
                        undo with MemorySwapMax=0";

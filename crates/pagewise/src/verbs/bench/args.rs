@@ -9,19 +9,21 @@ use pagewise_model::{Bytes, Compressor};
 
 use super::{Format, Sources};
 
-pub(super) const BENCH: &str = "Find the best zram compression algorithm for the memory in use: measure each \
-    algorithm on temporary zram devices, as a block device and as swap, and name the best algorithm for \
-    latency, throughput, IOPS and compression ratio.\n\n\
+pub(super) const BENCH: &str = "Measure the speed and the compression ratio of each zram compression \
+    algorithm with the memory in use, on temporary zram devices that serve as block devices and as swap. \
+    The output names the best algorithm for each of five goals: latency, throughput, IOPS, compression \
+    ratio, and a balance of read time, write time and memory used.\n\n\
     Bench creates a zram device for each algorithm that the kernel offers, and fills all devices with the \
     same pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic \
     pages. Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all \
     algorithms, so that changes of the machine's load affect all algorithms alike. Then bench uses the \
-    devices as swap: a process in a separate cgroup swaps its own memory out and in again. For the best \
-    algorithm, bench repeats the measurement of swap with vm.page-cluster at 0, 1, 2 and 3. When bench ends, \
-    even after Ctrl-C, it removes its devices and restores every setting that it changed. If bench is \
-    killed, the next run that changes the machine, or `pagewise undo`, removes the devices and restores the \
-    settings. Without root or without zram, bench measures compression libraries in user space instead of \
-    the kernel, and the output says so.\n\n\
+    devices as swap: a process in a separate cgroup swaps its own memory out and in again. For the \
+    algorithm with the best balance, bench repeats the measurement of swap with three kinds of memory \
+    (private, shared after a fork, shmem) and with vm.page-cluster at 0, 1, 2 and 3. When bench ends, even \
+    after Ctrl-C, it removes its devices and restores every setting that it changed. If bench is killed, \
+    the next pagewise command that changes the machine, or `pagewise undo`, removes the devices and \
+    restores the settings. Without root or without zram, bench measures compression libraries in user \
+    space instead of the kernel's zram, and the output says so.\n\n\
     Swap readahead of 8 pages (vm.page-cluster = 3) does not cost the same as one request of 32 KiB, so \
     bench measures both.";
 
@@ -47,8 +49,9 @@ pub(crate) struct Bench {
     /// algorithms then remain undetected
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Measure more rounds, more compression levels, and every kind of swapped memory for each algorithm (by
-    /// default, only for the best algorithm); takes about 10 minutes
+    /// Measure more rounds and more compression levels; measure swap with shared memory and with
+    /// vm.page-cluster from 0 to 3 for every algorithm, not only for the algorithm with the best balance;
+    /// takes about 10 minutes
     #[arg(long)]
     pub(crate) full: bool,
     /// Measure a disk in addition to zram, to compare zram with swap on this disk. If PATH is a device or a file,
@@ -58,11 +61,12 @@ pub(crate) struct Bench {
     /// Measure the zram devices only as block devices, not as swap
     #[arg(long)]
     pub(crate) no_swap: bool,
-    /// Measure swap even if this host already uses other swap areas; the kernel may then swap pages of other programs
-    /// to the devices of bench
+    /// Measure swap even if this host already uses other swap areas; the kernel may then swap pages of other
+    /// programs to the zram devices of bench
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Measure compression libraries in user space, even if zram is available
+    /// Measure compression libraries in user space instead of zram; this is the default without root or
+    /// without zram
     #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
     pub(crate) codecs: bool,
     /// Output format
@@ -72,8 +76,8 @@ pub(crate) struct Bench {
     /// new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same

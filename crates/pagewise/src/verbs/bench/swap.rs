@@ -74,8 +74,8 @@ fn missing(trouble: &Unmeasured) -> Refusal {
 }
 
 /// Why pages that were named are not the ones that are swapped.
-const STANDS_IN: &str = "swap is measured with made-up pages that compress like those named: other swap \
-                         is in use, and may be on a disk, where no program's pages may get to from here";
+const STANDS_IN: &str = "swap is measured with synthetic pages that compress as well as the named pages, because the kernel could \
+     swap the named pages to other swap, which is in use and may be on a disk";
 
 /// Whether what is swapped out could get to a device that is not ours.
 fn other_swap(setting: &Setting<'_>) -> bool {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-pub(super) const DOCTOR: &str = "Find memory problems: print each problem (finding) with the values that prove \
-    it and the commands to run next; exit status 3 if a finding has severity warning or critical.\n\n\
+pub(super) const DOCTOR: &str = "Find memory problems: print each problem (finding) with the values that \
+    prove it and the commands to run next; exit status 3 if a finding has severity warning or critical.\n\n\
     Findings of severity info do no harm now, so by default doctor prints only how many there are. With \
-    --min-severity info, doctor also prints the findings of severity info in full, and exits with status 3 if \
-    there is any finding. If --ignore or /etc/pagewise/doctor.toml names a rule, doctor prints only how many \
-    findings of this rule it ignored.\n\n\
+    --min-severity info, doctor also prints the findings of severity info in full, and exits with status 3 \
+    if there is any finding. Each finding comes from a rule; --list lists the rules. If --ignore or \
+    /etc/pagewise/doctor.toml names a rule, doctor prints only how many findings of this rule it \
+    ignored.\n\n\
     With -q, doctor prints one line per finding, and prints nothing if there is no finding:\n\n  \
     WARNING zram-full: /dev/zram0 is full";
 
@@ -23,15 +24,15 @@ pub(crate) struct Doctor {
     /// [default: warning]
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) min_severity: Option<Severity>,
-    /// Ignore the findings of this rule: do not show them and do not let them affect the exit status; may be given
-    /// several times
+    /// Ignore the findings of the rule with this ID: do not show them and do not let them affect the exit
+    /// status; may be given several times
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]
     pub(crate) ignore: Vec<String>,
     /// Read this configuration file instead of /etc/pagewise/doctor.toml; the file lists the rules to ignore and the
     /// lowest severity to show
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// List the rules by which doctor finds problems: the id of each rule, its severity, and what it detects
+    /// List the rules by which doctor finds problems: the ID of each rule, its severity, and what it detects
     #[arg(long, conflicts_with_all = ["explain", "ignore", "min_severity", "config"])]
     pub(crate) list: bool,
     /// Explain one rule: what the rule detects, which files it reads, its threshold, and what to do about its

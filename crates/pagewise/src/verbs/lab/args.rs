@@ -41,10 +41,10 @@ pub(crate) enum Lab {
         /// The experiment
         file: PathBuf,
     },
-    /// Run trials in which A and B are identical, to measure how often a trial reports a difference by mistake on
-    /// this machine, and how small a difference it can detect
+    /// Run trials that compare two identical sets of settings, to measure how often a trial reports a
+    /// difference by mistake on this machine, and how small a difference a trial can detect
     Selftest {
-        /// Maximum number of trials with identical A and B
+        /// Maximum number of trials that compare two identical sets of settings
         #[arg(long, value_name = "N", default_value_t = SELFTEST_TRIALS,
             value_parser = clap::value_parser!(u32).range(1..=i64::from(SELFTEST_TRIALS)))]
         trials: u32,
@@ -67,7 +67,7 @@ pub(crate) enum Lab {
     /// Exercise the CPU for a fixed amount of work; `lab selftest` runs this
     #[command(hide = true)]
     Exercise,
-    /// Run one of the workloads with which experiments compare memory settings
+    /// Run a workload (a test program that experiments use to compare memory settings)
     #[command(long_about = WORKLOAD, after_help = crate::workload_keys::workload_keys())]
     Workload(Workload),
     /// List, verify, fetch or remove the cached kernels and userlands (root file systems) of guests
@@ -79,17 +79,17 @@ pub(crate) enum Lab {
 }
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodified Debian kernels.\n\n\
-    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
-    the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab list` \
-    lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs once, in \
-    random order. Before each run of an arm, pagewise creates the swap and applies the settings of the arm. \
-    After each run, even after Ctrl-C, pagewise removes the swap and restores the previous settings. The \
-    results of the first run and of the warm-up rounds are discarded. Each combination of kernel and memory \
-    size gets its own verdict. In emulated guests (without KVM), verdicts are based on counts such as \
-    instructions and page faults, never on time.\n\n\
-    Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit that \
-    the file of the experiment names. Running an experiment in guests does not need root, because a guest has \
-    its own swap, settings and files.";
+    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or \
+    in the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise \
+    lab list` lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm \
+    runs once, in random order. Before each run of an arm, pagewise creates the swap and applies the \
+    settings of the arm. After each run, even after Ctrl-C, pagewise removes the swap and restores the \
+    previous settings. The results of the first run and of the first rounds (the warm-up) are discarded. \
+    Each combination of kernel and memory size gets its own verdict. In emulated guests (without KVM), \
+    verdicts are based on counts such as instructions and page faults, never on time.\n\n\
+    Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit \
+    that the file of the experiment names. Running an experiment in guests does not need root, because a \
+    guest has its own swap, settings and files.";
 
 /// Which experiment, and what of it.
 #[derive(Debug, Args)]
@@ -97,18 +97,19 @@ pub(crate) struct Picked {
     /// Name of the experiment, or path of its file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) experiment: String,
-    /// Where to run the experiment [default: as in the file of the experiment]
+    /// Where the experiment runs [default: as in the file of the experiment]
     #[arg(long, value_name = "WHERE")]
     pub(crate) runner: Option<Runner>,
-    /// Run the experiment in guests with this kernel, such as trixie; may be given several times [default: as in the
-    /// file of the experiment]
+    /// Kernel of the guests in which the experiment runs, such as trixie; may be given several times
+    /// [default: as in the file of the experiment]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
-    /// Run the experiment in guests with this much memory, such as 320M; may be given several times [default: as in
-    /// the file of the experiment]
+    /// Memory size of the guests in which the experiment runs, such as 320M; may be given several times
+    /// [default: as in the file of the experiment]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Vec<Bytes>,
-    /// Run only this arm (variant) of the experiment; may be given several times [default: all arms]
+    /// Limit the experiment to this arm (variant); to select several arms, give the option several times
+    /// [default: all arms]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Vec<String>,
     /// Maximum number of pairs of runs (one run of each of the two arms that are compared); with fewer than
@@ -116,14 +117,14 @@ pub(crate) struct Picked {
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// Run only a short preview of the experiment: three rounds of some of its arms (variants), without verdicts
+    /// Limit the experiment to a short preview: three rounds of some of its arms (variants), without verdicts
     #[arg(long)]
     pub(crate) preview: bool,
     /// Override a parameter of the experiment's workload, such as workload.data=300M; may be given several times
     #[arg(long, value_name = "workload.KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do not count the instructions that guests execute, even if the file of the experiment requests counting; only
-    /// guests with KVM then get a verdict on time
+    /// Do not count the instructions that guests execute, even if the file of the experiment requests
+    /// counting; the metrics time and cpu then get a verdict only in guests with KVM
     #[arg(long)]
     pub(crate) no_count: bool,
     /// Seed of the random order of runs: two experiments with the same seed run their arms in the same order
@@ -144,8 +145,8 @@ pub(crate) struct LabRun {
     /// new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
 }
@@ -160,23 +161,26 @@ pub(crate) enum Runner {
 }
 
 const GUEST_STATUS: &str = "Exit status: the exit status of the command; 128 plus the signal number if a \
-    signal ended the command (137 also if the guest ran out of memory); 124 if --deadline or --start-deadline \
-    expired; 125 if the kernel of the guest panicked or the guest ended early; 130 stopped by Ctrl-C; 1 if no \
-    guest could be started.";
+    signal ended the command (137 also if the guest ran out of memory); 124 if --deadline or \
+    --start-deadline expired; 125 if the command could not be started, the kernel of the guest panicked, \
+    or the guest ended early; 130 if Ctrl-C stopped the guest; 1 if no guest could be started.";
 
-const WORKLOAD: &str = "Run one of the workloads with which experiments compare memory settings, on this \
-    machine with its current settings. Memory settings affect the result only if memory is short, so run the \
-    workload in a cgroup with a memory limit, or in a guest. The arguments KEY=VALUE set the parameters of the \
-    workload; two runs with the same parameters and the same seed access memory in the same order. The last \
-    line of the output is the result as JSON.\n\n\
-    The workload swap accesses data in memory and code in a file; data and code together are slightly larger \
-    than memory. It reports how long an iteration takes in the steady state. The workload coldpages accesses \
-    pages of its own memory, of a library and of a file, each with a known frequency, and reports whether \
-    the kernel evicts the least used pages first. The workload redis fills a real redis-server and sends \
+const WORKLOAD: &str = "Run a workload (a test program that experiments use to compare memory settings) on \
+    this machine, with the current settings of the machine. Memory settings affect the result only if \
+    memory is short, so run the workload in a cgroup with a memory limit, or in a guest. The arguments \
+    KEY=VALUE set the parameters of the workload; two runs with the same parameters and the same seed \
+    access memory in the same order. The last line of the output is the result as JSON.\n\n\
+    The workload `swap` accesses data in memory and code in a file. Each iteration accesses a window of \
+    the data, and then the window moves on; the workload reports how long an iteration takes in the steady \
+    state. Data and code together should be slightly larger than the memory of the cgroup or guest.\n\n\
+    The workload `coldpages` accesses pages of its own memory, of a library and of a file, each with a \
+    known frequency, and reports whether the kernel evicts the least used pages first. The workload \
+    `hugepages` writes to memory for the first time, and reports how long each first write takes and how \
+    much of the memory is then in huge pages. The workload `redis` fills a real redis-server and sends \
     requests to it with redis-benchmark.\n\n\
     Workloads create their temporary files in TMPDIR or, if TMPDIR is not set, in /var/tmp. The temporary \
-    files have no names, so the kernel deletes them when the workload ends. A workload refuses to use a folder \
-    in tmpfs, because files in tmpfs are in memory.";
+    files have no names, so the kernel deletes them when the workload ends. A workload refuses to use a \
+    folder in tmpfs, because files in tmpfs are in memory.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
@@ -186,16 +190,16 @@ pub(crate) struct Workload {
     /// Set a parameter of the workload to a value; the parameters and their defaults are listed below
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// The workload with all its parameters as JSON, instead of a name and KEY=VALUE; this is how experiments
-    /// start workloads
+    /// The workload with all its parameters as JSON, instead of a name and KEY=VALUE; experiments use this
+    /// option to start workloads
     #[arg(long, value_name = "JSON", conflicts_with_all = ["kind", "settings"])]
     pub(crate) described: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Guest {
-    /// The kernel of the guest: a Debian suite (bookworm, trixie, sid), a version, the word host for the kernel of
-    /// this machine, or the path of a kernel image
+    /// The kernel of the guest: a Debian suite (bookworm, trixie, sid), a kernel version, the word host for
+    /// the kernel of this machine, or the path of a kernel image
     #[arg(long, default_value = "trixie")]
     pub(crate) kernel: KernelRequest,
     /// The programs in the guest: minimal (busybox and the files of --file), systemd (a small Debian 13) or
@@ -220,16 +224,16 @@ pub(crate) struct Guest {
     /// several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,
-    /// Copy the files that the command leaves in the guest's folder /out to this folder on this machine, which must
-    /// be empty or new
+    /// Copy the files that the command leaves in the guest's folder /out to this folder on this machine,
+    /// which must be empty or new; with several boots, each boot gets its own subfolder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write the complete kernel log of the guest to this new file; with several boots, one file per boot: FILE.1,
-    /// FILE.2 and so on
+    /// Write the kernel log of the guest to this new file; with several boots, each boot gets its own file:
+    /// FILE.1, FILE.2 and so on (with --reboots, the first is FILE.0)
     #[arg(long, value_name = "FILE")]
     pub(crate) kernel_log: Option<PathBuf>,
-    /// Load this kernel module and its dependencies in the guest, in addition to the usual modules; may be given
-    /// several times
+    /// Load this kernel module and its dependencies in the guest, in addition to the modules that pagewise
+    /// loads in every guest; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
     /// Add a disk to the guest: a disk image of this machine, or an empty disk of the given size; may be given
@@ -239,9 +243,9 @@ pub(crate) struct Guest {
         /dev/vdb, and up to 24 disks are possible. SIZE, such as 512M, adds an empty disk that is deleted \
         when the guest ends and takes only as much space on this machine as the guest writes to the disk. \
         FILE is a raw disk image or a block device. By default, the guest can write to the disk, but \
-        pagewise discards what the guest writes, so FILE does not change. With FILE,ro the guest cannot \
-        write to the disk. With FILE,rw what the guest writes changes FILE. If the name of a file looks like \
-        a size, put ./ before the name, such as ./512M.")]
+        pagewise discards what the guest writes, so FILE does not change. With FILE,ro, the guest cannot \
+        write to the disk. With FILE,rw, everything that the guest writes to the disk is written to FILE. \
+        If the name of a file looks like a size, put ./ before the name, such as ./512M.")]
     pub(crate) disk: Vec<Disk>,
     /// Parameters to append to the kernel command line of the guest
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
@@ -258,29 +262,30 @@ pub(crate) struct Guest {
     /// How many times to boot a new guest and run the command in it [default: 5 with --count, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) boots: Option<u32>,
-    /// Reboot the guest N times, at most 50, and run the command at every boot, on a root disk that keeps what is
-    /// written to it; needs --userland systemd
+    /// Reboot the guest N times, at most 50, and run the command at every boot, on a root disk that keeps its
+    /// contents from boot to boot; needs --userland systemd
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50),
-        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and run \
-        the command at every boot. The root disk of the guest keeps what is written to it from one boot to \
-        the next, and is deleted at the end. The variable PAGEWISE_BOOT tells the command which boot this \
-        is: 0 is the first, N the last. When the command has ended, the guest reboots as with `systemctl \
-        reboot`; the command may also call `systemctl reboot`. kmod and the modules of the kernel are on the \
-        root disk, and before systemd starts, only the modules that the root disk needs are loaded; --module \
-        adds modules to the disk. --deadline and --start-deadline apply to each boot. If the command of a \
-        boot fails, pagewise boots the guest no more.")]
+        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and \
+        run the command at every boot. The root disk of the guest keeps its contents from one boot to the \
+        next, and is deleted after the last boot. The variable PAGEWISE_BOOT tells the command which boot \
+        this is: 0 is the first, N the last. When the command has ended, the guest reboots as with \
+        `systemctl reboot`; the command may also call `systemctl reboot`. Before systemd starts, pagewise \
+        loads only the kernel modules that the root disk needs. Other modules, and those given with \
+        --module, are on the root disk, from which the system in the guest loads them. --deadline and \
+        --start-deadline apply to each boot. If the command fails, pagewise does not boot the guest again.")]
     pub(crate) reboots: Option<u32>,
-    /// With --reboots: do not remove this package from the root disk; the only possible value is
-    /// systemd-zram-generator
+    /// With --reboots: keep this package, which pagewise otherwise removes from the root disk because it sets
+    /// up swap; the only possible value is systemd-zram-generator
     #[arg(long, value_name = "NAME", requires = "reboots")]
     pub(crate) package: Vec<String>,
     /// With --reboots: simulate a power loss of the guest this long after the command has printed the line
     /// lose-power
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "reboots",
-        long_help = "With --reboots: when the command prints a line that is lose-power and nothing else, to \
-        standard output or standard error, wait this long and kill QEMU. What the kernel of the guest had not \
-        yet written to its disks is lost; the next boot follows. Every boot whose command prints the line loses \
-        its power.")]
+        long_help = "With --reboots: simulate a power loss of the guest. When the command prints a line \
+        that consists only of the word lose-power, to standard output or standard error, pagewise waits \
+        this long and then kills QEMU. Data that the kernel of the guest had not yet written to its disks \
+        are lost. Then the next boot follows. If the command prints this line in several boots, pagewise \
+        simulates a power loss in each of them.")]
     pub(crate) lose_power: Option<Duration>,
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]

@@ -6,27 +6,29 @@ use std::time::Duration;
 use clap::Args;
 use pagewise_model::typed::parse_duration;
 
-pub(super) const MERGE: &str = "Merge identical pages in zmerge devices (compressed RAM disks of the kernel \
-    module zmerge) immediately. Needs root.\n\n\
+pub(super) const MERGE: &str = "Start a merge pass, after which zmerge devices (compressed RAM disks of \
+    the kernel module zmerge) store identical pages only once. Needs root.\n\n\
     A merge pass compares all pages that a zmerge device stores (as swap or as a disk), keeps one copy of \
-    identical pages, and frees the memory of the other copies. Programs can read and write the device during a \
-    merge pass. A merge pass changes neither the data on the device nor any setting. If a program later writes \
-    to a merged page, the device stores the new contents as a separate page. The kernel always completes a \
-    merge pass: Ctrl-C ends this command but not the pass. The output shows how much memory the device uses \
-    and how many of its pages are merged, before and after the pass. With --predict, the command first counts \
-    the duplicate pages; to count them without merging, use `pagewise scan --device DEVICE --duplicates`.";
+    identical pages, and frees the memory of the other copies. Programs can read and write the device \
+    during a merge pass. A merge pass changes neither the data on the device nor any setting. If a program \
+    later writes to a merged page, the device stores the new contents as a separate page. The kernel \
+    always completes a merge pass: Ctrl-C ends this command but not the pass. The output shows how much \
+    memory each device uses and how many of its pages are merged, before and after the pass. With \
+    --predict, the command first counts the duplicate pages. To count duplicate pages without merging \
+    them, use `pagewise scan --device DEVICE --duplicates`.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// Merge only this zmerge device, such as zmerge0; may be given several times [default: all zmerge devices that
-    /// can merge]
+    /// Merge identical pages only on this zmerge device, such as zmerge0; may be given several times
+    /// [default: all zmerge devices whose merge_mode is not off]
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Vec<String>,
-    /// Start the merge pass only when the machine is calm: in the last 10 seconds, tasks waited for memory at most 1
-    /// % and for a CPU at most 20 % of the time (PSI some)
+    /// Wait until the machine is calm before the merge pass starts. Calm means that PSI some over the last 10
+    /// seconds is at most 1 % for memory and at most 20 % for CPU
     #[arg(long)]
     pub(crate) when_calm: bool,
-    /// How long --when-calm waits for a calm machine; after this time, pagewise gives up and merges nothing
+    /// How long --when-calm waits for the machine to become calm; after this time, pagewise ends with an
+    /// error and merges nothing
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration,
         requires = "when_calm")]
     pub(crate) timeout: Duration,

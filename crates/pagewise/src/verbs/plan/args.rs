@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memory settings of this machine. \
-    For each change, the plan gives the reason, the risk, and how to undo the change. The plan also lists \
-    changes that pagewise considered and left out, each with the reason. `pagewise plan` itself changes \
-    nothing and needs no root; `pagewise apply` carries out a plan.\n\n\
-    For each setting, the plan changes the running value and a file that sets the value again at each boot \
-    (in sysctl.d or tmpfiles.d; for zram, a file of zram-generator if it is installed, else a unit of \
-    systemd). The plan shows an expected gain only if the gain was measured: use --from with the JSON output \
-    of `pagewise bench` or `pagewise scan`.\n\n  \
+pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memory settings of this \
+    machine. For each change, the plan gives the reason, the risk, and how to undo the change. The plan \
+    also lists changes that pagewise considered and left out, each with the reason. `pagewise plan` itself \
+    changes nothing and needs no root; `pagewise apply` carries out a plan.\n\n\
+    For each setting, the plan contains two changes: one to the running value, and one to a file that sets \
+    the value again at each boot. This file is in sysctl.d or tmpfiles.d; for zram, it is a file of \
+    zram-generator if zram-generator is installed, else a unit of systemd. The plan shows the expected \
+    gain of a change only if the gain was measured: use --from with the JSON output of `pagewise bench` or \
+    `pagewise scan`.\n\n  \
     pagewise plan                            print what to change, and why\n  \
     pagewise plan --diff                     print how each file and setting would change\n  \
     pagewise plan --only zram-unused         plan only what fixes this finding of `pagewise doctor`\n  \
@@ -27,8 +28,8 @@ pub(crate) struct Plan {
     /// scan --json`; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Vec<PathBuf>,
-    /// Plan only the changes of these rules, or the changes that fix these findings of `pagewise doctor`;
-    /// separate several with commas, such as zram-unused,swappiness
+    /// Plan only the changes of the rule with this ID, or the changes that fix the finding of `pagewise
+    /// doctor` with this ID; separate several IDs with commas, such as zram-unused,swappiness
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,
@@ -37,7 +38,7 @@ pub(crate) struct Plan {
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
     /// Write the configuration files of the plan below this folder, and print no plan; the folder must be
-    /// empty or new, and only you may have permission to write to it
+    /// empty or new, and other users must not have write permission for it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["diff", "json"])]
     pub(crate) native_only: Option<PathBuf>,
 }

@@ -11,19 +11,20 @@ use pagewise_pages::kernel::{KERNELS, Kernel};
 
 use super::percent;
 
-pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
-    each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
+pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed \
+    with each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
     estimate counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram \
     stores only the repeated word.\n\n\
     The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. \
-    By default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) \
-    for every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads \
-    every page but compresses only a sample. Reading a page marks the page as accessed, so the kernel may \
-    keep the page in RAM longer than without the scan. The scan does not read pages that are in swap, and \
-    does not cause copies of shared pages on purpose. The result states how many pages the kernel may have \
-    copied nevertheless, and how many page faults the scan caused. Page contents never leave the machine: \
-    the scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to a \
-    file.";
+    By default, the scan reads random pages until the compressed size is known within 2 % (95 % \
+    confidence) for every algorithm. With --exact, the scan reads and compresses every page; with \
+    --duplicates, it reads every page but compresses only a sample. Reading a page marks the page as \
+    accessed, so the kernel may keep the page in RAM longer than without the scan. The scan does not read \
+    pages that are in swap. Reading a shared page does not make the kernel copy the page, unless the state \
+    of the page changes while the scan reads it. The output states how many pages the kernel may have \
+    copied in this way, and how many page faults the scan caused. Page contents never leave the machine: \
+    the scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to \
+    a file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
@@ -82,7 +83,8 @@ pub(crate) struct Sources {
     /// Read the memory of all processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// Read the memory of all processes of this user; as root with --measure, of all users
+    /// Read the memory of all processes of the user who runs pagewise; with --measure, as root, read the
+    /// memory of the processes of all users
     #[arg(long)]
     pub(crate) host: bool,
     /// Read pages from a file, such as a memory dump

@@ -53,16 +53,16 @@ fn of_all(host: &HostRoot) -> String {
 
 /// Why it is unknown of processes.
 fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
-    const NOT: &str = "the kernel tells it of cgroups (--cgroup, --host), not of processes";
+    const NOT: &str = "the kernel shows it for cgroups (--cgroup, --host), not for processes";
     let is_watched = watched(host).iter().any(|pid| source.pid.contains(pid));
     match snapshot.damon.kdamonds.outcome {
         _ if is_watched => {
-            "DAMON watches it, but shows what it saw to those alone who write that it \
-                            should: damo report access"
+            "DAMON watches this process, but shows the result only to programs that write to its files: \
+             damo report access"
                 .to_owned()
         }
         Outcome::Absent(_) => NOT.to_owned(),
-        _ => format!("{NOT}; DAMON could: damo start PID, later damo report access"),
+        _ => format!("{NOT}; DAMON can measure it: damo start PID, later damo report access"),
     }
 }
 

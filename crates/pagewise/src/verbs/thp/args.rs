@@ -10,15 +10,15 @@ use pagewise_model::typed::{NotAPercentage, parse_duration};
 
 use super::percent;
 
-pub(super) const THP: &str = "Show which memory is in huge pages and which other memory could be; collapse \
-    memory into huge pages, or split huge pages.\n\n\
+pub(super) const THP: &str = "Show which memory is in huge pages, and which other memory could be in huge \
+    pages; collapse memory into huge pages, or split huge pages.\n\n\
     If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program \
     that uses much memory spends less time on address translation. The output shows the huge page settings \
     of the host, what khugepaged does, and how much memory of each cgroup and of each process is in huge \
-    pages. With --pid, --name or --cgroup, the output also shows, for each mapping of the selected \
-    processes, how much of the mapping is in huge pages, how much of the rest is in RAM, and how much the \
-    process would grow if the mapping were collapsed. With these options, the command takes 3 to 6 ms of CPU \
-    time for each GiB of memory in small pages. The command reads no page contents.";
+    pages. With --pid, --name or --cgroup, the output also lists the mappings of the selected processes. \
+    For each mapping, the output shows how much is in huge pages, how much of the rest is in RAM, and how \
+    much the process would grow if the mapping were collapsed. To examine the mappings, the command takes \
+    3 to 6 ms of CPU time for each GiB of memory in small pages. The command reads no page contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -74,20 +74,20 @@ pub(crate) enum ThpAct {
     Profiles,
 }
 
-const RUN: &str = "Run a command with huge pages on, with huge pages off, or with huge pages only where the \
-    program requests them.\n\n\
-    Each memory allocator has its own environment variable that switches huge pages on or off. With --on or \
-    --off, `pagewise thp run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM \
+const RUN: &str = "Run a command with huge pages on, with huge pages off, or with huge pages only where \
+    the program requests them.\n\n\
+    Each memory allocator has its own environment variable that switches huge pages on or off. With --on \
+    or --off, `pagewise thp run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM \
     (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables \
-    already contain. With --off or --advised, it sets a flag of the process in the kernel \
-    (PR_SET_THP_DISABLE); child processes inherit this flag. After the time given with --check, pagewise \
-    measures how much memory of the program is in huge pages, and prints the result on standard error. With \
-    --on, if less than half of the memory is in huge pages, pagewise also collapses the memory of the \
-    running program. Collapsing needs root; without root, pagewise only prints that it could not collapse \
-    the memory. For Go programs, for example, no variable enables huge pages, so pagewise collapses their \
-    memory.\n\n\
-    In containers, you can set the environment variable PAGEWISE_THP to on, off or advised instead of giving \
-    an option; an option takes precedence over PAGEWISE_THP.";
+    already contain. With --off or --advised, `pagewise thp run` calls prctl(PR_SET_THP_DISABLE) for the \
+    command; processes that the command starts inherit this setting. After the time given with --check, \
+    pagewise measures how much memory of the program is in huge pages, and prints the result on standard \
+    error. With --on, if less than half of the program's memory is in huge pages, pagewise also collapses \
+    the memory of the running program. Collapsing needs root; without root, pagewise only prints that it \
+    could not collapse the memory. For Go programs, for example, a variable can switch huge pages off but \
+    not on, so pagewise collapses the memory of these programs.\n\n\
+    In containers, you can set the environment variable PAGEWISE_THP to on, off or advised instead of \
+    giving an option; an option takes precedence over PAGEWISE_THP.";
 
 const RUN_STATUS: &str = "Exit status: the exit status of the command; 128 plus the signal number if a signal \
     ended the command; 127 if the command does not exist.";
@@ -117,15 +117,16 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<String>,
 }
 
-const RESTRAIN: &str = "Find huge pages that contain mostly zeros; with --split, split these huge pages.\n\n\
+const RESTRAIN: &str = "Find huge pages that contain mostly zeros; with --split, split these huge \
+    pages.\n\n\
     If a program writes to only a small part of a huge page, the rest of the huge page wastes memory on \
-    zeros. `pagewise thp restrain` reads the huge pages of the selected processes and counts how many of \
-    their small pages contain only zeros. The command keeps no page contents, and reads the memory of other \
-    users' processes only with --measure. With --split, the command splits each huge page in which more than \
-    half of the small pages contain only zeros. To split a huge page, the command applies madvise(MADV_COLD) \
-    to one of its small pages. After the split, kernel 6.12 or later frees the small pages that contain only \
-    zeros. The kernel can also find and split such huge pages by itself; the output names the settings for \
-    this.";
+    zeros. `pagewise thp restrain` reads the huge pages of the selected processes. In each huge page, the \
+    command counts the small pages (such as 512 pages of 4 KiB in a huge page of 2 MiB) that contain only \
+    zeros. The command keeps no page contents, and reads the memory of other users' processes only with \
+    --measure. With --split, the command splits each huge page in which more than half of the small pages \
+    contain only zeros. To split a huge page, the command applies madvise(MADV_COLD) to one of its small \
+    pages. After the split, kernel 6.12 or later frees the small pages that contain only zeros. The kernel \
+    can also find and split such huge pages by itself; the output names the settings for this.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
@@ -143,26 +144,27 @@ pub(crate) struct RestrainArgs {
     pub(crate) budget: Duration,
 }
 
-const COLLAPSE: &str = "Collapse memory of running processes into huge pages, within a limit on how much the \
-    processes may grow (--max-growth). Needs root.\n\n\
-    The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), the \
-    ranges with the most pages in RAM first. The command collapses a range only if at least half of its pages \
-    are in RAM and no page of the range is shared with another process, because collapsing would copy a shared \
-    page. The command stops if tasks wait for memory, if little memory is available, if the cgroup of a \
-    process is near its memory limit, or if the kernel finds no free huge page. Stopping does not undo a \
-    collapse; `pagewise thp restrain --split` splits huge pages that contain mostly zeros. Contents and \
+const COLLAPSE: &str = "Collapse memory of running processes into huge pages, within a limit on how much \
+    the processes may grow (--max-growth). Needs root.\n\n\
+    The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), \
+    the ranges with the most pages in RAM first. The command collapses a range only if at least half of \
+    its pages are in RAM and no page of the range is shared with another process, because collapsing would \
+    copy a shared page. The command stops if tasks wait for memory for more than 10 % of the time, if \
+    little memory is available, if the cgroup of a process is near its memory limit, or if the kernel \
+    finds no free huge page. Memory that the command has already collapsed then stays in huge pages; \
+    `pagewise thp restrain --split` splits only huge pages that contain mostly zeros. Contents and \
     addresses of the memory do not change.\n\n\
-    If a program forks a child to save its data and writes to its own memory meanwhile, copy-on-write replaces \
-    huge pages by small pages. With --watch, the command collapses this memory again after the child has \
-    ended.";
+    Some programs, such as Redis, fork a child that saves the program's data. If the program writes to \
+    memory before the child has ended, copy-on-write replaces huge pages of the program by small pages. \
+    With --watch, the command collapses these small pages into huge pages again after the child has ended.";
 
 #[derive(Debug, Args)]
 #[command(mut_group("whose", |group| group.required(true)))]
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
-    /// How much collapsing may add to the memory of the processes (PSS) or, with --cgroup, to the memory charged to
-    /// the cgroup, in percent
+    /// Limit on how much the memory of the processes (PSS) grows because of the collapse, in percent; with
+    /// --cgroup, the limit applies to the memory charged to the cgroup
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = growth)]
     pub(crate) max_growth: f64,
     /// Time limit for one pass over the selected processes
@@ -175,27 +177,28 @@ pub(crate) struct CollapseArgs {
     /// [default: collapse the ranges with the most pages in RAM first]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) by_access: Option<Duration>,
-    /// Check at the interval given with --every how much memory of the processes is in huge pages, and
-    /// collapse memory again if this share has fallen; the command ends when the processes have ended
+    /// Repeat the collapse at the interval given with --every, because memory can leave huge pages again; the
+    /// command ends when the processes have ended
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) watch: bool,
-    /// Time between two checks by --watch
+    /// Time between two passes of --watch over the processes
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "watch")]
     pub(crate) every: Duration,
-    /// Record the share of memory in huge pages and the CPU time of the processes twice a second, and write the
-    /// records and an HTML page with charts to this folder, which must be empty or new. The first collapse then
-    /// starts only after the time of --every, so that the records show the state before it
+    /// Record the share of memory in huge pages and the CPU time of the processes twice a second, and write
+    /// the records and an HTML page with charts to this folder, which must be empty or new. The first
+    /// collapse then starts only after the time of --every, so that the records also show the state before
+    /// the first collapse
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// A command that prints how many requests the processes have served so far; from this number, pagewise
     /// computes the CPU time per request for the charts of --evidence
     #[arg(long, value_name = "CMD", requires = "evidence")]
     pub(crate) counter: Option<String>,
-    /// Also collapse ranges of which some pages are in swap; the kernel then swaps these pages in first
+    /// Also collapse ranges that have some pages in swap; the kernel swaps these pages in first
     #[arg(long)]
     pub(crate) swapped: bool,
     /// Collapse nothing; only report which memory would be collapsed

@@ -10,31 +10,34 @@ use pagewise_model::typed::{NotAPercentage, parse_duration};
 use pagewise_model::{Bytes, Percent};
 use pagewise_stats::Metric;
 
-pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by running your own command with \
-    each set several times. The result says which set is better, by how much, and how certain this is.\n\n\
+pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by running your own command \
+    with each set several times. The result says which set is better, by how much, and how certain this \
+    is.\n\n\
     The trial runs your command in pairs of runs (once with A and once with B, in random order), in a \
     separate cgroup. Before each run, the trial applies the settings of A or B. After each run, even after \
-    Ctrl-C, the trial restores the previous settings of the machine. If the trial is killed, the next run \
-    that changes the machine, or `pagewise undo`, restores the previous settings. The results of the first \
-    run and of the warm-up rounds are discarded. If you give several metrics, only the first metric decides \
-    the verdict of the trial; the other metrics are reported. The verdict is that B is better than A, that B \
-    is worse than A, that A and B are equivalent (they differ by less than --min-effect), or that the trial \
-    is undecided. If the trial is undecided, the output estimates how many more pairs would be needed for a \
-    decision. Seven pairs usually suffice to detect a difference of 5 % if runs with the same settings vary \
-    by 2 %. With 12 or more pairs, the trial also tests its results after 50 % and after 75 % of the pairs. \
-    The bounds of all tests are corrected for these interim tests. If an interim test is conclusive, the \
-    trial ends early.\n\n\
-    A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm can be \
-    swap=off, swap=zram:SIZE:ALGORITHM, swap=file:SIZE, or several areas joined by a plus sign in order of \
-    use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas of an arm before each run of the \
-    arm and removes them after the run. If the machine already uses swap of its own, the trial refuses to \
-    create swap areas unless --allow-shared-swap is given. With swap=off, the kernel does not swap out \
-    pages of the command.\n\n\
+    Ctrl-C, the trial restores the previous settings of the machine. If the trial is killed, the next \
+    pagewise command that changes the machine, or `pagewise undo`, restores the previous settings. The \
+    results of the first run and of the warm-up rounds are discarded. If you give several metrics, only \
+    the first metric decides the verdict of the trial; the output shows the other metrics for information. \
+    The verdict is that B is better than A, that B is worse than A, that A and B are equivalent (they \
+    differ by less than --min-effect), or that the trial is undecided. If the trial is undecided, the \
+    output estimates how many more pairs would be needed for a decision. Seven pairs usually suffice to \
+    detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more pairs, the \
+    trial makes interim tests of its results after 50 % and after 75 % of the pairs, but not before pair \
+    9. All confidence intervals are widened, so that the interim tests do not raise the risk of a wrong \
+    verdict. If an interim test is conclusive, the trial ends early.\n\n\
+    A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm is \
+    given as swap=off, swap=zram:SIZE:ALGORITHM or swap=file:SIZE. For several swap areas, join the areas \
+    by a plus sign in order of use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas \
+    of an arm before each run of the arm and removes them after the run. If the machine already uses swap \
+    of its own, the trial refuses to create swap areas unless --allow-shared-swap is given. With swap=off, \
+    the kernel does not swap out pages of the command.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
-    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
-    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with one capture \
-    group that matches a number in the command's output. If the regular expression matches several times, the \
-    last match is used. The metric stolen counts the pages that the kernel reclaimed.";
+    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, \
+    zswap-out, zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with \
+    one capture group that matches a number in the command's output. If the regular expression matches \
+    several times, the last match is used. The metric stolen counts the pages that the kernel reclaimed; \
+    kept-out is the share of these pages that the command did not access again soon.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
@@ -50,8 +53,8 @@ pub(crate) struct Trial {
     #[arg(long)]
     pub(crate) aa: bool,
     /// The metric to compare, such as time, cpu, major-faults or 'ops: ([0-9.]+)'; may be given several
-    /// times: only the first metric decides the verdict of the trial, and the other metrics are reported
-    /// [default: time]
+    /// times: only the first metric decides the verdict of the trial, and the output shows the other metrics
+    /// for information [default: time]
     #[arg(long, value_name = "NAME|REGEX", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
     /// If the metric is a regular expression, treat larger numbers as better; without this option, smaller
@@ -67,7 +70,7 @@ pub(crate) struct Trial {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// Smallest difference between A and B that matters to you; if the whole confidence interval of the
-    /// difference is smaller, the verdict is equivalent
+    /// difference lies within plus or minus this value, the verdict is equivalent
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = effect)]
     pub(crate) min_effect: f64,
     /// Number of warm-up rounds (one run with A and one with B) whose results are discarded, in addition to the very
@@ -86,8 +89,8 @@ pub(crate) struct Trial {
     /// or new
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
-    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this option,
-    /// names are hashed and arguments are left out
+    /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
+    /// option, pagewise hashes names and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// Seed of the random order of runs: two trials with the same seed run A and B in the same order
@@ -109,6 +112,7 @@ pub(super) fn effect(text: &str) -> Result<f64, NotAPercentage> {
 pub(crate) enum Format {
     /// A table in plain text
     Text,
-    /// Comma-separated values, with one row per algorithm and block size
+    /// Comma-separated values, with one row for each algorithm, request size, direction (read or write) and
+    /// number of jobs
     Csv,
 }

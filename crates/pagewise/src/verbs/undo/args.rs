@@ -2,40 +2,41 @@
 //! The arguments of `pagewise undo`.
 
 /// The long help of the verb.
-pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise left \
-    behind, or undo a plan. Needs root.\n\n\
+pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise \
+    left behind, or undo a plan. Needs root.\n\n\
     Before pagewise creates a zram device, a swap area or a cgroup, or changes a setting, it records the \
-    change in a journal (a file) in /var/lib/pagewise. When a run of pagewise ends, it undoes its changes to \
-    the machine, so only a killed run leaves changes behind. The next run that creates devices or changes \
-    settings first undoes the changes of the killed run; `pagewise undo` undoes them immediately. Undo also \
-    undoes the changes of a plan that was interrupted by a crash or a power failure. If somebody else \
-    changed a setting after the killed run had changed it, undo keeps the new value and names the setting. \
-    To store journals in another folder, set the environment variable PAGEWISE_STATE.\n\n\
+    change in a journal (a file) in /var/lib/pagewise. When a run of pagewise ends, it undoes its changes \
+    to the machine (except those of a plan), so only a killed run leaves changes behind. The next run that \
+    creates devices or changes settings first undoes the changes of the killed run; `pagewise undo` undoes \
+    them immediately. Undo also undoes the changes of a plan that was interrupted by a crash or a power \
+    failure. If somebody else changed a setting after the killed run had changed it, undo keeps the new \
+    value and names the setting. To store journals in another folder, set the environment variable \
+    PAGEWISE_STATE.\n\n\
     The changes of a plan that `pagewise apply` carried out stay until you undo that plan: `pagewise undo` \
     lists the applied plans, and `pagewise undo ID` undoes the plan with this ID, its last change first. \
-    Undo restores a setting, file or link only if it is still as the plan left it. If somebody else has \
-    changed it since, undo does not touch it, reports it, and keeps the journal of the plan.\n\n\
+    If somebody else has changed a setting, file or link since the plan was applied, undo leaves this \
+    setting, file or link unchanged, reports it, and keeps the journal of the plan.\n\n\
     Pagewise reads a journal only if it is a regular file that belongs to you and to which nobody else can \
     write. If a journal is damaged, undo undoes the changes that the intact lines of the journal record, \
     keeps the journal, and ends with exit status 1. After you have checked the machine, remove the damaged \
-    journal with --forget. Only one run at a time can create devices or change settings on a machine, even \
-    if two runs use different folders for their journals: each run locks a file in /run/pagewise, or in the \
-    folder that the environment variable PAGEWISE_LOCK names.";
+    journal with --forget. Only one run at a time can create devices or change settings on a machine: each \
+    run locks a file in /run/pagewise, or in the folder that the environment variable PAGEWISE_LOCK names. \
+    This also holds for runs that store their journals in different folders.";
 
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// Undo the applied plan with this ID: the number of the journal of the plan, or the ID of the plan
+    /// Undo this applied plan, named by its journal number or its plan ID (`pagewise undo` lists both)
     #[arg(value_name = "ID", conflicts_with_all = ["all", "forget"])]
     pub(crate) plan: Option<String>,
-    /// Undo all applied plans, the newest first, after the changes of killed runs
+    /// Undo the changes of killed runs, and then undo all applied plans, the newest plan first
     #[arg(long, conflicts_with = "forget")]
     pub(crate) all: bool,
     /// Undo the plans on trial whose time is over: for the timer and the unit of `apply --trial-for`
     #[arg(long, hide = true, conflicts_with_all = ["all", "forget", "plan"])]
     pub(crate) unconfirmed: bool,
-    /// Undo the changes in the journal with this number that can be undone, list the changes that cannot be
-    /// undone, and remove the journal
+    /// Remove the journal with this number: undo as many of its changes as possible, list the changes that
+    /// cannot be undone, and delete the journal
     #[arg(long, value_name = "ID")]
     pub(crate) forget: Option<String>,
 }

@@ -26,7 +26,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| pressure(host, ["0.00", "5.00", "0.00", "0.00"]),
         severity: Warning,
-        title: "tasks waited for memory 5 % of the last minute",
+        title: "tasks waited for memory 5.0 % of the last minute",
         also: &[],
         near: Near::Silent(|host| pressure(host, ["9.99", "4.99", "9.99", "4.99"])),
     },
@@ -36,12 +36,12 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| pressure(host, ["30.00", "9.00", "20.00", "2.00"]),
         severity: Critical,
-        title: "tasks waited for memory 9 % of the last minute",
+        title: "tasks waited for memory 9.0 % of the last minute",
         also: &[],
         near: Near::Told(
             |host| pressure(host, ["30.00", "9.00", "19.99", "2.00"]),
             Warning,
-            "tasks waited for memory 9 % of the last minute",
+            "tasks waited for memory 9.0 % of the last minute",
         ),
     },
     Case {
@@ -234,7 +234,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| mm_stat(host, "400000000 180000000 200000000 0 200000000 0 0 40000 40000"),
         severity: Warning,
-        title: "incompressible pages take 82 % of the memory that zram1 uses",
+        title: "incompressible pages take 81.9 % of the memory that zram1 uses",
         also: &[],
         near: Near::Silent(|host| {
             mm_stat(host, "400000000 180000000 200000000 0 200000000 0 0 24000 24000")

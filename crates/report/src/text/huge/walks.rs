@@ -24,7 +24,8 @@ pub(super) fn print(page: &mut Page, walks: &PageWalks, named: bool) {
     short(walks).iter().for_each(|told| page.prose(4, Role::Quiet, told));
 }
 
-const CANARY: &str = "pagewise thp --canary measures the most that huge pages could save here";
+const CANARY: &str =
+    "pagewise thp --canary measures an example of what huge pages save on this machine";
 
 fn misses(walks: &PageWalks) -> Vec<String> {
     let kinds = [
