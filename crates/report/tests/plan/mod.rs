@@ -37,6 +37,7 @@ pub(crate) fn plan() -> Plan {
         metric: text("zram_original_per_memory_used"),
         value: 3.1,
         interval: [2.9, 3.3],
+        before: None,
         source: text("pagewise scan: 20000 of 120000 pages compressed with zstd"),
     };
     let held = SwapHeld {
