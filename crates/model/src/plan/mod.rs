@@ -7,12 +7,14 @@
 
 mod change;
 mod gain;
+mod ledger;
 
 pub use change::{Change, SwapHeld, ZramSwap};
 pub use gain::{
     Expected, GAIN_METRICS, GainMeasured, GainMetric, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL,
     SWAP_AREA, ZRAM_RATIO,
 };
+pub use ledger::{HitRate, Ledger, LedgerEntry, MetricHitRate};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
