@@ -21,6 +21,8 @@ mod doctor;
 mod generate;
 #[path = "verbs/lab/args.rs"]
 mod lab;
+#[path = "verbs/ledger/args.rs"]
+mod ledger;
 #[path = "verbs/merge/args.rs"]
 mod merge;
 #[path = "verbs/plan/args.rs"]
@@ -48,6 +50,7 @@ use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 pub(crate) use generate::Noun;
 pub(crate) use lab::{Guest, Lab, LabCache, LabRun, Picked, Runner, Workload};
+use ledger::LEDGER;
 use merge::MERGE;
 pub(crate) use merge::Merge;
 use plan::PLAN;
@@ -151,6 +154,9 @@ pub(crate) enum Verb {
     /// Compare the machine with the plans that were applied; exit status 3 if it differs
     #[command(long_about = VERIFY)]
     Verify(Verify),
+    /// Print how often the gains that plans predicted came true, and every measurement
+    #[command(long_about = LEDGER)]
+    Ledger,
     /// Undo a plan, or what a killed run of pagewise left behind; needs root
     #[command(long_about = UNDO)]
     Undo(Undo),

@@ -8,6 +8,7 @@
 mod change;
 mod gain;
 mod ledger;
+mod outcome;
 
 pub use change::{Change, SwapHeld, ZramSwap};
 pub use gain::{
@@ -15,6 +16,9 @@ pub use gain::{
     SWAP_AREA, ZRAM_RATIO,
 };
 pub use ledger::{HitRate, Ledger, LedgerEntry, MetricHitRate};
+pub use outcome::{
+    Applied, Complaint, Difference, DifferenceKind, StepDone, StepVerified, Verified, Watched,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

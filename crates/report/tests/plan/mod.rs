@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A plan with each kind of change.
 
+#[allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
+pub(crate) mod gains;
+
 use pagewise_model::plan::{
     Change, Declined, Expected, Goal, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap,
 };
