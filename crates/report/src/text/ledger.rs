@@ -77,8 +77,8 @@ fn damage(page: &mut Page, report: &LedgerReport<'_>) {
         page.prose(2, Role::Warning, &text);
     }
     if ledger.is_torn {
-        let text = "The last line is incomplete, because a run was killed while it wrote the line. The next verify \
-                    removes it.";
+        let text = "The last line is incomplete, because a run was killed while it wrote the line. The next \
+                    measurement that is added removes it.";
         page.prose(2, Role::Warning, text);
     }
 }
