@@ -75,3 +75,64 @@ fn a_ledger_that_others_can_have_written_is_refused() {
     assert_eq!(run.status, 1);
     assert!(run.err.contains("a recording has no ledger"), "{}", run.err);
 }
+
+/// The journal of a plan that changes nothing here and predicts watermarks of one byte.
+fn plant_plan(state: &Path, is_applied: bool) {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap().trim().to_owned();
+    let (present, boot) =
+        (read("/proc/sys/vm/extfrag_threshold"), read("/proc/sys/kernel/random/boot_id"));
+    let step = json!({
+        "id": "knob", "action": "set-knob", "target": "vm.extfrag_threshold", "from": "1", "to": present,
+        "reason": "a test", "finding": null, "risk": "none", "cost": null, "coupled": [], "needs": [],
+        "expected": {
+            "metric": "zone_high_watermark_bytes", "value": 1.0, "interval": [0.5, 1.5], "source": "a test",
+        },
+        "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
+    });
+    let machine = json!({"machine_id_hash": null, "memory_total_bytes": null, "kernel": null});
+    let plan = json!({
+        "id": "00112233aabbccdd", "goal": "balanced", "machine": machine, "steps": [step], "declined": [],
+    });
+    let planned = json!({
+        "event": "planned", "boot_id": boot, "pid": 1, "unix_seconds": 7, "pagewise": "0.1.0", "plan": plan,
+    });
+    let applied = is_applied.then(|| json!({"event": "applied"}));
+    let lines: Vec<u8> = [planned].iter().chain(&applied).flat_map(line).collect();
+    let path = state.join(format!("00000001.{boot}.plan"));
+    std::fs::write(&path, lines).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+}
+
+fn verify(state: &Path, arguments: &[&str]) -> Value {
+    let mut command = pagewise(&[&["verify", "--json"], arguments].concat());
+    let run = finish(command.env("PAGEWISE_STATE", state).env("PAGEWISE_LOCK", state.join("run")));
+    assert_eq!(run.status, 0, "a miss is no drift: {}", run.err);
+    serde_json::from_str(&run.out).unwrap()
+}
+
+#[test]
+fn verify_measures_what_applied_plans_predicted_and_adds_it_to_the_ledger() {
+    let folder = empty_folder();
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
+    plant_plan(&state, false);
+    let interrupted = verify(&state, &[]);
+    assert_eq!(interrupted["plans"][0]["gains"], json!([]), "it was not carried out whole");
+    plant_plan(&state, true);
+    assert_eq!(verify(&state, &["--no-ledger"])["ledger"]["added"], 0);
+    assert!(!state.join("ledger").exists());
+    for _ in 0..2 {
+        let verified = verify(&state, &[]);
+        assert_eq!(verified["schema"], "pagewise/verify/1");
+        assert!(verified["kernel"].is_object() && verified["cost"].is_object());
+        let gain = &verified["plans"][0]["gains"][0];
+        assert_eq!((&gain["state"], &gain["hit"]), (&json!("measured"), &json!(false)));
+        assert_eq!(verified["ledger"], json!({"added": 1, "not_added": null}));
+    }
+    let document: Value = serde_json::from_str(&ledger(&state, &["--json"]).out).unwrap();
+    let entries = document["entries"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["applied_unix_seconds"]), (2, &json!(7)));
+    let rate = &document["estimates"];
+    assert_eq!((&rate["predictions"], &rate["hits"]), (&json!(1), &json!(0)), "it counts once");
+}
