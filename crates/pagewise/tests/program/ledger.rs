@@ -58,6 +58,25 @@ fn the_latest_measurement_counts_and_a_changed_line_does_not() {
     assert_eq!(document["entries"].as_array().unwrap().len(), 2);
 }
 
+/// A terminal acts on escape sequences, and a plan may come from anywhere.
+#[test]
+fn names_of_plans_reach_no_terminal_as_they_are() {
+    let folder = empty_folder();
+    let path = folder.path().join("ledger");
+    let mut hostile = entry(true);
+    for key in ["time", "plan", "journal", "step", "metric", "source"] {
+        hostile[key] = json!("\u{1b}[2J\u{9b}31m\u{202e}x");
+    }
+    std::fs::write(&path, line(&hostile)).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    for arguments in [&[][..], &["--json"]] {
+        let run = ledger(folder.path(), arguments);
+        assert_eq!(run.status, 0, "{}", run.err);
+        let is_harmful = |it: char| (it.is_control() && it != '\n') || it == '\u{202e}';
+        assert!(!run.out.contains(is_harmful), "{:?}", run.out);
+    }
+}
+
 #[test]
 fn a_ledger_that_others_can_have_written_is_refused() {
     let folder = empty_folder();
