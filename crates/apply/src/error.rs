@@ -34,6 +34,14 @@ pub enum Error {
         /// Whose it is, or who may write there.
         why: String,
     },
+    /// The ledger of measured gains is not read or not written.
+    #[error("{path}: {why}")]
+    Ledger {
+        /// The file.
+        path: String,
+        /// Why not.
+        why: String,
+    },
     /// The kernel refused something.
     #[error("{doing}")]
     Kernel {
@@ -252,6 +260,9 @@ impl Advice for Error {
             Self::State { .. } => {
                 "see to it that it is a folder on a disk that belongs to you alone; PAGEWISE_STATE \
                  names the folder, and `pagewise undo` looks into no other"
+            }
+            Self::Ledger { .. } => {
+                "move the file away, as with `mv`: the next `pagewise verify` begins a new one"
             }
             Self::Uncertain { .. } => {
                 "look at it; what is nobody's you may remove by hand, then `pagewise undo --forget` \

@@ -33,6 +33,7 @@ mod config_files;
 mod error;
 mod host_ops;
 mod journal;
+mod ledger;
 mod lender;
 mod live;
 mod loan;
@@ -49,6 +50,7 @@ mod property;
 
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
+pub use ledger::{LedgerFile, add_to_ledger, read_ledger};
 pub use outcome::{Outcome, Recovered, Return, SkippedJournal};
 pub use recover::{Conflicts, forget, recover};
 pub use rescue::Rescue;

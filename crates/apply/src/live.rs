@@ -39,7 +39,7 @@ use crate::host_ops::{
 use crate::journal::Identity;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
-const MAX_JOURNAL: u64 = 16 << 20;
+pub(crate) const MAX_JOURNAL: u64 = 16 << 20;
 /// No file of a setting is longer.
 const MAX_SETTING: u64 = 64 << 10;
 

@@ -25,7 +25,9 @@ pub mod watch;
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
 pub use explain::{explanations, rules};
-pub use facts::advice::{FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size};
+pub use facts::advice::{
+    ENOUGH_STORED, FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size,
+};
 
 use pagewise_model::{Finding, Interval};
 

@@ -2,7 +2,7 @@
 //! A diagnosis with its proof.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Source;
 
@@ -19,7 +19,7 @@ pub enum Severity {
 }
 
 /// One Reading that proves a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The file on the host.
     pub path: String,

@@ -22,10 +22,10 @@
     reason = "counts and sizes of pages are positive and far below 2^53"
 )]
 
-use pagewise_model::Ends;
+use pagewise_model::{Ends, NORMAL_95, score_interval};
 
 /// Of the normal distribution 95 % lie within so many standard deviations.
-pub(crate) const Z: f64 = 1.959_964;
+pub(crate) const Z: f64 = NORMAL_95;
 
 /// Sums over the places of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -216,19 +216,11 @@ pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
         return [found, found];
     }
     let n = count as f64 / left_out(count, population);
-    let [low, high] = wilson(found as f64 / count as f64, n);
+    let [low, high] = score_interval(found as f64 / count as f64, n);
     let at_least = (low * population as f64).floor().max(found as f64);
     let unseen = population - (count - found);
     let at_most = (high * population as f64).ceil().min(unseen as f64);
     [at_least as u64, at_most as u64]
-}
-
-/// The interval of a share, judged by so many.
-fn wilson(share: f64, n: f64) -> Ends<f64> {
-    let center = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
-    let spread = (share * (1.0 - share) / n + (Z / (2.0 * n)).powi(2)).sqrt();
-    let half = Z / (1.0 + Z * Z / n) * spread;
-    [center - half, center + half]
 }
 
 /// What places of a sample account for, and how many of them there are in all.
@@ -289,7 +281,7 @@ impl Population {
             return [self.pages_of(found); 2];
         }
         let n = self.sums.worth() / left_out(self.sums.count, self.places);
-        let [low, high] = wilson(found / self.sums.shares[0], n);
+        let [low, high] = score_interval(found / self.sums.shares[0], n);
         let all = self.pages as f64;
         [(low * all).floor().max(0.0) as u64, (high * all).ceil().min(all) as u64]
     }

@@ -21,6 +21,8 @@ mod doctor;
 mod generate;
 #[path = "verbs/lab/args.rs"]
 mod lab;
+#[path = "verbs/ledger/args.rs"]
+mod ledger;
 #[path = "verbs/merge/args.rs"]
 mod merge;
 #[path = "verbs/plan/args.rs"]
@@ -50,6 +52,7 @@ use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 pub(crate) use generate::Noun;
 pub(crate) use lab::{Guest, Lab, LabCache, LabRun, Picked, Runner, Workload};
+use ledger::LEDGER;
 use merge::MERGE;
 pub(crate) use merge::Merge;
 use plan::PLAN;
@@ -159,6 +162,9 @@ pub(crate) enum Verb {
     /// machine differs from a plan
     #[command(long_about = VERIFY)]
     Verify(Verify),
+    /// Print how often the gains that plans predicted came true, and every measurement
+    #[command(long_about = LEDGER)]
+    Ledger,
     /// Measure this machine, plan changes, apply them on trial, measure again, and keep or undo them; needs root;
     /// exit status 3 if the changes were undone because they did not help
     #[command(long_about = TUNE)]

@@ -11,6 +11,8 @@
 
 mod context;
 mod draft;
+mod expect;
+mod gain;
 mod measured;
 mod names;
 mod owner;
@@ -25,6 +27,7 @@ use sha2::{Digest, Sha256};
 use context::Context;
 use draft::Draft;
 
+pub use gain::{StepState, measure_gain};
 pub use measured::{Measured, NotMeasured};
 pub use request::Request;
 pub use rules::{PlanRule, RULES};

@@ -5,7 +5,7 @@
 //! `pagewise_decide`, as for findings.
 
 use pagewise_decide::choose_zram;
-use pagewise_model::plan::{Expected, Goal};
+use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
 use pagewise_model::{Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, ZramChoice};
 use serde::Deserialize;
 use serde_json::Value;
@@ -224,9 +224,10 @@ impl Measured {
         let per = |used: Bytes| (used.get() > 0).then(|| original / used.get() as f64);
         let [low, high] = it.memory_used_interval;
         Some(Expected {
-            metric: "zram_original_per_memory_used".to_owned(),
+            metric: ZRAM_RATIO.to_owned(),
             value: per(it.memory_used_bytes)?,
             interval: [per(high)?, per(low)?],
+            before: None,
             source: format!(
                 "pagewise scan: {} of {} pages compressed with {}",
                 scan.sized_pages, scan.pages, it.name

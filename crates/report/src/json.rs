@@ -5,128 +5,31 @@
 //! in the schema by itself. Sizes are bytes; what a host lacks is `{"absent": why}`, never 0.
 //! Everything is borrowed: a document is written without a second copy of the snapshot.
 
+mod head;
+mod plans;
 mod thp;
 
 use std::collections::BTreeMap;
 
+use head::{Head, printed};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Finding,
-    FreeBlocks, HostSummary, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership, Ksm,
-    Memory, MemoryFiles, Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi,
-    Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Benchmark, Capability, Cgroups, Counters, Damon, Effective, Estimate, Finding, FreeBlocks,
+    HostVerdict, HugePool, Interval, KernelLog, KnobOwnership, Ksm, Memory, MemoryFiles, Mglru,
+    Name, OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation,
+    Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
 use crate::{
-    Answer, Benched, CellTried, Experimented, Merged, PlannedChanges, ScanReport, TrialReport, time,
+    Answer, Benched, CellTried, Experimented, Merged, PlannedChanges, ScanReport, TrialReport,
 };
 
+pub use head::Noun;
+pub use plans::{apply, ledger, verify};
 pub use thp::{collapse, restrain, thp};
-
-/// Which document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "each is the verb of the same name; collapse and restrain are those of thp"
-)]
-pub enum Noun {
-    Report,
-    Status,
-    Doctor,
-    Scan,
-    Bench,
-    Trial,
-    Lab,
-    Thp,
-    Collapse,
-    Restrain,
-    Merge,
-    Plan,
-}
-
-impl Noun {
-    /// Every document.
-    pub const ALL: [Self; 12] = [
-        Self::Report,
-        Self::Status,
-        Self::Doctor,
-        Self::Scan,
-        Self::Bench,
-        Self::Trial,
-        Self::Lab,
-        Self::Thp,
-        Self::Collapse,
-        Self::Restrain,
-        Self::Merge,
-        Self::Plan,
-    ];
-
-    /// The verb that answers with it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Report => "report",
-            Self::Status => "status",
-            Self::Doctor => "doctor",
-            Self::Scan => "scan",
-            Self::Bench => "bench",
-            Self::Trial => "trial",
-            Self::Lab => "lab",
-            Self::Thp => "thp",
-            Self::Collapse => "collapse",
-            Self::Restrain => "restrain",
-            Self::Merge => "merge",
-            Self::Plan => "plan",
-        }
-    }
-
-    /// The words that print it.
-    const fn command(self) -> &'static str {
-        match self {
-            Self::Lab => "lab run",
-            Self::Collapse => "thp collapse",
-            Self::Restrain => "thp restrain",
-            other => other.name(),
-        }
-    }
-
-    /// What stands in its `schema`; the number changes when a key changes its meaning.
-    const fn version(self) -> &'static str {
-        match self {
-            Self::Report => "pagewise/report/1",
-            Self::Status => "pagewise/status/1",
-            Self::Doctor => "pagewise/doctor/1",
-            Self::Scan => "pagewise/scan/1",
-            Self::Bench => "pagewise/bench/1",
-            Self::Trial => "pagewise/trial/1",
-            Self::Lab => "pagewise/lab/1",
-            Self::Thp => "pagewise/thp/1",
-            Self::Collapse => "pagewise/collapse/1",
-            Self::Restrain => "pagewise/restrain/1",
-            Self::Merge => "pagewise/merge/1",
-            Self::Plan => "pagewise/plan/1",
-        }
-    }
-}
-
-/// What every document starts with.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Head<'a> {
-    /// Which document this is, and which version of its meaning.
-    schema: &'static str,
-    /// When the host was looked at: RFC 3339 in UTC; `null` where its clock is not known.
-    time: Option<String>,
-    /// Changes with every boot.
-    boot_id: &'a Reading<Name>,
-    /// The version of the program.
-    pagewise: &'static str,
-    /// The kernel's release.
-    kernel: &'a Reading<Name>,
-    host: &'a HostSummary,
-    cost: Cost,
-}
 
 /// What was read. Empty where the document's scope leaves a noun out.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -479,6 +382,9 @@ pub fn schema(noun: Noun) -> String {
         Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
         Noun::Merge => generator.into_root_schema_for::<Merge<'_>>(),
         Noun::Plan => generator.into_root_schema_for::<Plan<'_>>(),
+        Noun::Apply => generator.into_root_schema_for::<plans::Apply<'_>>(),
+        Noun::Verify => generator.into_root_schema_for::<plans::Verify<'_>>(),
+        Noun::Ledger => generator.into_root_schema_for::<plans::Ledger<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)
@@ -490,32 +396,6 @@ fn name_version(schema: &mut Schema, noun: Noun) {
     let properties = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
     if let Some(properties) = properties {
         properties.insert("schema".to_owned(), json_schema!({ "const": noun.version() }).into());
-    }
-}
-
-fn printed(document: &impl Serialize) -> String {
-    match serde_json::to_string_pretty(document) {
-        Ok(text) => text + "\n",
-        // Only a map whose keys are not text could bring us here, and no noun has one.
-        Err(error) => format!("{}\n", serde_json::json!({ "error": error.to_string() })),
-    }
-}
-
-impl<'a> Head<'a> {
-    fn of_answer(noun: Noun, answer: &Answer<'a>) -> Self {
-        Self::new(noun, &answer.interval.end, answer.cost)
-    }
-
-    fn new(noun: Noun, snapshot: &'a Snapshot, cost: Cost) -> Self {
-        Self {
-            schema: noun.version(),
-            time: time::time_of(snapshot).map(|time| time.to_string()),
-            boot_id: &snapshot.taken.boot_id,
-            pagewise: env!("CARGO_PKG_VERSION"),
-            kernel: &snapshot.taken.kernel,
-            host: &snapshot.host,
-            cost,
-        }
     }
 }
 

@@ -22,6 +22,7 @@ use pagewise_model::{
     Merge, PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchCourse,
     WatchSample,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Everything that an answer may show.
@@ -135,6 +136,74 @@ pub struct PlannedChanges<'a> {
     pub snapshot: &'a Snapshot,
     /// The changes, and what was declined.
     pub plan: &'a pagewise_model::plan::Plan,
+    /// What looking cost.
+    pub cost: Cost,
+}
+
+/// What `apply` answers.
+#[derive(Debug, Clone, Copy)]
+pub struct AppliedPlan<'a> {
+    /// The host, after the last change.
+    pub snapshot: &'a Snapshot,
+    /// What became of the plan.
+    pub outcome: ApplyOutcome<'a>,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// What became of a plan.
+#[derive(Debug, Clone, Copy)]
+pub enum ApplyOutcome<'a> {
+    /// It was carried out.
+    Applied {
+        /// Its id.
+        plan: &'a str,
+        /// Step by step.
+        applied: &'a pagewise_model::plan::Applied,
+    },
+    /// It does not fit the machine.
+    Refused {
+        /// Its id.
+        plan: &'a str,
+        /// Every reason.
+        complaints: &'a [pagewise_model::plan::Complaint],
+    },
+    /// A plan on trial is kept.
+    Confirmed {
+        /// How it was named.
+        id: &'a str,
+    },
+}
+
+/// What `verify` answers.
+#[derive(Debug, Clone, Copy)]
+pub struct VerifiedPlans<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// The plans, the oldest first.
+    pub plans: &'a [pagewise_model::plan::Verified],
+    /// What was added to the ledger.
+    pub ledger: &'a LedgerUpdate,
+    /// What looking cost.
+    pub cost: Cost,
+}
+
+/// What `verify` added to the ledger.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct LedgerUpdate {
+    /// How many measurements.
+    pub added: usize,
+    /// Why none was added although some were made; `null` if they were added.
+    pub not_added: Option<String>,
+}
+
+/// What `ledger` answers.
+#[derive(Debug, Clone, Copy)]
+pub struct LedgerReport<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// Measurements and hit rates.
+    pub ledger: &'a pagewise_model::plan::Ledger,
     /// What looking cost.
     pub cost: Cost,
 }

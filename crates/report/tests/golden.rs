@@ -14,11 +14,12 @@ mod trial;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pagewise_model::plan::Ledger;
 use pagewise_model::{Cost, Interval, Name, PageWalks, Program, Reading, Snapshot, Source, Trial};
 use pagewise_report::json::{COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
-use pagewise_report::{Answer, Benched, TrialReport, csv, html};
+use pagewise_report::{Answer, Benched, LedgerReport, TrialReport, csv, html};
 
 const WIDE: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -219,6 +220,19 @@ fn a_plan_with_each_kind_of_change() {
     let plan = plan::plan();
     compare("tests/golden/plan.txt", &text::plan(&plan::planned(&interval.end, &plan), WIDE));
     compare("tests/golden/plan.diff", &text::plan_diff(&plan));
+}
+
+#[test]
+fn predicted_gains_and_what_became_of_them() {
+    let interval = host::interval();
+    compare("tests/golden/gains.txt", &text::gains(&plan::gains::gains(), WIDE));
+    let report = |ledger: &Ledger| {
+        let snapshot = &interval.end;
+        text::ledger(&LedgerReport { snapshot, ledger, cost: host::cost() }, WIDE)
+    };
+    let empty = report(&Ledger::new(Vec::new(), Vec::new(), false));
+    let both = report(&plan::gains::ledger()) + "\n" + &empty;
+    compare("tests/golden/ledger.txt", &both);
 }
 
 #[test]

@@ -15,7 +15,10 @@ use pagewise_model::{
     Interval, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
-use pagewise_report::{Answer, Benched, CellTried, Experimented, ScanReport, TrialReport};
+use pagewise_report::{
+    Answer, AppliedPlan, ApplyOutcome, Benched, CellTried, Experimented, LedgerReport,
+    LedgerUpdate, ScanReport, TrialReport, VerifiedPlans,
+};
 use serde_json::{Value, json};
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
@@ -44,9 +47,31 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
         Noun::Merge => json::merge(&merge::merged(&interval.end, &merge::merge())),
         Noun::Plan => json::plan(&plan::planned(&interval.end, &plan::plan())),
+        Noun::Apply => {
+            let applied = plan::gains::applied();
+            json::apply(&done(
+                &interval.end,
+                ApplyOutcome::Applied { plan: "0", applied: &applied },
+            ))
+        }
+        Noun::Verify => json::verify(&VerifiedPlans {
+            snapshot: &interval.end,
+            plans: &plan::gains::verified(),
+            ledger: &LedgerUpdate { added: 4, not_added: None },
+            cost: host::cost(),
+        }),
+        Noun::Ledger => json::ledger(&LedgerReport {
+            snapshot: &interval.end,
+            ledger: &plan::gains::ledger(),
+            cost: host::cost(),
+        }),
         Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),
     };
     serde_json::from_str(&text).expect("a document is JSON")
+}
+
+fn done<'a>(snapshot: &'a Snapshot, outcome: ApplyOutcome<'a>) -> AppliedPlan<'a> {
+    AppliedPlan { snapshot, outcome, cost: host::cost() }
 }
 
 fn scanned<'a>(snapshot: &'a Snapshot, estimates: &'a [Estimate]) -> ScanReport<'a> {
@@ -99,6 +124,34 @@ fn documents_obey_their_schemas() {
             .unwrap();
         valid(noun, &document(noun, &empty, &[])).unwrap();
     }
+}
+
+#[test]
+fn a_plan_is_applied_refused_or_confirmed_and_a_gain_measured_or_not() {
+    let host = host::interval().end;
+    let complaints = plan::gains::complaints();
+    for (outcome, key) in [
+        (ApplyOutcome::Refused { plan: "0", complaints: &complaints }, "refused"),
+        (ApplyOutcome::Confirmed { id: "3" }, "confirmed"),
+    ] {
+        let document: Value = serde_json::from_str(&json::apply(&done(&host, outcome))).unwrap();
+        valid(Noun::Apply, &document).unwrap();
+        let keys = ["applied", "refused", "confirmed"].map(|it| document.get(it).is_some());
+        assert_eq!(keys.iter().filter(|it| **it).count(), 1, "{document:#}");
+        assert!(document.get(key).is_some());
+    }
+    let verified = document(Noun::Verify, &host::interval(), &[]);
+    let gains = &verified["plans"][0]["gains"];
+    assert_eq!((&gains[0]["state"], &gains[0]["hit"]), (&json!("measured"), &json!(true)));
+    assert_eq!((&gains[1]["state"], gains[1].get("hit")), (&json!("not-measured"), None));
+    let ledger = document(Noun::Ledger, &host::interval(), &[]);
+    let entry = ledger["entries"][0].as_object().unwrap();
+    for key in ["plan", "metric", "predicted", "interval", "measured", "hit", "evidence"] {
+        assert!(entry.contains_key(key), "{key}");
+    }
+    let rates = (&ledger["estimates"]["hits"], &ledger["estimates"]["predictions"]);
+    assert_eq!(rates, (&json!(1), &json!(1)), "the later measurement counts");
+    assert_eq!(ledger["exact"]["share"], json!(1.0 / 3.0));
 }
 
 #[test]

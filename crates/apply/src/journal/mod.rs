@@ -14,7 +14,9 @@ use std::path::PathBuf;
 
 pub(crate) use lock::{Lock, is_there};
 pub(crate) use read::{Open, Reading};
-pub(crate) use record::{Device, FileText, Identity, Loan, Record, Write, ZramSetup};
+pub(crate) use record::{
+    Device, FileText, Identity, Loan, Record, Write, ZramSetup, is_torn, record_of_line, summed,
+};
 
 use crate::error::Error;
 use crate::host_ops::{HostChange, HostOps};

@@ -140,9 +140,14 @@ impl Record {
 
     /// The record of a line without its end; `None` where it is not as we write them.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
-        let (record, sum) = parts(line)?;
-        (sum == self::sum(record)).then(|| serde_json::from_slice(record).ok())?
+        serde_json::from_slice(record_of_line(line)?).ok()
     }
+}
+
+/// The JSON of a line without its end, if its sum is right.
+pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
+    let (record, sum) = parts(line)?;
+    (sum == self::sum(record)).then_some(record)
 }
 
 /// Whether a line without an end is what a killed writer leaves: the beginning of a line as we write

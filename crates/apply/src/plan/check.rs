@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::plan::{Change, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap};
+use pagewise_model::plan::{
+    Change, Complaint, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap,
+};
 use pagewise_model::{Advice, Bytes};
-use serde::Serialize;
 
 use crate::config_files::MAX_CONFIG;
 use crate::error::Error;
@@ -16,19 +17,6 @@ use crate::host_ops::{Area, Config, HostOps, Site};
 use crate::journal::{FileText, Loan, Open, Reading};
 use crate::loan::config::{described, folder_of};
 use crate::loan::{drain, knob, place, zram};
-
-/// Why a plan is not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Complaint {
-    /// The id of the step; `null` if it concerns the whole plan.
-    pub step: Option<String>,
-    /// What was planned.
-    pub what: String,
-    /// Why it cannot be done.
-    pub why: String,
-    /// What would help.
-    pub next: Option<String>,
-}
 
 /// What a step has to do on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

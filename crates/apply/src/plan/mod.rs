@@ -16,12 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pagewise_model::Configuration;
-use pagewise_model::plan::Plan;
+use pagewise_model::plan::{Applied, Complaint, Plan, Verified};
 
-pub use check::Complaint;
-pub use run::{Applied, Failed, Options, Progress, StepDone, Watched};
+pub use run::{Failed, Options, Progress};
 pub use undo::{InForce, Undone};
-pub use verify::{Difference, DifferenceKind, StepVerified, Verified, Verify};
+pub use verify::Verify;
 
 use crate::error::{Doing, Error};
 use crate::journal::{self, Lock};

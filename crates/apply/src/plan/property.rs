@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::plan::{Change, Goal, Plan, Step, StepUndo, SwapHeld, ZramSwap};
+use pagewise_model::plan::{Applied, Change, Goal, Plan, Step, StepUndo, SwapHeld, ZramSwap};
 use pagewise_model::{Bytes, Compressor};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ use crate::journal::Reading;
 use crate::loan::config::folder_of;
 use crate::outcome::Recovered;
 use crate::plan::check::{Todo, check};
-use crate::plan::run::{Applied, Failed, Options, carry_out};
+use crate::plan::run::{Failed, Options, carry_out};
 use crate::plan::undo::{Undone, journals, undo};
 
 pub(super) const SYSCTL: &str = "/etc/sysctl.d/90-pagewise.conf";

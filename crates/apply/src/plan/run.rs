@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use pagewise_model::Advice;
 use pagewise_model::lend::{LoanId, ZramSpec};
-use pagewise_model::plan::Plan;
-use serde::Serialize;
+use pagewise_model::plan::{Applied, Plan, StepDone, Watched};
 
 use crate::error::Error;
 use crate::host_ops::{Config, HostOps, Strain};
@@ -44,44 +43,6 @@ pub enum Progress<'a> {
     Step(usize, usize, &'a str),
     /// Programs are watched for so long.
     Settling(Duration),
-}
-
-/// A plan that was carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Applied {
-    /// How `pagewise undo` calls its journal; `null` if there was nothing to do.
-    pub journal: Option<String>,
-    /// Every step of the plan, in its order.
-    pub steps: Vec<StepDone>,
-    /// How programs fared from the first step to the end of the time for watching; `null` if there was
-    /// nothing to do.
-    pub watched: Option<Watched>,
-}
-
-/// What became of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StepDone {
-    /// Its id.
-    pub id: String,
-    /// What it changes, in a few words.
-    pub what: String,
-    /// `false` if its target was in place already.
-    pub changed: bool,
-}
-
-/// What the kernel counted while a plan was carried out and in the time after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Watched {
-    /// How long the time after the last step was.
-    pub settle_seconds: u64,
-    /// In that time, how long some task waited for memory; `null` without PSI.
-    pub some_us: Option<u64>,
-    /// In that time, how long all tasks waited for memory; `null` without PSI.
-    pub full_us: Option<u64>,
-    /// Processes that the kernel killed for lack of memory, from the first step on.
-    pub oom_kills: u64,
-    /// Pages that were read again soon after they were reclaimed, in that time.
-    pub refaults: u64,
 }
 
 /// A plan that was not carried out whole.

@@ -4,15 +4,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pagewise_model::plan::{Change, Plan, StepUndo};
+use pagewise_model::plan::{Change, Complaint, DifferenceKind, Plan, StepUndo};
 use pagewise_model::{Configuration, PersistentSetting, Reading as Found, Source};
 
-use super::check::{Complaint, check};
+use super::check::check;
 use super::property::{Machine, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all};
 use super::run::{Options, carry_out};
 use super::trial::{confirm, none_on_trial, undo_unconfirmed};
 use super::undo::{Undone, journals, none_interrupted, undo};
-use super::verify::{DifferenceKind, Verify, verify_journals};
+use super::verify::{Verify, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
 use crate::host_ops::{Config, HostOps};

@@ -4,9 +4,10 @@
 //! The running value and the files that set it at boot are compared apart: one of them can be changed without
 //! the other. Nothing is changed here.
 
-use pagewise_model::plan::{Change, Plan, Step};
+use pagewise_model::plan::{
+    Change, Difference, DifferenceKind, Plan, Step, StepVerified, Verified,
+};
 use pagewise_model::{Configuration, Mechanism, PersistentSetting, Target, boot_order};
-use serde::Serialize;
 
 use crate::error::Error;
 use crate::host_ops::{Config, HostOps};
@@ -27,65 +28,6 @@ pub enum Verify<'a> {
     Document(&'a Plan),
 }
 
-/// A plan, compared with the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    /// The id of the plan.
-    pub plan: String,
-    /// How `pagewise undo` calls its journal; `null` of a plan that is not in force.
-    pub journal: Option<String>,
-    /// Every step, in its order.
-    pub steps: Vec<StepVerified>,
-}
-
-/// A step, compared with the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StepVerified {
-    /// Its id.
-    pub id: String,
-    /// What it changes, in a few words.
-    pub what: String,
-    /// Where the machine differs; empty if it does not.
-    pub differences: Vec<Difference>,
-    /// Why it was not compared: a later plan changed the same, or nothing of it can be read.
-    pub skipped: Option<String>,
-}
-
-/// One difference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// What differs.
-    pub kind: DifferenceKind,
-    /// What the plan says.
-    pub planned: String,
-    /// What is there.
-    pub found: String,
-    /// Who probably made the difference, as `/etc/sysctl.d/99-local.conf:3`; `null` if that is not known.
-    pub by: Option<String>,
-}
-
-/// What differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DifferenceKind {
-    /// The value that the kernel has now.
-    Running,
-    /// A file that sets another value at the next boot.
-    AtBoot,
-    /// The contents of a file, or the target of a link.
-    File,
-    /// Swap.
-    Swap,
-}
-
-impl Verified {
-    /// Whether anything differs.
-    #[must_use]
-    pub fn has_drifted(&self) -> bool {
-        self.steps.iter().any(|step| !step.differences.is_empty())
-    }
-}
-
 /// What a step is compared with besides the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
@@ -103,7 +45,7 @@ pub(crate) fn verify(
     context: Context<'_>,
 ) -> Verified {
     let steps = plan.steps.iter().map(|step| verify_step(hands, plan, step, context));
-    Verified { plan: plan.id.clone(), journal, steps: steps.collect() }
+    Verified { plan: plan.id.clone(), journal, steps: steps.collect(), gains: Vec::new() }
 }
 
 /// Compares plans that are in force, or a document.
@@ -145,7 +87,8 @@ fn verify_step(
     context: Context<'_>,
 ) -> StepVerified {
     let what = described_change(&step.change);
-    let verified = StepVerified { id: step.id.clone(), what, differences: vec![], skipped: None };
+    let id = step.id.clone();
+    let verified = StepVerified { id, what, differences: vec![], skipped: None, area: None };
     let mut later = context.later.iter().filter_map(|journal| journal.plan());
     if let Some(later) = later.find(|plan| changes_the_same(plan, &step.change)) {
         let skipped = Some(format!("plan {} changed it later", later.id));
@@ -156,7 +99,12 @@ fn verify_step(
         Change::WriteFile { target, to, .. } => entry(hands, target, &Config::File(plain(to))),
         Change::MakeLink { target, to, .. } => entry(hands, target, &Config::Link(to.clone())),
         Change::ReloadUnits { .. } => Err("it leaves nothing to compare".to_owned()),
-        Change::AddZramSwap { .. } => Ok(added(hands, step, context.journal)),
+        Change::AddZramSwap { .. } => {
+            return match added(hands, step, context.journal) {
+                Ok(area) => StepVerified { area: Some(area), ..verified },
+                Err(difference) => StepVerified { differences: vec![difference], ..verified },
+            };
+        }
         Change::DrainSwap { target, .. } => Ok(drained(hands, plan, target)),
     };
     match compared {
@@ -273,14 +221,21 @@ fn differing(planned: &str, found: &str) -> (String, String) {
     }
 }
 
-fn added(hands: &dyn HostOps, step: &Step, journal: Option<&Reading>) -> Vec<Difference> {
-    let Change::AddZramSwap { target, to } = &step.change else { return Vec::new() };
+/// The area that the step made, if it is as planned.
+fn added(
+    hands: &dyn HostOps,
+    step: &Step,
+    journal: Option<&Reading>,
+) -> Result<String, Difference> {
+    let Change::AddZramSwap { target, to } = &step.change else { return Ok(String::new()) };
     let made = journal.and_then(|journal| area_of_step(journal, &step.id));
     let area = target.clone().or(made).unwrap_or_default();
-    let is_there = is_as_planned(hands, &area, to)
-        || step.survives_reboot && drain::area_as_planned(hands, &area, to).is_some();
-    if is_there {
-        return Vec::new();
+    if is_as_planned(hands, &area, to) {
+        return Ok(area);
+    }
+    let after_boot = || drain::area_as_planned(hands, &area, to).map(|(area, _)| area.path);
+    if let Some(area) = step.survives_reboot.then(after_boot).flatten() {
+        return Ok(area);
     }
     let planned = format!(
         "{} of swap on zram with {} and priority {}",
@@ -290,7 +245,7 @@ fn added(hands: &dyn HostOps, step: &Step, journal: Option<&Reading>) -> Vec<Dif
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
     };
-    vec![Difference { kind: DifferenceKind::Swap, planned, found, by: None }]
+    Err(Difference { kind: DifferenceKind::Swap, planned, found, by: None })
 }
 
 /// Another step may have made a device of the same number.

@@ -15,7 +15,7 @@ use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, Zra
 /// Original bytes per byte of RAM, where no device measured it.
 const ASSUMED_RATIO: f64 = 2.0;
 /// Stored data from which a device's ratio counts as measured.
-const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
+pub const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
 /// Whatever the ratio: the table of slots is paid at once, and a ratio can get worse.
 const MOST_TIMES_RAM: f64 = 2.0;
 /// Reads back fastest on every CPU that we measured; `pagewise bench` measures it on this memory.

@@ -6,8 +6,19 @@
 //! fits the machine can be refused before the first write.
 
 mod change;
+mod gain;
+mod ledger;
+mod outcome;
 
 pub use change::{Change, SwapHeld, ZramSwap};
+pub use gain::{
+    Expected, GAIN_METRICS, GainMeasured, GainMetric, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL,
+    SWAP_AREA, ZRAM_RATIO,
+};
+pub use ledger::{HitRate, Ledger, LedgerEntry, MetricHitRate};
+pub use outcome::{
+    Applied, Complaint, Difference, DifferenceKind, StepDone, StepVerified, Verified, Watched,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,19 +109,6 @@ pub enum StepUndo {
         /// Why.
         because: String,
     },
-}
-
-/// A predicted gain, which `verify` measures again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Expected {
-    /// What is measured, as `memory_saved_bytes`; the suffix states the unit.
-    pub metric: String,
-    /// The predicted value.
-    pub value: f64,
-    /// Lower and upper end of its 95 % interval.
-    pub interval: [f64; 2],
-    /// From which measurement or formula it was computed.
-    pub source: String,
 }
 
 /// A change that was considered and left out.

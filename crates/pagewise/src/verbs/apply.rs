@@ -9,22 +9,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use pagewise_apply::plan::{
-    Applied, Complaint, Options, Progress, ReadyPlan, Refused, confirm_plan,
-};
+use pagewise_apply::plan::{Options, Progress, ReadyPlan, Refused, confirm_plan};
 use pagewise_apply::{Rescue, state_folder};
-use pagewise_model::plan::{Plan, Step};
-use pagewise_model::{Name, Refusal};
-use serde_json::json;
+use pagewise_model::plan::{Applied, Complaint, Plan, Step};
+use pagewise_model::{Interval, Name, Refusal};
+use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_report::{AppliedPlan, ApplyOutcome, json};
 
 use super::Outcome;
 use crate::cli::{self, Global};
+use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::{host_loans, output};
 
 pub(crate) use document::read;
 
-pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Apply,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "apply changes this machine; a recording has nothing to change".to_owned();
         anyhow::bail!(Refusal::advised(what, "omit --root"));
@@ -32,11 +36,12 @@ pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome>
     if let Some(id) = &args.confirm {
         confirm_plan(&state_folder(), id)?;
         let id = Name::from(id.as_str());
-        let text = format!("plan {id} is kept; to undo it: pagewise undo {id}\n");
-        let document = json!({
-            "schema": "pagewise/apply/1", "pagewise": env!("CARGO_PKG_VERSION"), "confirmed": id.as_str(),
-        });
-        output::answer(global, &if global.json { format!("{document:#}\n") } else { text })?;
+        let shown = if global.json {
+            document(ApplyOutcome::Confirmed { id: id.as_str() }, started)?
+        } else {
+            format!("plan {id} is kept; to undo it: pagewise undo {id}\n")
+        };
+        output::answer(global, &shown)?;
         return Ok(Outcome::Done);
     }
     let plan = read(args.plan.as_deref().unwrap_or(Path::new("")))?;
@@ -48,7 +53,9 @@ pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome>
     ) {
         Ok(ready) => ready,
         Err(Refused::Unready(error)) => return Err(error.into()),
-        Err(Refused::Unfit(complaints)) => return Err(refused(global, &plan, &complaints)?),
+        Err(Refused::Unfit(complaints)) => {
+            return Err(refused(global, started, &plan, &complaints)?);
+        }
     };
     left_behind.iter().flat_map(host_loans::lines).for_each(output::message);
     let pending = ready.pending();
@@ -58,8 +65,11 @@ pub(super) fn run(global: &Global, args: &cli::Apply) -> anyhow::Result<Outcome>
         ask(&plan, &listed)?;
     }
     let applied = carry_out(global, args, &ready)?;
-    let shown =
-        if global.json { document(&plan, &applied) } else { text(&plan, &applied, args.trial_for) };
+    let shown = if global.json {
+        document(ApplyOutcome::Applied { plan: &plan.id, applied: &applied }, started)?
+    } else {
+        text(&plan, &applied, args.trial_for)
+    };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
 }
@@ -95,17 +105,13 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
 /// All complaints, each with what would help; the error that is left says the state.
 fn refused(
     global: &Global,
+    started: CostMeter,
     plan: &Plan,
     complaints: &[Complaint],
 ) -> anyhow::Result<anyhow::Error> {
     if global.json {
-        let document = json!({
-            "schema": "pagewise/apply/1",
-            "pagewise": env!("CARGO_PKG_VERSION"),
-            "plan": plan.id,
-            "refused": complaints,
-        });
-        output::answer(global, &format!("{document:#}\n"))?;
+        let outcome = ApplyOutcome::Refused { plan: &plan.id, complaints };
+        output::answer(global, &document(outcome, started)?)?;
     } else {
         for Complaint { step, what, why, next } in complaints {
             let step = step.as_deref().map(|step| format!("step {}: ", Name::from(step)));
@@ -151,14 +157,10 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     ))
 }
 
-fn document(plan: &Plan, applied: &Applied) -> String {
-    let document = json!({
-        "schema": "pagewise/apply/1",
-        "pagewise": env!("CARGO_PKG_VERSION"),
-        "plan": plan.id,
-        "applied": applied,
-    });
-    format!("{document:#}\n")
+fn document(outcome: ApplyOutcome<'_>, started: CostMeter) -> anyhow::Result<String> {
+    let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
+    let cost = cost::so_far(started, &interval);
+    Ok(json::apply(&AppliedPlan { snapshot: &interval.end, outcome, cost }))
 }
 
 fn text(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {

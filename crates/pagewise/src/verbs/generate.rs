@@ -45,6 +45,9 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
         Noun::Plan => json::Noun::Plan,
+        Noun::Apply => json::Noun::Apply,
+        Noun::Verify => json::Noun::Verify,
+        Noun::Ledger => json::Noun::Ledger,
     };
     let all = zstd::decode_all(json::COMPRESSED_SCHEMAS).context("the schemas in the program")?;
     let all: BTreeMap<String, String> = serde_json::from_slice(&all)?;

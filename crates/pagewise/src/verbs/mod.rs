@@ -7,6 +7,7 @@ mod capture;
 mod doctor;
 mod generate;
 mod lab;
+mod ledger;
 mod merge;
 mod plan;
 mod report;
@@ -66,8 +67,9 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),
         Verb::Merge(wanted) => merge::run(global, wanted, started),
-        Verb::Apply(wanted) => apply::run(global, wanted),
-        Verb::Verify(wanted) => verify::run(global, wanted),
+        Verb::Apply(wanted) => apply::run(global, wanted, started),
+        Verb::Verify(wanted) => verify::run(global, wanted, started),
+        Verb::Ledger => ledger::run(global, started),
         Verb::Tune(wanted) => tune::run(global, wanted),
         Verb::Undo(wanted) => undo::run(global, wanted),
         Verb::Capture(capture) => capture::run(global, capture),

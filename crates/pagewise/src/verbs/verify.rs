@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise verify`: applied plans, compared with the machine.
+//! `pagewise verify`: applied plans, compared with the machine, and what became of the gains that they predicted.
 
 use std::path::Path;
 
-use pagewise_apply::plan::{DifferenceKind, StepVerified, Verified, Verify, verify_plans};
+use pagewise_apply::plan::{Verify, verify_plans};
 use pagewise_apply::state_folder;
-use pagewise_model::{Name, Refusal};
+use pagewise_model::plan::{DifferenceKind, StepVerified, Verified};
+use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
-use serde_json::json;
+use pagewise_report::text::gains;
+use pagewise_report::{VerifiedPlans, json};
 
 use super::Outcome;
 use super::apply;
+use super::ledger::{measure_gains, update_ledger};
 use crate::cli::{self, Global};
-use crate::output;
+use crate::cost::{self, CostMeter};
+use crate::{output, screen};
 
-pub(super) fn run(global: &Global, args: &cli::Verify) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Verify,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "verify compares this machine; a recording has no applied plans".to_owned();
         anyhow::bail!(Refusal::advised(what, "omit --root"));
     }
     let host = HostRoot::live()?;
-    let configuration = snapshot(&host, &Scope { settings: true, ..Scope::glance() }).configuration;
+    let scope = Scope { settings: true, ..Scope::glance() };
+    let interval = Interval::single(snapshot(&host, &scope));
     let state = state_folder();
     let file = args.plan.as_deref().filter(|plan| is_file(plan)).map(Path::new);
     let plan = file.map(apply::read).transpose()?;
@@ -29,11 +38,24 @@ pub(super) fn run(global: &Global, args: &cli::Verify) -> anyhow::Result<Outcome
         (None, Some(id)) => Verify::One(id),
         (None, None) => Verify::All,
     };
-    let verified = verify_plans(&state, which, &configuration)?;
-    let shown = if global.json { document(&verified) } else { text(&verified) };
+    let mut plans = verify_plans(&state, which, &interval.end.configuration)?;
+    let measured = measure_gains(&mut plans, &interval.end)?;
+    let entries = if args.no_ledger { &[] } else { measured.as_slice() };
+    let (ledger, failed) = update_ledger(entries);
+    let cost = cost::so_far(started, &interval);
+    let verified = VerifiedPlans { snapshot: &interval.end, plans: &plans, ledger: &ledger, cost };
+    let shown = if global.json { json::verify(&verified) } else { text(global, &verified) };
     output::answer(global, &shown)?;
-    let has_drifted = verified.iter().any(Verified::has_drifted);
-    Ok(if has_drifted { Outcome::Findings } else { Outcome::Done })
+    let has_drifted = plans.iter().any(Verified::has_drifted);
+    match failed.map(|error| error.context("the measurements were not added to the ledger")) {
+        None if has_drifted => Ok(Outcome::Findings),
+        None => Ok(Outcome::Done),
+        Some(error) if has_drifted => {
+            output::message(format_args!("{error:#}"));
+            Ok(Outcome::Findings)
+        }
+        Some(error) => Err(error),
+    }
 }
 
 /// Journals have numbers, and plans have sixteen digits; a file is named by a path.
@@ -41,44 +63,46 @@ fn is_file(name: &str) -> bool {
     name.contains(['/', '.']) || Path::new(name).is_file()
 }
 
-fn document(verified: &[Verified]) -> String {
-    let document = json!({
-        "schema": "pagewise/verify/1",
-        "pagewise": env!("CARGO_PKG_VERSION"),
-        "drifted": verified.iter().any(Verified::has_drifted),
-        "plans": verified,
-    });
-    format!("{document:#}\n")
-}
-
-fn text(verified: &[Verified]) -> String {
-    if verified.is_empty() {
+fn text(global: &Global, verified: &VerifiedPlans<'_>) -> String {
+    if verified.plans.is_empty() {
         return "no plan is applied\n".to_owned();
     }
-    let mut lines = Vec::new();
-    for plan in verified {
-        let id = Name::from(plan.plan.as_str());
-        let journal = match &plan.journal {
-            Some(journal) => format!("journal {journal}"),
-            None => "not applied by pagewise".to_owned(),
-        };
-        let differing = plan.steps.iter().filter(|step| !step.differences.is_empty()).count();
-        let compared = plan.steps.iter().filter(|step| step.skipped.is_none()).count();
-        let verdict = if differing == 0 {
-            format!("{compared} steps as planned")
-        } else {
-            format!("{differing} of {compared} steps differ")
-        };
-        lines.push(format!("plan {id} ({journal}): {verdict}"));
-        lines.extend(plan.steps.iter().flat_map(of_step));
+    let mut shown = String::new();
+    for plan in verified.plans {
+        for line in [headline(plan)].into_iter().chain(plan.steps.iter().flat_map(of_step)) {
+            shown.push_str(&line);
+            shown.push('\n');
+        }
+        shown.push_str(&gains(&plan.gains, screen::text_style(global)));
     }
-    if verified.iter().any(Verified::has_drifted) {
-        lines.push(
-            "to go back to a plan, undo it and apply it again; `pagewise plan` makes a new one"
-                .to_owned(),
+    if verified.ledger.added > 0 {
+        let added = verified.ledger.added;
+        let measurements = if added == 1 { "measurement was" } else { "measurements were" };
+        shown.push_str(&format!("{added} {measurements} added to the ledger (pagewise ledger)\n"));
+    }
+    if verified.plans.iter().any(Verified::has_drifted) {
+        shown.push_str(
+            "to go back to a plan, undo it and apply it again; `pagewise plan` makes a new one\n",
         );
     }
-    lines.join("\n") + "\n"
+    shown
+}
+
+/// The plan, and how many of its steps differ.
+fn headline(plan: &Verified) -> String {
+    let id = Name::from(plan.plan.as_str());
+    let journal = match &plan.journal {
+        Some(journal) => format!("journal {journal}"),
+        None => "not applied by pagewise".to_owned(),
+    };
+    let differing = plan.steps.iter().filter(|step| !step.differences.is_empty()).count();
+    let compared = plan.steps.iter().filter(|step| step.skipped.is_none()).count();
+    let verdict = if differing == 0 {
+        format!("{compared} steps as planned")
+    } else {
+        format!("{differing} of {compared} steps differ")
+    };
+    format!("plan {id} ({journal}): {verdict}")
 }
 
 fn of_step(step: &StepVerified) -> Vec<String> {

@@ -17,6 +17,7 @@ mod cache;
 mod cli;
 mod hostile;
 mod lab_run;
+mod ledger;
 mod plan;
 mod recordings;
 mod scan;

@@ -144,9 +144,13 @@ fn folders_named_by_the_environment_reach_no_terminal_as_they_are() {
         let named = folder.path().join(payload);
         std::fs::create_dir(&named).unwrap();
         std::fs::write(named.join("00000001.journal"), "nonsense\nand more\n").unwrap();
+        std::fs::create_dir(named.join("ledger")).unwrap();
         for words in [
             &["undo"][..],
             &["undo", "--json"],
+            &["ledger"],
+            &["ledger", "--json"],
+            &["verify"],
             &["lab", "cache", "list"],
             &["lab", "cache", "list", "--json"],
         ] {

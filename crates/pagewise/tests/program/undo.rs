@@ -60,7 +60,7 @@ impl Planted {
     }
 }
 
-fn line(record: &Value) -> Vec<u8> {
+pub(crate) fn line(record: &Value) -> Vec<u8> {
     let text = format!("{{\"record\":{record}");
     let sum = crc32fast::hash(text.as_bytes());
     format!("{text},\"crc32\":\"{sum:08x}\"}}\n").into_bytes()

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -20,14 +21,14 @@ const FILE: &str = "sysctl.d/90-pagewise.conf";
 const DROP_IN: &str = "systemd/system/system.slice.d/50-pagewise.conf";
 const MASK: &str = "systemd/system/zramswap.service";
 
-struct Site {
-    place: Place,
-    etc: PathBuf,
+pub(crate) struct Site {
+    pub(crate) place: Place,
+    pub(crate) etc: PathBuf,
     knob: String,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut place = Place::new();
         let etc = place.folder.path().join("etc");
         for folder in ["sysctl.d", "systemd/system"] {
@@ -50,7 +51,7 @@ impl Site {
         command
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
@@ -72,7 +73,7 @@ impl Site {
     }
 
     #[track_caller]
-    fn apply_well(&self, steps: &[Value]) {
+    pub(crate) fn apply_well(&self, steps: &[Value]) {
         let ended = self.apply(steps);
         assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     }
@@ -128,7 +129,7 @@ fn collect(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, u32, String)>) {
     }
 }
 
-fn step(id: &str, change: Value) -> Value {
+pub(crate) fn step(id: &str, change: Value) -> Value {
     let mut step = json!({
         "id": id, "reason": "a test", "finding": null, "expected": null, "risk": "none", "cost": null,
         "coupled": [], "needs": [], "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
@@ -150,7 +151,7 @@ fn memory_total() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-fn json_of(output: &Output) -> Value {
+pub(crate) fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
 }
 
@@ -364,26 +365,31 @@ fn a_zram_swap_is_replaced_and_comes_back() {
     assert_eq!(theirs.state(), before);
 }
 
-/// A process in a cgroup of 24 MiB that holds 40 MiB until its pipe is closed, and then prints their sum.
-struct Holder {
+/// A process in a cgroup of 24 MiB that holds more than that until its pipe is closed, and then prints its sum.
+pub(crate) struct Holder {
     child: std::process::Child,
     pipe: Option<fs::File>,
     sum: String,
     _group: crate::held::Group,
 }
 
-const HELD: u64 = 40 << 20;
-
 impl Holder {
     fn new(site: &Site) -> Self {
+        let mut bytes = vec![0; 40 << 20];
+        fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+        Self::holding(site, &bytes)
+    }
+
+    pub(crate) fn holding(site: &Site, bytes: &[u8]) -> Self {
         let (data, pipe) =
             (site.place.folder.path().join("data"), site.place.folder.path().join("pipe"));
-        let script =
-            format!("head -c {HELD} /dev/urandom > \"$0\"; mkfifo \"$1\"; sha256sum < \"$0\"");
-        let made = Command::new("sh").args(["-c", &script]).args([&data, &pipe]).output().unwrap();
+        fs::write(&data, bytes).unwrap();
+        let script = "mkfifo \"$1\"; sha256sum < \"$0\"";
+        let made = Command::new("sh").args(["-c", script]).args([&data, &pipe]).output().unwrap();
         let sum = String::from_utf8(made.stdout).unwrap();
         let group = crate::held::Group::with_limit(24 << 20);
-        let script = format!("cat \"$0\" \"$1\" | tail -c {HELD} | sha256sum");
+        let held = bytes.len();
+        let script = format!("cat \"$0\" \"$1\" | tail -c {held} | sha256sum");
         let mut command = group.command(Path::new("/bin/sh"));
         command.args(["-c", &script]).args([&data, &pipe]).stdout(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
@@ -393,7 +399,7 @@ impl Holder {
     }
 
     /// Whether what it held is what it was given.
-    fn ends_well(mut self) -> bool {
+    pub(crate) fn ends_well(mut self) -> bool {
         drop(self.pipe.take());
         let ended = self.child.wait_with_output().unwrap();
         ended.status.success() && String::from_utf8(ended.stdout).unwrap() == self.sum
@@ -401,7 +407,7 @@ impl Holder {
 }
 
 /// Bytes in use of an area.
-fn used(device: &str) -> u64 {
+pub(crate) fn used(device: &str) -> u64 {
     let text = read("/proc/swaps");
     let line = text.lines().find(|line| line.starts_with(device)).unwrap_or_default();
     line.split_whitespace().nth(3).unwrap_or("0").parse::<u64>().unwrap() * 1024

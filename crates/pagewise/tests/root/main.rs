@@ -50,6 +50,7 @@ mod forked;
 mod full_disk;
 mod held;
 mod lab;
+mod ledger;
 mod lent;
 mod loans;
 mod machine;

@@ -6,6 +6,7 @@ use pagewise_model::plan::Goal;
 use super::PlanRule;
 use crate::context::Context;
 use crate::draft::{Draft, Wish};
+use crate::expect::expect_of_pool;
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "hugetlb",
@@ -35,10 +36,10 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let wish = Wish {
         id: "hugetlb",
         knob: "vm.nr_hugepages",
+        expected: expect_of_pool(context.host, &to),
         to,
         reason: format!("{} The goal is ratio: this memory serves nobody now.", finding.what),
         finding: Some(ID),
-        expected: None,
         risk: "a program that starts later and needs the pool fails; the kernel may not find so many free blocks again"
             .to_owned(),
     };

@@ -4,6 +4,7 @@
 use super::PlanRule;
 use crate::context::Context;
 use crate::draft::{Draft, Wish};
+use crate::expect::expect_of_watermarks;
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "watermarks",
@@ -18,16 +19,22 @@ const SCALE: &str = "vm.watermark_scale_factor";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
-    if let Some(to) = context.advised_sysctl(ID, MIN_FREE) {
+    let advised = [MIN_FREE, SCALE].map(|knob| context.advised_sysctl(ID, knob));
+    let [min_free, scale] = advised.each_ref().map(Option::as_deref);
+    let expected = expect_of_watermarks(context.host, min_free, scale);
+    let [min_free, scale] = advised;
+    if let Some(to) = min_free {
         let risk = "khugepaged raises it again, to at most 5 % of RAM, when huge pages are switched on: a larger \
                     value after that is no fault";
         let reason = format!("{what} {to} is what the kernel chooses for this size of memory.");
-        draft.set(context, wish("min-free", MIN_FREE, to, reason, risk));
+        let wish = wish("min-free", MIN_FREE, to, reason, risk);
+        draft.set(context, Wish { expected: expected.clone(), ..wish });
     }
-    if let Some(to) = context.advised_sysctl(ID, SCALE) {
+    if let Some(to) = scale {
         let risk = "after a burst of allocations, programs may have to reclaim pages themselves";
         let reason = format!("{what} {to} is a hundredth of memory.");
-        draft.set(context, wish("watermark-scale", SCALE, to, reason, risk));
+        let wish = wish("watermark-scale", SCALE, to, reason, risk);
+        draft.set(context, Wish { expected, ..wish });
     }
 }
 

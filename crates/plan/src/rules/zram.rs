@@ -10,6 +10,7 @@ use pagewise_model::{
 use super::PlanRule;
 use crate::context::Context;
 use crate::draft::Draft;
+use crate::expect::expect_of_zram;
 use crate::zram_files::{DROP_IN, LINK, UNIT, drop_in, unit};
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -205,7 +206,7 @@ fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) ->
         },
         reason: reason(context, planned),
         finding: finding.map(|&id| id.to_owned()),
-        expected: context.measured.ratio(&zram.compressor),
+        expected: Some(expect_of_zram(context, zram)),
         risk: risk(context, zram),
         cost: Some(table_cost(zram)),
         coupled: Vec::new(),

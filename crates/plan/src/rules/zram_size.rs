@@ -12,6 +12,7 @@ use super::PlanRule;
 use super::zram::{PlannedZram, planned_zram, table_cost};
 use crate::context::Context;
 use crate::draft::Draft;
+use crate::expect::expect_of_zram;
 use crate::zram_files::{DROP_IN, UNIT, drop_in, unit};
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -92,11 +93,18 @@ fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
         return replace(context, draft, tier, device, &planned, &reason, "zram-full");
     }
     let more = Bytes::new(recommended.saturating_sub(size).get() >> 20 << 20);
-    extend(draft, tier, planned, more, used);
+    extend(context, draft, tier, planned, more, used);
 }
 
 /// A second device beside a full one: nothing has to move.
-fn extend(draft: &mut Draft, tier: &Tier, mut planned: PlannedZram, more: Bytes, used: Bytes) {
+fn extend(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    tier: &Tier,
+    mut planned: PlannedZram,
+    more: Bytes,
+    used: Bytes,
+) {
     planned.zram.disksize_bytes = more;
     planned.zram.mem_limit_bytes = None;
     let reason = format!(
@@ -104,7 +112,7 @@ fn extend(draft: &mut Draft, tier: &Tier, mut planned: PlannedZram, more: Bytes,
          device of {more} takes new pages, and nothing has to move ({}).",
         tier.path, planned.size
     );
-    draft.steps.push(new_device(&planned, reason, "zram-full"));
+    draft.steps.push(new_device(context, &planned, reason, "zram-full"));
     draft.decline(
         format!("one larger device instead of {} and a second one, and keep it over a reboot", tier.path),
         "switching the full device off moves all of its pages while memory is short; run `pagewise plan` again \
@@ -169,13 +177,13 @@ pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
     used.get() <= available.get() / 2
 }
 
-fn new_device(planned: &PlannedZram, reason: String, finding: &str) -> Step {
+fn new_device(context: &Context<'_>, planned: &PlannedZram, reason: String, finding: &str) -> Step {
     Step {
         id: NEW.to_owned(),
         change: Change::AddZramSwap { target: None, to: planned.zram.clone() },
         reason,
         finding: Some(finding.to_owned()),
-        expected: None,
+        expected: Some(expect_of_zram(context, &planned.zram)),
         risk: "data that does not compress takes as much RAM as before".to_owned(),
         cost: Some(table_cost(&planned.zram)),
         coupled: Vec::new(),
@@ -204,7 +212,7 @@ pub(super) fn replace(
         used_bytes: tier.used.get().unwrap_or_default(),
         priority: tier.priority.get().unwrap_or_default(),
     };
-    draft.steps.push(new_device(planned, reason.to_owned(), finding));
+    draft.steps.push(new_device(context, planned, reason.to_owned(), finding));
     draft.drains.push(drain(tier, held, finding));
     keep(context, draft, device, planned);
 }

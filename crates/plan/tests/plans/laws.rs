@@ -167,6 +167,7 @@ fn check_all_goals(interval: &Interval, installation: &Installation) {
         check(&plan, interval, installation);
         assert_eq!(plan, plan_for(interval, installation, goal), "the same host, another plan");
         let (after, installed) = carry_out(&plan, interval, installation);
+        super::gains::check(&plan, &after);
         let again = plan_for(&after, &installed, goal);
         check(&again, &after, &installed);
         let (left, first) = (super::ids(&again), super::ids(&plan));

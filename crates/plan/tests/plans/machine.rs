@@ -3,8 +3,8 @@
 
 use pagewise_model::plan::{Change, Plan, ZramSwap};
 use pagewise_model::{
-    Algorithms, Installation, Interval, Mechanism, Name, PersistentSetting, Reading, Snapshot,
-    Source, Target, Tier, TierKind, Zram, ZramUse,
+    Algorithms, Bytes, Installation, Interval, Mechanism, Name, Pages, PersistentSetting, Reading,
+    Snapshot, Source, Target, Tier, TierKind, Zone, Zram, ZramUse,
 };
 
 /// The host after the plan.
@@ -53,7 +53,49 @@ fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
             let reading = &mut host.thp.khugepaged.max_ptes_none;
             *reading = Reading::found(number(), reading.source.clone());
         }
+        "vm.min_free_kbytes" | "vm.watermark_scale_factor" => set_watermarks(host),
+        "vm.nr_hugepages" => {
+            let pools = host.hugetlb.iter_mut().filter(|pool| pool.node.is_none());
+            for pool in pools.filter(|pool| pool.page_bytes == Bytes::new(2 << 20)) {
+                let freed = pool.total.get().unwrap().saturating_sub(number());
+                let free = pool.free.get().unwrap() - freed;
+                pool.free = Reading::found(free, pool.free.source.clone());
+                pool.total = Reading::found(number(), pool.total.source.clone());
+            }
+        }
         _ => {}
+    }
+}
+
+/// As `__setup_per_zone_wmarks` and `setup_per_zone_wmarks` of the kernel, on machines without highmem and
+/// movable zones.
+pub(crate) fn set_watermarks(host: &mut Snapshot) {
+    let knob = |name: &str| host.knob(name)?.active()?.parse::<u64>().ok();
+    let (Some(kib), Some(scale)) = (knob("vm.min_free_kbytes"), knob("vm.watermark_scale_factor"))
+    else {
+        return;
+    };
+    let mut lowmem = 0;
+    for zone in &host.zones {
+        lowmem += zone.managed_pages.get().map_or(0, Pages::get);
+    }
+    let with_memory = |zone: &&mut Zone| zone.managed_pages.get() > Some(Pages::new(0));
+    for zone in host.zones.iter_mut().filter(with_memory) {
+        let managed = zone.managed_pages.get().map_or(0, Pages::get);
+        let mut tmp = kib / 4;
+        tmp *= managed;
+        tmp /= lowmem;
+        let min = tmp;
+        tmp >>= 2;
+        let other = managed / 10_000 * scale + managed % 10_000 * scale / 10_000;
+        if other > tmp {
+            tmp = other;
+        }
+        let at = zone.high_pages.source.clone();
+        let set = |pages: u64| Reading::found(Pages::new(pages), at.clone());
+        (zone.min_pages, zone.low_pages, zone.high_pages) =
+            (set(min), set(min + tmp), set(min + tmp + tmp));
+        zone.boost_pages = set(0);
     }
 }
 
@@ -99,8 +141,9 @@ fn add_zram(host: &mut Snapshot, zram: &ZramSwap) {
     let tier = Tier {
         path: Name::from(device.path().as_str()),
         kind: TierKind::Zram,
-        size: found(zram.disksize_bytes),
-        used: found(pagewise_model::Bytes::new(0)),
+        // one page is the header
+        size: found(zram.disksize_bytes.saturating_sub(Bytes::new(4096))),
+        used: found(Bytes::new(0)),
         priority: Reading::found(priority, at.clone()),
         disk: pagewise_model::Disk::default(),
         zswap_in_front: Reading::not_read(),

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
 mod files;
+mod gains;
 mod laws;
 mod machine;
 mod settings;

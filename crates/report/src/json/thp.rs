@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Cgroup, Memory, Name, PageWalks, Process, ProcessCov
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Head, Noun, printed};
+use super::head::{Head, Noun, printed};
 use crate::{Collapsed, HugeSeen, Restrained, huge};
 
 /// Where huge pages are.

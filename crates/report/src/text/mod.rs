@@ -14,9 +14,11 @@ mod doctor;
 mod duplicates;
 mod elide;
 mod findings;
+mod gain;
 pub(crate) mod header;
 mod huge;
 mod kit;
+mod ledger;
 mod limits;
 mod memory;
 mod merge;
@@ -48,13 +50,13 @@ mod zram;
 
 use crate::view::View;
 use crate::{
-    Answer, Benched, Collapsed, HugeSeen, Merged, PlannedChanges, PlannedExperiment, Restrained,
-    ScanReport, TrialReport,
+    Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, PlannedChanges, PlannedExperiment,
+    Restrained, ScanReport, TrialReport,
 };
 use kit::Page;
 pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
-use pagewise_model::plan::Plan;
+use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
     Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
 };
@@ -134,6 +136,16 @@ pub fn plan(planned: &PlannedChanges<'_>, look: TextStyle) -> String {
 /// The same as differences: of files as `diff -u` prints them, of settings old and new value.
 pub fn plan_diff(plan: &Plan) -> String {
     plan_diff::print(plan)
+}
+
+/// What became of predicted gains; nothing if there is none.
+pub fn gains(gains: &[GainMeasured], look: TextStyle) -> String {
+    if gains.is_empty() { String::new() } else { printed(look, |page| gain::print(page, gains)) }
+}
+
+/// How often predictions came true, and every measurement.
+pub fn ledger(report: &LedgerReport<'_>, look: TextStyle) -> String {
+    printed(look, |page| ledger::print(page, report))
 }
 
 /// An experiment before it is run.

@@ -3,6 +3,7 @@
 
 use pagewise_model::plan::{Change, Declined, Goal, Step, StepUndo, ZramSwap};
 
+use super::gain;
 use super::header::machine;
 use super::kit::{Line, Page, Role};
 use super::words::plural;
@@ -56,12 +57,7 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
     page.hang(start.plain("   "), BODY, Role::Plain, &text);
     labelled(page, "why", &step.reason);
     if let Some(expected) = &step.expected {
-        let [low, high] = expected.interval;
-        let text = format!(
-            "{} {:.2} ({low:.2} to {high:.2}), from {}",
-            expected.metric, expected.value, expected.source
-        );
-        labelled(page, "gain", &text);
+        labelled(page, "gain", &gain::expected(expected));
     }
     if !step.risk.starts_with(NONE) {
         labelled(page, "risk", &step.risk);

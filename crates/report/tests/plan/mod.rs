@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A plan with each kind of change.
 
+#[allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
+pub(crate) mod gains;
+
 use pagewise_model::plan::{
     Change, Declined, Expected, Goal, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap,
 };
@@ -37,6 +40,7 @@ pub(crate) fn plan() -> Plan {
         metric: text("zram_original_per_memory_used"),
         value: 3.1,
         interval: [2.9, 3.3],
+        before: None,
         source: text("pagewise scan: 20000 of 120000 pages compressed with zstd"),
     };
     let held = SwapHeld {

@@ -18,4 +18,7 @@ pub(crate) enum Noun {
     Restrain,
     Merge,
     Plan,
+    Apply,
+    Verify,
+    Ledger,
 }

@@ -13,7 +13,10 @@ pub(super) const VERIFY: &str = "Compare the current state of the machine with t
     running value is not the planned value, verify looks for a line of the boot configuration that sets \
     the running value. If there is such a line, verify names it and its file as the probable cause. To \
     compare with applied plans, verify needs root, because only root can read their journals. To compare \
-    with a plan in a file, verify needs no root.\n\n  \
+    with a plan in a file, verify needs no root.\n\n\
+    verify also measures the gains that applied plans predicted, prints which predictions came true, and adds \
+    the measurements to the ledger (see `pagewise ledger`). A prediction that did not come true does not change \
+    the exit status.\n\n  \
     sudo pagewise verify                     compare the machine with every applied plan\n  \
     sudo pagewise verify 3                   compare the machine with the plan whose journal has number 3\n  \
     pagewise verify plan.json                compare the machine with the plan in this file";
@@ -24,4 +27,7 @@ pub(crate) struct Verify {
     /// number or its plan ID [default: all applied plans]
     #[arg(value_name = "PLAN|ID")]
     pub(crate) plan: Option<String>,
+    /// Measure predicted gains, but do not add the measurements to the ledger
+    #[arg(long)]
+    pub(crate) no_ledger: bool,
 }

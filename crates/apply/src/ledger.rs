@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The ledger: a file of measured gains beside the journals, with lines in the form of a journal's.
+//!
+//! Lines are only added. A run that is killed while it adds lines leaves the beginning of one; the next run
+//! cuts that off. A line that somebody changed afterwards stays where it is, is reported and does not count.
+
+use std::path::Path;
+
+use pagewise_model::plan::LedgerEntry;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Doing, Error};
+use crate::host_ops::{HostChange, HostOps, UnreadJournal};
+use crate::journal::{self, Lock, is_torn, record_of_line, summed};
+use crate::live::{Live, MAX_JOURNAL};
+
+const NAME: &str = "ledger";
+
+/// What a line records.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+enum LedgerRecord {
+    Measured(LedgerEntry),
+}
+
+/// What the ledger holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LedgerFile {
+    /// Every measurement, the oldest first.
+    pub entries: Vec<LedgerEntry>,
+    /// Lines, from 1, that are not as they were written.
+    pub damaged_lines: Vec<usize>,
+    /// Whether the last line is only the beginning of one.
+    pub is_torn: bool,
+}
+
+impl LedgerFile {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let mut file = Self::default();
+        for (at, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            let text = line.strip_suffix(b"\n");
+            let entry = record_of_line(text.unwrap_or(line))
+                .and_then(|record| serde_json::from_slice(record).ok());
+            match entry {
+                Some(LedgerRecord::Measured(entry)) => file.entries.push(entry),
+                None if text.is_none() && is_torn(line) => file.is_torn = true,
+                None => file.damaged_lines.push(at + 1),
+            }
+        }
+        file
+    }
+}
+
+/// Reads the ledger; it is empty if there is none. Takes no lock and changes nothing.
+///
+/// # Errors
+/// If the folder of journals or the file cannot be read, or if somebody else can have written the file.
+pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
+    if !journal::is_there(state)? {
+        return Ok(LedgerFile::default());
+    }
+    let hands = Live::new().doing(|| "/".to_owned())?;
+    let path = path_in(&crate::live::resolved(state)?);
+    Ok(LedgerFile::parse(&read(&hands, &path)?.unwrap_or_default()))
+}
+
+/// Adds measurements; when this returns, they are on the disk.
+///
+/// # Errors
+/// If another run of pagewise changes the machine, if the file cannot be written, or if somebody else can
+/// have written it.
+pub fn add_to_ledger(state: &Path, entries: &[LedgerEntry]) -> Result<(), Error> {
+    let _lock = Lock::take(state)?;
+    let mut hands = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolved(state)?;
+    add(&mut hands, &folder, entries)
+}
+
+fn path_in(folder: &str) -> String {
+    format!("{folder}/{NAME}")
+}
+
+/// Its bytes; `None` if there is no such file.
+fn read(hands: &dyn HostOps, path: &str) -> Result<Option<Vec<u8>>, Error> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let state = |source| Error::State { path: path.to_owned(), source };
+    if !hands.names(folder).map_err(state)?.iter().any(|it| it == name) {
+        return Ok(None);
+    }
+    hands.journal(path).map(Some).map_err(|unread| {
+        let (UnreadJournal::NoFile(why) | UnreadJournal::Untrusted(why)) = unread;
+        Error::Ledger { path: path.to_owned(), why }
+    })
+}
+
+fn add(hands: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result<(), Error> {
+    let path = path_in(folder);
+    let state = |source| Error::State { path: path.clone(), source };
+    let present = read(hands, &path)?;
+    if present.is_none() {
+        hands.act(&HostChange::Begin(&path)).map_err(state)?;
+    }
+    let bytes = present.unwrap_or_default();
+    let mut length = bytes.len() as u64;
+    let mut text = Vec::new();
+    if LedgerFile::parse(&bytes).is_torn {
+        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        length = whole as u64;
+        hands.act(&HostChange::Cut { journal: &path, length }).map_err(state)?;
+    } else if bytes.last().is_some_and(|&last| last != b'\n') {
+        text.push(b'\n');
+    }
+    for entry in entries {
+        // plain text and numbers always become JSON
+        let record = serde_json::to_vec(&LedgerRecord::Measured(entry.clone())).unwrap_or_default();
+        text.extend(summed(&record));
+    }
+    if length + text.len() as u64 > MAX_JOURNAL {
+        let why =
+            format!("with this measurement it would be longer than {} MiB", MAX_JOURNAL >> 20);
+        return Err(Error::Ledger { path, why });
+    }
+    let append = HostChange::Append { journal: &path, line: &text };
+    hands.act(&append).map_err(|source| {
+        // what a full disk has only half of is cut off here or by the next run
+        let _ = hands.act(&HostChange::Cut { journal: &path, length });
+        state(source)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a plan predicts, and what was measured of it afterwards ([`GainMeasured`]).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Ends, Evidence};
+
+/// A predicted gain, which `verify` measures again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expected {
+    /// What is measured, as `swap_area_bytes`; the suffix states the unit. `docs/ledger.md` lists what this
+    /// version can measure.
+    pub metric: String,
+    /// The predicted value.
+    pub value: f64,
+    /// Lower and upper end of its 95 % interval; both are the value if it follows from a formula of the kernel.
+    pub interval: Ends<f64>,
+    /// The value when the plan was made; `null` if there was none, as of a device that the plan adds.
+    #[serde(default)]
+    pub before: Option<f64>,
+    /// From which measurement or formula it was computed.
+    pub source: String,
+}
+
+impl Expected {
+    /// A prediction that follows from a formula, so that its interval has no width.
+    #[must_use]
+    pub fn exact(metric: &str, value: f64, before: Option<f64>, source: String) -> Self {
+        Self { metric: metric.to_owned(), value, interval: [value, value], before, source }
+    }
+
+    /// Whether a measured value lies in the interval.
+    #[must_use]
+    pub fn is_hit(&self, measured: f64) -> bool {
+        let [low, high] = self.interval;
+        (low..=high).contains(&measured)
+    }
+}
+
+/// Original bytes per byte of RAM that a zram device uses.
+pub const ZRAM_RATIO: &str = "zram_original_per_memory_used";
+/// The size of a swap area.
+pub const SWAP_AREA: &str = "swap_area_bytes";
+/// The size of the hugetlb pool of 2 MiB pages.
+pub const HUGETLB_POOL: &str = "hugetlb_pool_bytes";
+/// The sum of the high watermarks of all zones.
+pub const HIGH_WATERMARKS: &str = "zone_high_watermark_bytes";
+
+/// Something that a plan can predict and `verify` can measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GainMetric {
+    /// Its name in documents.
+    pub name: &'static str,
+    /// In a few words.
+    pub label: &'static str,
+    /// What it means, and from which files it is measured.
+    pub doc: &'static str,
+}
+
+/// Every metric.
+pub static GAIN_METRICS: &[GainMetric] = &[
+    GainMetric {
+        name: ZRAM_RATIO,
+        label: "zram compression",
+        doc: "Original bytes per byte of RAM that the zram device uses (mm_stat, columns 1 and 3).",
+    },
+    GainMetric {
+        name: SWAP_AREA,
+        label: "size of the swap area",
+        doc: "What the swap area can take before compression (/proc/swaps).",
+    },
+    GainMetric {
+        name: HUGETLB_POOL,
+        label: "hugetlb pool",
+        doc: "Memory that the hugetlb pool of 2 MiB pages holds, used or not (nr_hugepages).",
+    },
+    GainMetric {
+        name: HIGH_WATERMARKS,
+        label: "kept free by kswapd",
+        doc: "The sum of the high watermarks of all zones, without temporary boosts: kswapd reclaims memory until \
+              so much is free (/proc/zoneinfo).",
+    },
+];
+
+impl GainMetric {
+    /// The one with this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        GAIN_METRICS.iter().find(|metric| metric.name == name)
+    }
+}
+
+/// A predicted gain and what was measured of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GainMeasured {
+    /// The id of the step that predicted it.
+    pub step: String,
+    /// What is measured; the suffix states the unit.
+    pub metric: String,
+    /// The predicted value.
+    pub predicted: f64,
+    /// Lower and upper end of its 95 % interval.
+    pub interval: Ends<f64>,
+    /// The value when the plan was made; `null` if there was none.
+    pub before: Option<f64>,
+    /// From which measurement or formula it was predicted.
+    pub source: String,
+    /// What was measured, or why nothing was.
+    #[serde(flatten)]
+    pub outcome: GainOutcome,
+}
+
+/// What was measured of a predicted gain, or why nothing was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum GainOutcome {
+    /// It was measured.
+    Measured {
+        /// The measured value.
+        measured: f64,
+        /// Whether it lies in the interval.
+        hit: bool,
+        /// The Readings that it was computed from.
+        evidence: Vec<Evidence>,
+    },
+    /// It cannot be measured now.
+    NotMeasured {
+        /// Why, and what is missing.
+        why: String,
+    },
+}
+
+impl GainMeasured {
+    /// A prediction and what became of it.
+    #[must_use]
+    pub fn new(step: &str, expected: &Expected, outcome: GainOutcome) -> Self {
+        Self {
+            step: step.to_owned(),
+            metric: expected.metric.clone(),
+            predicted: expected.value,
+            interval: expected.interval,
+            before: expected.before,
+            source: expected.source.clone(),
+            outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_the_interval_are_hits() {
+        let expected =
+            Expected { interval: [2.0, 3.0], ..Expected::exact("x", 2.5, None, String::new()) };
+        assert_eq!(
+            [1.99, 2.0, 3.0, 3.01].map(|it| expected.is_hit(it)),
+            [false, true, true, false]
+        );
+        assert!(!expected.is_hit(f64::NAN));
+    }
+
+    #[test]
+    fn an_early_plan_without_a_value_before_reads_back() {
+        let json = r#"{"metric": "x", "value": 2, "interval": [1, 3], "source": "scan"}"#;
+        assert_eq!(serde_json::from_str::<Expected>(json).unwrap().before, None);
+    }
+
+    #[test]
+    fn metrics_have_one_name_each_and_their_unit_in_it() {
+        for metric in GAIN_METRICS {
+            let has_unit = metric.name.ends_with("_bytes") || metric.name.contains("_per_");
+            assert!(has_unit && metric.doc.ends_with('.'), "{metric:?}");
+            assert_eq!(GainMetric::find(metric.name), Some(metric));
+        }
+        assert_eq!(GainMetric::find("speed"), None);
+    }
+
+    #[test]
+    fn what_was_measured_is_flat_in_json() {
+        let expected = Expected::exact(SWAP_AREA, 4096.0, None, "size".to_owned());
+        let outcome = GainOutcome::NotMeasured { why: "it is off".to_owned() };
+        let gain = GainMeasured::new("zram", &expected, outcome);
+        let json = serde_json::to_value(&gain).unwrap();
+        assert_eq!((&json["state"], &json["why"]), (&"not-measured".into(), &"it is off".into()));
+        assert_eq!(serde_json::from_value::<GainMeasured>(json).unwrap(), gain);
+    }
+}

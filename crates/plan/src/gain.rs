@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A step with a prediction, and a later [`Snapshot`] → whether the prediction came true.
+
+use pagewise_decide::ENOUGH_STORED;
+use pagewise_model::plan::{
+    Expected, GainMeasured, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL, SWAP_AREA, Step, ZRAM_RATIO,
+};
+use pagewise_model::{Bytes, Evidence, Quantity, Ratio, Reading, Snapshot, Zram};
+
+use crate::expect::{HUGETLB_PAGE, measured_high_watermarks};
+
+/// How a step stands on the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepState<'a> {
+    /// It is as planned.
+    InForce {
+        /// The swap area that it made.
+        area: Option<&'a str>,
+    },
+    /// It is not, so that its gain cannot be measured.
+    NotInForce {
+        /// What was found.
+        why: &'a str,
+    },
+}
+
+/// What became of the gain that a step predicted; `None` if it predicted none.
+#[must_use]
+pub fn measure_gain(step: &Step, state: StepState<'_>, host: &Snapshot) -> Option<GainMeasured> {
+    let expected = step.expected.as_ref()?;
+    let measured = match state {
+        StepState::InForce { area } => measure(expected, area, host),
+        StepState::NotInForce { why } => Err(format!("the step is not in force: {why}")),
+    };
+    let outcome = match measured {
+        Ok((measured, evidence)) => {
+            GainOutcome::Measured { measured, hit: expected.is_hit(measured), evidence }
+        }
+        Err(why) => GainOutcome::NotMeasured { why },
+    };
+    Some(GainMeasured::new(&step.id, expected, outcome))
+}
+
+type Measurement = Result<(f64, Vec<Evidence>), String>;
+
+fn measure(expected: &Expected, area: Option<&str>, host: &Snapshot) -> Measurement {
+    match expected.metric.as_str() {
+        ZRAM_RATIO => measure_ratio(device(area, host)?),
+        SWAP_AREA => measure_area(area, host),
+        HUGETLB_POOL => measure_pool(host),
+        HIGH_WATERMARKS => measure_watermarks(host),
+        other => Err(format!("this version of pagewise cannot measure {other}")),
+    }
+}
+
+fn device<'a>(area: Option<&str>, host: &'a Snapshot) -> Result<&'a Zram, String> {
+    let area = area.ok_or("the swap area of the step is not known")?;
+    let mut devices = host.compressed();
+    devices.find(|device| device.path() == area).ok_or_else(|| format!("{area} is no zram device"))
+}
+
+fn measure_ratio(device: &Zram) -> Measurement {
+    let stat = &device.mm_stat;
+    let original = known(&stat.original, "the data that the device stores")?;
+    let used = known(&stat.memory_used, "the memory that the device uses")?;
+    if let Some(held) = device.bd_stat.held.get().filter(|&held| held > Bytes::new(0)) {
+        return Err(format!(
+            "{held} of its pages are on the backing device, and the kernel does not say how much memory the others \
+             use; a ratio is measured while none is there"
+        ));
+    }
+    if original < ENOUGH_STORED {
+        return Err(format!(
+            "the device stores {original}; a ratio is measured from {ENOUGH_STORED} on"
+        ));
+    }
+    let ratio = Ratio::from_sizes(original, used).ok_or("the device uses no memory")?;
+    let evidence = [("original", &stat.original), ("memory used", &stat.memory_used)];
+    Ok((ratio.get(), evidence.iter().filter_map(|(name, it)| exact_bytes(name, it)).collect()))
+}
+
+fn measure_area(area: Option<&str>, host: &Snapshot) -> Measurement {
+    let area = area.ok_or("the swap area of the step is not known")?;
+    let tier = host.tiers.iter().find(|tier| tier.path.as_str() == area);
+    let size = &tier.ok_or_else(|| format!("{area} is not on"))?.size;
+    let bytes = known(size, "the size of the swap area")?;
+    Ok((bytes.get() as f64, exact_bytes("size", size).into_iter().collect()))
+}
+
+fn measure_pool(host: &Snapshot) -> Measurement {
+    let mut pools = host.hugetlb.iter();
+    let pool = pools.find(|it| it.node.is_none() && it.page_bytes == HUGETLB_PAGE);
+    let total = &pool.ok_or("there is no pool of 2 MiB pages")?.total;
+    let pages = known(total, "the size of the pool")?;
+    let bytes = pages.saturating_mul(HUGETLB_PAGE.get());
+    Ok((bytes as f64, proof("huge pages of 2 MiB", total).into_iter().collect()))
+}
+
+fn measure_watermarks(host: &Snapshot) -> Measurement {
+    let pages = measured_high_watermarks(&host.zones);
+    let pages = pages.ok_or("the high watermark of a zone could not be read")?;
+    let readings = host.zones.iter().flat_map(|zone| {
+        let (name, node) = (zone.name.as_str(), zone.node);
+        let high = proof(&format!("zone {name} of node {node}, high"), &zone.high_pages);
+        let boosted = zone.boost_pages.get().is_some_and(|boost| boost.get() > 0);
+        let boost = proof(&format!("zone {name} of node {node}, boost"), &zone.boost_pages);
+        [high, boost.filter(|_| boosted)]
+    });
+    Ok((pages.to_bytes(host.page_size()).get() as f64, readings.flatten().collect()))
+}
+
+fn known<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, String> {
+    reading.get().ok_or_else(|| format!("{what} could not be read ({})", reading.source))
+}
+
+fn proof<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
+    let value = format!("{name} {}", reading.value()?.shown());
+    Some(Evidence::new(&reading.source, value))
+}
+
+/// Not rounded, so that the measured value can be computed again.
+fn exact_bytes(name: &str, reading: &Reading<Bytes>) -> Option<Evidence> {
+    let value = format!("{name} {} bytes", reading.get()?.get());
+    Some(Evidence::new(&reading.source, value))
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which documents there are ([`Noun`]), and what each of them starts with.
+
+use pagewise_model::{Cost, HostSummary, Name, Reading, Snapshot};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Answer, time};
+
+/// Which document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "each is the verb of the same name; collapse and restrain are those of thp"
+)]
+pub enum Noun {
+    Report,
+    Status,
+    Doctor,
+    Scan,
+    Bench,
+    Trial,
+    Lab,
+    Thp,
+    Collapse,
+    Restrain,
+    Merge,
+    Plan,
+    Apply,
+    Verify,
+    Ledger,
+}
+
+impl Noun {
+    /// Every document.
+    pub const ALL: [Self; 15] = [
+        Self::Report,
+        Self::Status,
+        Self::Doctor,
+        Self::Scan,
+        Self::Bench,
+        Self::Trial,
+        Self::Lab,
+        Self::Thp,
+        Self::Collapse,
+        Self::Restrain,
+        Self::Merge,
+        Self::Plan,
+        Self::Apply,
+        Self::Verify,
+        Self::Ledger,
+    ];
+
+    /// The verb that answers with it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Status => "status",
+            Self::Doctor => "doctor",
+            Self::Scan => "scan",
+            Self::Bench => "bench",
+            Self::Trial => "trial",
+            Self::Lab => "lab",
+            Self::Thp => "thp",
+            Self::Collapse => "collapse",
+            Self::Restrain => "restrain",
+            Self::Merge => "merge",
+            Self::Plan => "plan",
+            Self::Apply => "apply",
+            Self::Verify => "verify",
+            Self::Ledger => "ledger",
+        }
+    }
+
+    /// The words that print it.
+    pub(super) const fn command(self) -> &'static str {
+        match self {
+            Self::Lab => "lab run",
+            Self::Collapse => "thp collapse",
+            Self::Restrain => "thp restrain",
+            other => other.name(),
+        }
+    }
+
+    /// What stands in its `schema`; the number changes when a key changes its meaning.
+    pub(super) const fn version(self) -> &'static str {
+        match self {
+            Self::Report => "pagewise/report/1",
+            Self::Status => "pagewise/status/1",
+            Self::Doctor => "pagewise/doctor/1",
+            Self::Scan => "pagewise/scan/1",
+            Self::Bench => "pagewise/bench/1",
+            Self::Trial => "pagewise/trial/1",
+            Self::Lab => "pagewise/lab/1",
+            Self::Thp => "pagewise/thp/1",
+            Self::Collapse => "pagewise/collapse/1",
+            Self::Restrain => "pagewise/restrain/1",
+            Self::Merge => "pagewise/merge/1",
+            Self::Plan => "pagewise/plan/1",
+            Self::Apply => "pagewise/apply/1",
+            Self::Verify => "pagewise/verify/1",
+            Self::Ledger => "pagewise/ledger/1",
+        }
+    }
+}
+
+/// What every document starts with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Head<'a> {
+    /// Which document this is, and which version of its meaning.
+    schema: &'static str,
+    /// When the host was looked at: RFC 3339 in UTC; `null` where its clock is not known.
+    time: Option<String>,
+    /// Changes with every boot.
+    boot_id: &'a Reading<Name>,
+    /// The version of the program.
+    pagewise: &'static str,
+    /// The kernel's release.
+    kernel: &'a Reading<Name>,
+    host: &'a HostSummary,
+    cost: Cost,
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn of_answer(noun: Noun, answer: &Answer<'a>) -> Self {
+        Self::new(noun, &answer.interval.end, answer.cost)
+    }
+
+    pub(super) fn new(noun: Noun, snapshot: &'a Snapshot, cost: Cost) -> Self {
+        Self {
+            schema: noun.version(),
+            time: time::time_of(snapshot).map(|time| time.to_string()),
+            boot_id: &snapshot.taken.boot_id,
+            pagewise: env!("CARGO_PKG_VERSION"),
+            kernel: &snapshot.taken.kernel,
+            host: &snapshot.host,
+            cost,
+        }
+    }
+}
+
+/// With a line end.
+pub(super) fn printed(document: &impl Serialize) -> String {
+    match serde_json::to_string_pretty(document) {
+        Ok(text) => text + "\n",
+        // Only a map whose keys are not text could bring us here, and no noun has one.
+        Err(error) => format!("{}\n", serde_json::json!({ "error": error.to_string() })),
+    }
+}

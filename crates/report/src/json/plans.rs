@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The documents of `apply`, `verify` and `ledger`.
+
+use pagewise_model::plan::{Applied, Complaint, Verified};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::head::{Head, Noun, printed};
+use crate::{AppliedPlan, ApplyOutcome, LedgerReport, LedgerUpdate, VerifiedPlans};
+
+/// What `apply` did: exactly one of applied, refused and confirmed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Apply<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// The id of the plan; left out with confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a str>,
+    /// The plan was carried out, or every step was in place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<&'a Applied>,
+    /// All reasons why nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'a [Complaint]>,
+    /// With --confirm: the plan that is kept, as it was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed: Option<&'a str>,
+}
+
+/// Plans, compared with the machine, and what became of the gains that they predicted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Verify<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Whether the machine differs from a plan.
+    drifted: bool,
+    plans: &'a [Verified],
+    ledger: &'a LedgerUpdate,
+}
+
+/// Every measurement of a predicted gain, and how often predictions came true.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Ledger<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    ledger: &'a pagewise_model::plan::Ledger,
+}
+
+/// What `apply --json` prints, with a line end.
+pub fn apply(done: &AppliedPlan<'_>) -> String {
+    let head = Head::new(Noun::Apply, done.snapshot, done.cost);
+    let none = Apply { head, plan: None, applied: None, refused: None, confirmed: None };
+    printed(&match done.outcome {
+        ApplyOutcome::Applied { plan, applied } => {
+            Apply { plan: Some(plan), applied: Some(applied), ..none }
+        }
+        ApplyOutcome::Refused { plan, complaints } => {
+            Apply { plan: Some(plan), refused: Some(complaints), ..none }
+        }
+        ApplyOutcome::Confirmed { id } => Apply { confirmed: Some(id), ..none },
+    })
+}
+
+/// What `verify --json` prints, with a line end.
+pub fn verify(verified: &VerifiedPlans<'_>) -> String {
+    let VerifiedPlans { snapshot, plans, ledger, cost } = *verified;
+    let drifted = plans.iter().any(Verified::has_drifted);
+    printed(&Verify { head: Head::new(Noun::Verify, snapshot, cost), drifted, plans, ledger })
+}
+
+/// What `ledger --json` prints, with a line end.
+pub fn ledger(report: &LedgerReport<'_>) -> String {
+    let head = Head::new(Noun::Ledger, report.snapshot, report.cost);
+    printed(&Ledger { head, ledger: report.ledger })
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Predicted gains, and what was measured of them.
+
+use pagewise_model::plan::{Expected, GainMeasured, GainMetric, GainOutcome};
+use pagewise_model::{Bytes, Ends, grouped};
+
+use super::kit::{Page, Role};
+use super::table::{Cell, Column, Table};
+
+/// What is measured, in a few words; a metric of a later version by its name.
+pub(super) fn label(metric: &str) -> &str {
+    GainMetric::find(metric).map_or(metric, |metric| metric.label)
+}
+
+/// A value with the unit that the metric's name states.
+fn shown(metric: &str, value: f64) -> String {
+    match size(metric, value) {
+        Some(size) => size.to_string(),
+        None => format!("{value:.2}"),
+    }
+}
+
+fn size(metric: &str, value: f64) -> Option<Bytes> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+    let bytes = Bytes::new(value.max(0.0).round() as u64);
+    metric.ends_with("_bytes").then_some(bytes)
+}
+
+/// The predicted value, its interval and the value before.
+pub(super) fn predicted(
+    metric: &str,
+    value: f64,
+    [low, high]: Ends<f64>,
+    before: Option<f64>,
+) -> String {
+    let interval = if low < high {
+        format!(" ({} to {})", shown(metric, low), shown(metric, high))
+    } else {
+        String::new()
+    };
+    let before = before.map(|before| format!(", {} before", shown(metric, before)));
+    format!("{}{interval}{}", shown(metric, value), before.unwrap_or_default())
+}
+
+/// The measured value. Of a miss that would look like the prediction, all digits.
+pub(super) fn measured(metric: &str, measured: f64, predicted: f64, is_hit: bool) -> String {
+    let text = shown(metric, measured);
+    match (size(metric, measured), size(metric, predicted)) {
+        (Some(size), Some(planned)) if !is_hit && text == shown(metric, predicted) => {
+            let (sign, bytes) = if size > planned {
+                ('+', size.saturating_sub(planned))
+            } else {
+                ('-', planned.saturating_sub(size))
+            };
+            format!("{text} {sign} {} B", grouped(bytes.get()))
+        }
+        _ => text,
+    }
+}
+
+/// `hit` or `miss`.
+pub(super) fn verdict(is_hit: bool) -> Cell {
+    if is_hit { Cell::new(Role::Good, "hit") } else { Cell::new(Role::Warning, "miss") }
+}
+
+/// The prediction of a step in a plan.
+pub(super) fn expected(expected: &Expected) -> String {
+    let Expected { metric, value, interval, before, source } = expected;
+    format!("{} {}, from {source}", label(metric), predicted(metric, *value, *interval, *before))
+}
+
+pub(super) fn print(page: &mut Page, gains: &[GainMeasured]) {
+    let columns = vec![
+        Column::left("  gain"),
+        Column::left("result"),
+        Column::left("predicted"),
+        Column::left("measured"),
+        Column::name("step").spare(1),
+    ];
+    let mut table = Table::new(2, columns);
+    for gain in gains {
+        let GainOutcome::Measured { measured: found, hit, .. } = gain.outcome else { continue };
+        table.row(vec![
+            format!("  {}", label(&gain.metric)).into(),
+            verdict(hit),
+            predicted(&gain.metric, gain.predicted, gain.interval, gain.before).into(),
+            measured(&gain.metric, found, gain.predicted, hit).into(),
+            gain.step.clone().into(),
+        ]);
+    }
+    if !table.is_empty() {
+        table.print(page);
+    }
+    for gain in gains {
+        let GainOutcome::NotMeasured { why } = &gain.outcome else { continue };
+        let text = format!(
+            "{} ({}) predicted {}; not measured: {why}",
+            label(&gain.metric),
+            gain.step,
+            predicted(&gain.metric, gain.predicted, gain.interval, gain.before)
+        );
+        page.prose(4, Role::Plain, &text);
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Gains that were predicted: hits, misses, and one that cannot be measured yet.
+
+use pagewise_model::Evidence;
+use pagewise_model::plan::{
+    Applied, Complaint, Expected, GainMeasured, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL, Ledger,
+    LedgerEntry, SWAP_AREA, StepDone, StepVerified, Verified, Watched, ZRAM_RATIO,
+};
+
+fn evidence() -> Vec<Evidence> {
+    let path = "/sys/block/zram1/mm_stat".to_owned();
+    vec![Evidence { path, line: Some(1), value: "original 33554432 bytes".to_owned() }]
+}
+
+fn measured(step: &str, expected: &Expected, measured: f64) -> GainMeasured {
+    let hit = expected.is_hit(measured);
+    GainMeasured::new(step, expected, GainOutcome::Measured { measured, hit, evidence: evidence() })
+}
+
+fn ratio() -> Expected {
+    Expected { interval: [2.9, 3.3], ..Expected::exact(ZRAM_RATIO, 3.1, None, "scan".to_owned()) }
+}
+
+pub(crate) fn gains() -> Vec<GainMeasured> {
+    let exact = |metric: &str, value: u64, before: Option<u64>| {
+        let before = before.map(|before| before as f64);
+        Expected::exact(metric, value as f64, before, "a formula".to_owned())
+    };
+    let why = "the device stores 3.1 MiB; a ratio is measured from 16.0 MiB on".to_owned();
+    let watermarks = exact(HIGH_WATERMARKS, 91_750_400, Some(1 << 30));
+    vec![
+        measured("zram", &ratio(), 3.25),
+        GainMeasured::new("zram-new", &ratio(), GainOutcome::NotMeasured { why }),
+        measured("hugetlb", &exact(HUGETLB_POOL, 0, Some(1 << 30)), 0.0),
+        measured("min-free", &watermarks, 91_754_496.0),
+        measured("zram", &exact(SWAP_AREA, (8 << 30) - 4096, None), (4u64 << 30) as f64),
+    ]
+}
+
+/// Those that were measured, and an earlier measurement of the first.
+pub(crate) fn ledger() -> Ledger {
+    let gains = [measured("zram", &ratio(), 2.75)].into_iter().chain(gains());
+    let entry = |gain: GainMeasured| match gain.outcome {
+        GainOutcome::Measured { measured, hit, evidence } => Some(LedgerEntry {
+            time: Some("2026-11-20T14:02:33.25Z".to_owned()),
+            boot_id: Some("7f3a".to_owned()),
+            kernel: None,
+            plan: "0123456789abcdef".to_owned(),
+            journal: "3".to_owned(),
+            applied_unix_seconds: 1_795_183_353,
+            step: gain.step,
+            metric: gain.metric,
+            predicted: gain.predicted,
+            interval: gain.interval,
+            before: gain.before,
+            measured,
+            hit,
+            source: gain.source,
+            evidence,
+        }),
+        GainOutcome::NotMeasured { .. } => None,
+    };
+    Ledger::new(gains.filter_map(entry).collect(), vec![4], true)
+}
+
+pub(crate) fn verified() -> Vec<Verified> {
+    let step = StepVerified {
+        id: "zram".to_owned(),
+        what: "swap on a new zram device".to_owned(),
+        differences: Vec::new(),
+        skipped: None,
+        area: Some("/dev/zram1".to_owned()),
+    };
+    let (plan, journal) = ("0123456789abcdef".to_owned(), Some("3".to_owned()));
+    vec![Verified { plan, journal, steps: vec![step], gains: gains() }]
+}
+
+pub(crate) fn applied() -> Applied {
+    let (id, what) = ("zram".to_owned(), "swap on a new zram device".to_owned());
+    let watched =
+        Watched { settle_seconds: 5, some_us: Some(12), full_us: None, oom_kills: 0, refaults: 7 };
+    let steps = vec![StepDone { id, what, changed: true }];
+    Applied { journal: Some("3".to_owned()), steps, watched: Some(watched) }
+}
+
+pub(crate) fn complaints() -> Vec<Complaint> {
+    let (what, why) = ("vm.swappiness".to_owned(), "the plan expects 60, found 30".to_owned());
+    vec![Complaint { step: Some("swappiness".to_owned()), what, why, next: None }]
+}
