@@ -188,6 +188,37 @@ pub struct VerifiedPlans<'a> {
     pub cost: Cost,
 }
 
+/// What `tune` answers.
+#[derive(Debug, Clone, Copy)]
+pub struct TunedPlan<'a> {
+    /// The host before the first change.
+    pub snapshot: &'a Snapshot,
+    /// The plan; without steps if there is nothing to change.
+    pub plan: &'a pagewise_model::plan::Plan,
+    /// How short memory was before.
+    pub before: &'a HostVerdict,
+    /// What came of it; `None` if nothing was changed.
+    pub trial: Option<TuneTrial<'a>>,
+    /// What looking cost.
+    pub cost: Cost,
+}
+
+/// What `tune` found while a plan was on trial.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct TuneTrial<'a> {
+    /// How `pagewise undo` calls the plan's journal.
+    pub journal: &'a str,
+    /// Why the plan was undone, in sentences; empty if it is kept.
+    pub against: &'a [String],
+    /// How short memory was at the end.
+    #[serde(rename = "verdict")]
+    pub after: &'a HostVerdict,
+    /// The plan, compared with the machine, and the gains that were measured again.
+    pub verified: &'a [pagewise_model::plan::Verified],
+    /// What was added to the ledger.
+    pub ledger: &'a LedgerUpdate,
+}
+
 /// What `verify` added to the ledger.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct LedgerUpdate {

@@ -10,6 +10,7 @@ mod plan;
 mod trial;
 
 use boon::{Compiler, Schemas};
+use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
     AlgorithmEstimate, Bytes, Cost, Disturbed, Estimate, EstimateSource, Finding, HugeView,
     Interval, Reading, Snapshot, Source,
@@ -17,7 +18,7 @@ use pagewise_model::{
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
     Answer, AppliedPlan, ApplyOutcome, Benched, CellTried, Experimented, LedgerReport,
-    LedgerUpdate, ScanReport, TrialReport, VerifiedPlans,
+    LedgerUpdate, ScanReport, TrialReport, TuneTrial, TunedPlan, VerifiedPlans,
 };
 use serde_json::{Value, json};
 
@@ -60,6 +61,12 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
             ledger: &LedgerUpdate { added: 4, not_added: None },
             cost: host::cost(),
         }),
+        Noun::Tune => {
+            let ledger = LedgerUpdate { added: 4, not_added: None };
+            let verified = plan::gains::verified();
+            let trial = Some(tune_trial(&verified, &ledger, &[]));
+            json::tune(&tuned(&interval.end, &plan::plan(), trial))
+        }
         Noun::Ledger => json::ledger(&LedgerReport {
             snapshot: &interval.end,
             ledger: &plan::gains::ledger(),
@@ -152,6 +159,38 @@ fn a_plan_is_applied_refused_or_confirmed_and_a_gain_measured_or_not() {
     let rates = (&ledger["estimates"]["hits"], &ledger["estimates"]["predictions"]);
     assert_eq!(rates, (&json!(1), &json!(1)), "the later measurement counts");
     assert_eq!(ledger["exact"]["share"], json!(1.0 / 3.0));
+}
+
+fn tuned<'a>(
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    trial: Option<TuneTrial<'a>>,
+) -> TunedPlan<'a> {
+    TunedPlan { snapshot, plan, before: host::verdict(), trial, cost: host::cost() }
+}
+
+fn tune_trial<'a>(
+    verified: &'a [Verified],
+    ledger: &'a LedgerUpdate,
+    against: &'a [String],
+) -> TuneTrial<'a> {
+    TuneTrial { journal: "3", against, after: host::verdict(), verified, ledger }
+}
+
+#[test]
+fn a_tuned_plan_is_kept_undone_or_empty() {
+    let (host, plan, verified) = (host::interval().end, plan::plan(), plan::gains::verified());
+    let (ledger, why) = (LedgerUpdate::default(), ["it became worse".to_owned()]);
+    for (trial, kept) in [
+        (None, Value::Null),
+        (Some(tune_trial(&verified, &ledger, &[])), json!(true)),
+        (Some(tune_trial(&verified, &ledger, &why)), json!(false)),
+    ] {
+        let document = json::tune(&tuned(&host, &plan, trial));
+        let document: Value = serde_json::from_str(&document).unwrap();
+        valid(Noun::Tune, &document).unwrap();
+        assert_eq!(document["kept"], kept);
+    }
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Apply => json::Noun::Apply,
         Noun::Verify => json::Noun::Verify,
         Noun::Ledger => json::Noun::Ledger,
+        Noun::Tune => json::Noun::Tune,
     };
     let all = zstd::decode_all(json::COMPRESSED_SCHEMAS).context("the schemas in the program")?;
     let all: BTreeMap<String, String> = serde_json::from_slice(&all)?;

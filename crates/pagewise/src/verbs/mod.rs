@@ -70,7 +70,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Apply(wanted) => apply::run(global, wanted, started),
         Verb::Verify(wanted) => verify::run(global, wanted, started),
         Verb::Ledger => ledger::run(global, started),
-        Verb::Tune(wanted) => tune::run(global, wanted),
+        Verb::Tune(wanted) => tune::run(global, wanted, started),
         Verb::Undo(wanted) => undo::run(global, wanted),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab { what } => lab::run(global, what, started),

@@ -9,7 +9,7 @@ use pagewise_model::plan::{DifferenceKind, StepVerified, Verified};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::text::gains;
-use pagewise_report::{VerifiedPlans, json};
+use pagewise_report::{LedgerUpdate, VerifiedPlans, json};
 
 use super::Outcome;
 use super::apply;
@@ -56,6 +56,20 @@ pub(super) fn run(
         }
         Some(error) => Err(error),
     }
+}
+
+/// The plan of a journal, compared with the machine; what was measured of its gains is in the ledger.
+pub(super) fn applied(journal: &str) -> anyhow::Result<(Vec<Verified>, LedgerUpdate)> {
+    let scope = Scope { settings: true, ..Scope::glance() };
+    let host = snapshot(&HostRoot::live()?, &scope);
+    let which = Verify::One(journal);
+    let mut plans = verify_plans(&state_folder(), which, &host.configuration)?;
+    let measured = measure_gains(&mut plans, &host)?;
+    let (ledger, failed) = update_ledger(&measured);
+    if let Some(error) = failed {
+        output::message(format_args!("the measurements were not added to the ledger: {error:#}"));
+    }
+    Ok((plans, ledger))
 }
 
 /// Journals have numbers, and plans have sixteen digits; a file is named by a path.

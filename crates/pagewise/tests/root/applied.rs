@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::machine::{Place, read, said, write};
 
 /// A knob whose change for a moment nobody feels.
-const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
+pub(crate) const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 const FILE: &str = "sysctl.d/90-pagewise.conf";
 const DROP_IN: &str = "systemd/system/system.slice.d/50-pagewise.conf";
 const MASK: &str = "systemd/system/zramswap.service";
@@ -45,7 +45,7 @@ impl Site {
         Self { place, etc, knob }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.place.command(arguments);
         command.env("PAGEWISE_TEST_ETC", &self.etc);
         command

@@ -62,5 +62,6 @@ mod stuck;
 mod swap_faults;
 mod thp;
 mod trial;
+mod tune;
 mod workload;
 mod zram;

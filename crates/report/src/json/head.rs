@@ -29,11 +29,12 @@ pub enum Noun {
     Apply,
     Verify,
     Ledger,
+    Tune,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -49,6 +50,7 @@ impl Noun {
         Self::Apply,
         Self::Verify,
         Self::Ledger,
+        Self::Tune,
     ];
 
     /// The verb that answers with it.
@@ -69,6 +71,7 @@ impl Noun {
             Self::Apply => "apply",
             Self::Verify => "verify",
             Self::Ledger => "ledger",
+            Self::Tune => "tune",
         }
     }
 
@@ -100,6 +103,7 @@ impl Noun {
             Self::Apply => "pagewise/apply/1",
             Self::Verify => "pagewise/verify/1",
             Self::Ledger => "pagewise/ledger/1",
+            Self::Tune => "pagewise/tune/1",
         }
     }
 }

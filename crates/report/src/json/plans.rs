@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents of `apply`, `verify` and `ledger`.
 
-use pagewise_model::plan::{Applied, Complaint, Verified};
+use pagewise_model::HostVerdict;
+use pagewise_model::plan::{Applied, Complaint, Plan, Verified};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::head::{Head, Noun, printed};
-use crate::{AppliedPlan, ApplyOutcome, LedgerReport, LedgerUpdate, VerifiedPlans};
+use crate::{
+    AppliedPlan, ApplyOutcome, LedgerReport, LedgerUpdate, TuneTrial, TunedPlan, VerifiedPlans,
+};
 
 /// What `apply` did: exactly one of applied, refused and confirmed.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,6 +48,27 @@ pub(super) struct Ledger<'a> {
     head: Head<'a>,
     #[serde(flatten)]
     ledger: &'a pagewise_model::plan::Ledger,
+}
+
+/// What `tune` changed, and whether it is kept.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Tune<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// How short memory was before the first change.
+    verdict: &'a HostVerdict,
+    plan: &'a Plan,
+    /// Whether the plan is in force; `null` if there was nothing to change.
+    kept: Option<bool>,
+    /// What was found while the plan was on trial; `null` if there was nothing to change.
+    trial: Option<TuneTrial<'a>>,
+}
+
+/// What `tune --json` prints, with a line end.
+pub fn tune(tuned: &TunedPlan<'_>) -> String {
+    let TunedPlan { snapshot, plan, before: verdict, trial, cost } = *tuned;
+    let kept = trial.map(|trial| trial.against.is_empty());
+    printed(&Tune { head: Head::new(Noun::Tune, snapshot, cost), verdict, plan, kept, trial })
 }
 
 /// What `apply --json` prints, with a line end.

@@ -43,6 +43,7 @@ mod table;
 mod thp;
 mod tiers;
 mod trial;
+mod tune;
 mod verdict;
 mod words;
 mod zones;
@@ -51,7 +52,7 @@ mod zram;
 use crate::view::View;
 use crate::{
     Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, PlannedChanges, PlannedExperiment,
-    Restrained, ScanReport, TrialReport,
+    Restrained, ScanReport, TrialReport, TunedPlan,
 };
 use kit::Page;
 pub use kit::escape_all_but_colours;
@@ -146,6 +147,11 @@ pub fn gains(gains: &[GainMeasured], look: TextStyle) -> String {
 /// How often predictions came true, and every measurement.
 pub fn ledger(report: &LedgerReport<'_>, look: TextStyle) -> String {
     printed(look, |page| ledger::print(page, report))
+}
+
+/// Whether a plan on trial was kept, and what was measured of its gains.
+pub fn tune(tuned: &TunedPlan<'_>, look: TextStyle) -> String {
+    printed(look, |page| tune::print(page, tuned))
 }
 
 /// An experiment before it is run.

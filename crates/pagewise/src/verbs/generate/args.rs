@@ -21,4 +21,5 @@ pub(crate) enum Noun {
     Apply,
     Verify,
     Ledger,
+    Tune,
 }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use pagewise_model::Name;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::again;
 use crate::cli::Global;
 use crate::interrupt::Stop;
+use crate::trouble::Interrupted;
 
 /// More than any of our documents has.
 const LONGEST: u64 = 64 << 20;
@@ -40,19 +42,15 @@ impl Passed {
 /// Runs a verb and reads its document. It shows its own progress and errors.
 ///
 /// # Errors
-/// Where it ends with another status than 0 and `accepted`.
-pub(super) fn document(
-    global: &Global,
-    words: &[&str],
-    accepted: Option<u8>,
-    stop: &Stop,
-) -> anyhow::Result<Value> {
+/// Where it ends with another status than 0, or somebody stops this program.
+pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::Result<Value> {
     let verb = words.first().copied().unwrap_or_default();
     let mut command = again::pagewise();
     command.args(words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
     if global.quiet {
         command.arg("--quiet");
     }
+    let begun = Instant::now();
     let mut child = command.spawn().with_context(|| format!("starting pagewise {verb}"))?;
     let mut text = String::new();
     let out = child.stdout.take().context("no pipe")?;
@@ -60,10 +58,9 @@ pub(super) fn document(
     let status = child.wait()?;
     read.with_context(|| format!("reading what pagewise {verb} printed"))?;
     if stop.is_asked() {
-        bail!("stopped during pagewise {verb}");
+        bail!(Interrupted { after: begun.elapsed() });
     }
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    if code != Some(0) && (code.is_none() || code != accepted) {
+    if !status.success() {
         bail!("pagewise {verb} ended with {status}");
     }
     serde_json::from_str(&text)
