@@ -13,7 +13,7 @@ pagewise_files::limit_table! {
         "swap areas", "/proc/swaps",
         "the first; a problem says how many there are";
     ZRAM_DEVICES = 256,
-        "zram devices, and zmerge devices", "/sys/block",
+        "zram devices, and devices of zmerge, the kernel module of Pagewise", "/sys/block",
         "those used as swap come before the others; a problem says how many there are";
     MOUNTS = 32_768,
         "mounts", "/proc/self/mountinfo",
@@ -53,7 +53,7 @@ pagewise_files::limit_table! {
         "statistics of one size of huge pages", "/sys/kernel/mm/transparent_hugepage",
         "the first; a problem says how many there are";
     KERNEL_THREADS = 4096,
-        "kernel threads among which khugepaged is searched", "/proc",
+        "kernel threads that are searched for khugepaged", "/proc",
         "the oldest; if khugepaged is not among them, the output says so";
     KDAMONDS = 64,
         "DAMON threads", "/sys/kernel/mm/damon/admin",
@@ -101,7 +101,7 @@ pagewise_files::limit_table! {
         "deleted files in memory that are still open", "/proc/PID/fd",
         "the largest";
     SWAPPED_PROCESSES = 128,
-        "processes whose memory in swap is read at the first of two readings", "/proc/PID/status",
+        "processes whose amount of memory in swap is read twice, to compute its growth", "/proc/PID/status",
         "those with the most memory in RAM";
     PROBLEMS = pagewise_files::PROBLEMS,
         "problems from one reading of a host", "",
@@ -126,13 +126,14 @@ mod tests {
 
     fn page() -> String {
         let mut page = String::from(
-            "# Limits on what is read\n\nPagewise reads at most a fixed number of each kind of thing that a host \
-             lists, such as mounts or cgroups. Without these\nlimits, a faulty kernel, or a recording that \
-             somebody made up, could list millions of them and make Pagewise use\nmuch memory and time. Most \
-             limits are higher than the number that any known machine has.\n\nThe table shows each limit. If a \
-             host has more of a kind, the last column says which of them Pagewise reads.\nA *problem* in \
-             that column is a message about something that Pagewise could not read in full. Problems are shown \
-             by\n`report`, by every command with `-v`, and in JSON.\n\n\
+            "# Limits on what is read\n\nPagewise reads at most a fixed number of each kind of thing that a \
+             host lists, such as mounts or cgroups. Without these\nlimits, a faulty kernel, or a forged \
+             recording (see `pagewise capture`), could list millions of mounts and make\nPagewise use much \
+             memory and time. Most limits are higher than the number that any known machine has.\n\n\
+             The table shows each limit. If a host has more things of a kind than the limit, the last column \
+             says which of them\nPagewise reads. A *problem* in that column is a message about something \
+             that Pagewise could not read in full. Problems\nare shown by `report`, by every command with \
+             `-v`, and in JSON.\n\n\
              | at most | of | listed in | if there are more, these are read |\n|---|---|---|---|\n",
         );
         for Limit { most, what, listed_in, beyond } in all() {

@@ -24,7 +24,12 @@ const ORDERS: [(Sort, &str, &str); 5] = [
         "refaults",
         "processes by major faults during --interval; cgroups by refaults during --interval",
     ),
-    (Sort::Cpu, "cpu", "processes by CPU time during --interval; cgroups by memory usage"),
+    (
+        Sort::Cpu,
+        "cpu",
+        "processes by CPU time during --interval; cgroups by memory usage, because the report shows no CPU \
+         time of cgroups",
+    ),
 ];
 
 pub(crate) fn section() -> impl TypedValueParser<Value = Section> {

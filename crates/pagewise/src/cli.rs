@@ -135,8 +135,8 @@ pub(crate) enum Verb {
     /// pages were merged
     #[command(long_about = SCAN)]
     Scan(Box<Scan>),
-    /// Measure the speed and the compression ratio of each zram compression algorithm with the memory in use,
-    /// and name the best algorithm for each goal, such as latency
+    /// Measure the speed and the compression ratio of each zram compression algorithm on a sample of the
+    /// memory in use, and name the best algorithm for each goal, such as latency
     #[command(long_about = BENCH)]
     Bench(Box<Bench>),
     /// Print a plan: which settings to change on this machine, why, and how to undo each change; the command
@@ -151,8 +151,7 @@ pub(crate) enum Verb {
     /// into huge pages, or split huge pages
     #[command(long_about = THP)]
     Thp(Box<Thp>),
-    /// Start a merge pass, after which zmerge devices (compressed RAM disks of the kernel module zmerge)
-    /// store identical pages only once; needs root
+    /// Merge identical pages on zmerge devices (compressed RAM disks of the kernel module zmerge); needs root
     #[command(long_about = MERGE)]
     Merge(Merge),
     /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root

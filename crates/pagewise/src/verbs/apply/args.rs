@@ -9,27 +9,26 @@ use pagewise_model::typed::parse_duration;
 
 pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan --json` printed. Needs root.\n\n\
     Before the first change, apply checks whether every step of the plan is possible on this machine, and \
-    whether what the step changes is still as it was when the plan was made. If a step fails this check, \
-    apply prints the reasons and carries out no step. Otherwise, apply shows the steps and asks whether to \
-    carry them out. It records each change in a journal (a file in /var/lib/pagewise) before it makes the \
-    change, and checks each change afterwards. If a step fails, or if you press Ctrl-C, apply undoes the \
-    steps that it has carried out.\n\n\
-    After the last step, apply watches the machine for 5 s (or the time given with --settle). It undoes \
-    the plan if the kernel has killed a process for lack of memory since the first step. It also undoes \
-    the plan if, during this time, all tasks wait for memory for more than 10 % of the time (and more than \
-    twice as much as before the plan). Apply never undoes a step that has disabled a swap area, nor the \
-    steps before it, because the pages of this swap area have already moved. If steps stay in force, the \
-    error message names them. Applying the same plan a second time changes nothing.\n\n\
-    Apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, zram-generator and \
-    systemd below /etc, and follows no symbolic links there. It disables a swap area only if other swap \
-    areas have room for its pages, or if memory has room for them and no cgroup would exceed its \
-    limit.\n\n  \
+    whether the settings, files and swap areas that the plan changes are still as they were when the plan \
+    was made. If a step fails this check, apply prints the reasons and carries out no step. Otherwise, apply \
+    shows the steps and asks whether to carry them out. It records each change in a journal (a file in \
+    /var/lib/pagewise) before it makes the change, and checks each change afterwards. If a step fails, or if \
+    you press Ctrl-C, apply undoes the steps that it has carried out.\n\n\
+    After the last step, apply watches the machine for 5 s (or the time given with --settle). It undoes the \
+    plan if the kernel has killed a process for lack of memory since the first step. It also undoes the plan \
+    if PSI full for memory is above 10 % in these 5 s, and more than twice as high as before the plan. There \
+    is one exception: if a step has disabled a swap area, apply does not undo this step and the steps before \
+    it, because the pages of the area may now be in swap that these steps added. The error message then \
+    names the steps that were not undone. Applying the same plan a second time changes nothing.\n\n\
+    Below /etc, apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, \
+    zram-generator and systemd, and follows no symbolic links. Apply disables a swap area only if other swap \
+    areas have room for its pages, or if memory has room for them and no cgroup would exceed its limit.\n\n  \
     pagewise plan --json >plan.json          make a plan\n  \
     sudo pagewise apply plan.json            show the steps, ask, carry them out\n  \
     sudo pagewise apply --trial-for 10m plan.json    the same, undone after 10 minutes unless confirmed\n  \
     sudo pagewise apply --confirm 3          confirm the plan whose journal has number 3\n  \
     sudo pagewise verify                     compare the machine with all applied plans\n  \
-    sudo pagewise undo                       list applied plans and how to undo them";
+    sudo pagewise undo                       undo interrupted plans; list the applied plans";
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
@@ -42,9 +41,9 @@ pub(crate) struct Apply {
     /// Also carry out steps that cannot be undone; without this option, apply refuses a plan with such steps
     #[arg(long)]
     pub(crate) yes_irreversible: bool,
-    /// How long to watch the machine after the last step; apply undoes the plan if the kernel kills a process
-    /// for lack of memory before this time is over, or if all tasks wait for memory for more than 10 % of
-    /// this time
+    /// How long to watch the machine after the last step; apply undoes the plan if, by then, the kernel has
+    /// killed a process for lack of memory, or PSI full for memory is above 10 % and above twice its value
+    /// before the plan
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) settle: Duration,
     /// Undo the plan after this time, or at the next boot if that comes first, unless you have confirmed the
@@ -53,7 +52,7 @@ pub(crate) struct Apply {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) trial_for: Option<Duration>,
     /// Keep a plan that was applied with --trial-for; name the plan by its journal number or its plan ID
-    /// (`pagewise undo` lists both)
+    /// (`pagewise undo` without an ID prints both)
     #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "trial_for"])]
     pub(crate) confirm: Option<String>,
 }

@@ -10,9 +10,9 @@ use pagewise_model::{Bytes, Compressor};
 use super::{Format, Sources};
 
 pub(super) const BENCH: &str = "Measure the speed and the compression ratio of each zram compression \
-    algorithm with the memory in use, on temporary zram devices that serve as block devices and as swap. \
-    The output names the best algorithm for each of five goals: latency, throughput, IOPS, compression \
-    ratio, and a balance of read time, write time and memory used.\n\n\
+    algorithm on a sample of the memory in use. Bench stores the sample on temporary zram devices that serve \
+    as block devices and as swap. The output names the best algorithm for each of five goals: latency, \
+    throughput, IOPS, compression ratio, and a balance of read time, write time and memory used.\n\n\
     Bench creates a zram device for each algorithm that the kernel offers, and fills all devices with the \
     same pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic \
     pages. Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all \
@@ -77,7 +77,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
     /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
-    /// option, pagewise hashes names and leaves out the arguments of command lines
+    /// option, pagewise hashes the host name and the boot ID, and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same

@@ -31,6 +31,9 @@ pub(crate) enum Lab {
     List,
     /// Describe an experiment: its workload, the variants (arms) that it compares, the machines to run on, the metric
     /// that decides the verdict, and the expected duration
+    ///
+    /// The command runs nothing. Its options are options of `pagewise lab run`: the description shows what
+    /// `pagewise lab run` would do with the same options.
     Show(Box<Picked>),
     /// Run an experiment, on this host or in guests with unmodified Debian kernels
     #[command(long_about = LAB_RUN)]
@@ -79,14 +82,14 @@ pub(crate) enum Lab {
 }
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodified Debian kernels.\n\n\
-    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or \
-    in the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise \
-    lab list` lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm \
-    runs once, in random order. Before each run of an arm, pagewise creates the swap and applies the \
-    settings of the arm. After each run, even after Ctrl-C, pagewise removes the swap and restores the \
-    previous settings. The results of the first run and of the first rounds (the warm-up) are discarded. \
-    Each combination of kernel and memory size gets its own verdict. In emulated guests (without KVM), \
-    verdicts are based on counts such as instructions and page faults, never on time.\n\n\
+    An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
+    the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab \
+    list` lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs \
+    once, in random order. Before each run of an arm, pagewise creates the swap and applies the settings of \
+    the arm. After each run, even after Ctrl-C, pagewise removes the swap and restores the previous \
+    settings. The results of the very first run, and of the warm-up rounds after it, are discarded. Each \
+    combination of kernel and memory size gets its own verdict. In emulated guests (without KVM), verdicts \
+    are based on counts such as instructions and page faults, never on time.\n\n\
     Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit \
     that the file of the experiment names. Running an experiment in guests does not need root, because a \
     guest has its own swap, settings and files.";
@@ -97,15 +100,15 @@ pub(crate) struct Picked {
     /// Name of the experiment, or path of its file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) experiment: String,
-    /// Where the experiment runs [default: as in the file of the experiment]
+    /// The kind of machine for the experiment [default: as in the file of the experiment]
     #[arg(long, value_name = "WHERE")]
     pub(crate) runner: Option<Runner>,
-    /// Kernel of the guests in which the experiment runs, such as trixie; may be given several times
-    /// [default: as in the file of the experiment]
+    /// Kernel of the guests for the experiment, such as trixie; may be given several times [default: as in
+    /// the file of the experiment]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) kernel: Vec<String>,
-    /// Memory size of the guests in which the experiment runs, such as 320M; may be given several times
-    /// [default: as in the file of the experiment]
+    /// Memory size of the guests for the experiment, such as 320M; may be given several times [default: as in
+    /// the file of the experiment]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Vec<Bytes>,
     /// Limit the experiment to this arm (variant); to select several arms, give the option several times
@@ -117,14 +120,15 @@ pub(crate) struct Picked {
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// Limit the experiment to a short preview: three rounds of some of its arms (variants), without verdicts
+    /// Limit the experiment to a short preview without verdicts: three rounds of the arms (variants) that its
+    /// file marks for a preview, or of its first five arms if the file marks none
     #[arg(long)]
     pub(crate) preview: bool,
     /// Override a parameter of the experiment's workload, such as workload.data=300M; may be given several times
     #[arg(long, value_name = "workload.KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do not count the instructions that guests execute, even if the file of the experiment requests
-    /// counting; the metrics time and cpu then get a verdict only in guests with KVM
+    /// Do not count the instructions that guests execute, even if the file of the experiment requests this
+    /// count; without it, the metrics time and cpu get a verdict only in guests with KVM
     #[arg(long)]
     pub(crate) no_count: bool,
     /// Seed of the random order of runs: two experiments with the same seed run their arms in the same order
@@ -146,7 +150,7 @@ pub(crate) struct LabRun {
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
     /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
-    /// option, pagewise hashes names and leaves out the arguments of command lines
+    /// option, pagewise hashes the host name and the boot ID, and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
 }
@@ -154,9 +158,9 @@ pub(crate) struct LabRun {
 /// Where an experiment runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Runner {
-    /// On this host
+    /// This host
     Host,
-    /// In guests (virtual machines)
+    /// Guests (virtual machines)
     Guest,
 }
 
@@ -173,10 +177,10 @@ const WORKLOAD: &str = "Run a workload (a test program that experiments use to c
     The workload `swap` accesses data in memory and code in a file. Each iteration accesses a window of \
     the data, and then the window moves on; the workload reports how long an iteration takes in the steady \
     state. Data and code together should be slightly larger than the memory of the cgroup or guest.\n\n\
-    The workload `coldpages` accesses pages of its own memory, of a library and of a file, each with a \
-    known frequency, and reports whether the kernel evicts the least used pages first. The workload \
-    `hugepages` writes to memory for the first time, and reports how long each first write takes and how \
-    much of the memory is then in huge pages. The workload `redis` fills a real redis-server and sends \
+    The workload `coldpages` accesses pages of its own memory, of a library and of a file, each with a known \
+    frequency, and reports whether the kernel evicts the least used pages first. The workload `hugepages` \
+    allocates memory, writes to it, and reports how long each write takes (including its page fault) and how \
+    much of the memory is in huge pages at the end. The workload `redis` fills a real redis-server and sends \
     requests to it with redis-benchmark.\n\n\
     Workloads create their temporary files in TMPDIR or, if TMPDIR is not set, in /var/tmp. The temporary \
     files have no names, so the kernel deletes them when the workload ends. A workload refuses to use a \
@@ -240,12 +244,12 @@ pub(crate) struct Guest {
     /// several times
     #[arg(long, value_name = "FILE[,ro|,rw]|SIZE", value_parser = crate::disk::parse,
         long_help = "Add a disk to the guest. The first disk is /dev/vda in the guest, the second disk is \
-        /dev/vdb, and up to 24 disks are possible. SIZE, such as 512M, adds an empty disk that is deleted \
-        when the guest ends and takes only as much space on this machine as the guest writes to the disk. \
+        /dev/vdb, and up to 24 disks are possible. SIZE, such as 512M, adds an empty disk, which is deleted \
+        when the guest ends. This disk takes only as much space on this machine as the guest writes to it. \
         FILE is a raw disk image or a block device. By default, the guest can write to the disk, but \
         pagewise discards what the guest writes, so FILE does not change. With FILE,ro, the guest cannot \
-        write to the disk. With FILE,rw, everything that the guest writes to the disk is written to FILE. \
-        If the name of a file looks like a size, put ./ before the name, such as ./512M.")]
+        write to the disk. With FILE,rw, everything that the guest writes to the disk is written to FILE. If \
+        the name of a file looks like a size, put ./ before the name, such as ./512M.")]
     pub(crate) disk: Vec<Disk>,
     /// Parameters to append to the kernel command line of the guest
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
@@ -265,17 +269,18 @@ pub(crate) struct Guest {
     /// Reboot the guest N times, at most 50, and run the command at every boot, on a root disk that keeps its
     /// contents from boot to boot; needs --userland systemd
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50),
-        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and \
-        run the command at every boot. The root disk of the guest keeps its contents from one boot to the \
-        next, and is deleted after the last boot. The variable PAGEWISE_BOOT tells the command which boot \
-        this is: 0 is the first, N the last. When the command has ended, the guest reboots as with \
-        `systemctl reboot`; the command may also call `systemctl reboot`. Before systemd starts, pagewise \
-        loads only the kernel modules that the root disk needs. Other modules, and those given with \
-        --module, are on the root disk, from which the system in the guest loads them. --deadline and \
-        --start-deadline apply to each boot. If the command fails, pagewise does not boot the guest again.")]
+        conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and run \
+        the command at every boot. The root disk of the guest keeps its contents from one boot to the next, \
+        and is deleted after the last boot. The variable PAGEWISE_BOOT tells the command which boot this is: \
+        0 is the first, N the last. When the command has ended, the guest reboots as with `systemctl \
+        reboot`; the command may also call `systemctl reboot`. Before systemd starts, pagewise loads only \
+        the kernel modules that the root disk needs. The other modules that pagewise provides, and those \
+        given with --module, are on the root disk; the guest loads them from there when it needs them. \
+        --deadline and --start-deadline apply to each boot. If the command fails, pagewise does not boot the \
+        guest again.")]
     pub(crate) reboots: Option<u32>,
-    /// With --reboots: keep this package, which pagewise otherwise removes from the root disk because it sets
-    /// up swap; the only possible value is systemd-zram-generator
+    /// With --reboots: keep this package on the root disk; without this option, pagewise removes the package,
+    /// because the package sets up swap; the only possible value is systemd-zram-generator
     #[arg(long, value_name = "NAME", requires = "reboots")]
     pub(crate) package: Vec<String>,
     /// With --reboots: simulate a power loss of the guest this long after the command has printed the line

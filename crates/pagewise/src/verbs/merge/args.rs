@@ -6,16 +6,16 @@ use std::time::Duration;
 use clap::Args;
 use pagewise_model::typed::parse_duration;
 
-pub(super) const MERGE: &str = "Start a merge pass, after which zmerge devices (compressed RAM disks of \
-    the kernel module zmerge) store identical pages only once. Needs root.\n\n\
-    A merge pass compares all pages that a zmerge device stores (as swap or as a disk), keeps one copy of \
-    identical pages, and frees the memory of the other copies. Programs can read and write the device \
-    during a merge pass. A merge pass changes neither the data on the device nor any setting. If a program \
-    later writes to a merged page, the device stores the new contents as a separate page. The kernel \
-    always completes a merge pass: Ctrl-C ends this command but not the pass. The output shows how much \
-    memory each device uses and how many of its pages are merged, before and after the pass. With \
-    --predict, the command first counts the duplicate pages. To count duplicate pages without merging \
-    them, use `pagewise scan --device DEVICE --duplicates`.";
+pub(super) const MERGE: &str = "Merge identical pages on zmerge devices (compressed RAM disks of the kernel \
+    module zmerge). Needs root.\n\n\
+    The command starts a merge pass on each selected zmerge device: the kernel compares all pages that the \
+    device stores (as swap or as a disk), keeps one copy of each set of identical pages, and frees the \
+    memory of the other copies. Programs can read and write the device during a merge pass. A merge pass \
+    changes neither the data on the device nor any setting. If a program later writes to a merged page, the \
+    device stores the new contents as a separate page. The kernel always completes a merge pass: Ctrl-C ends \
+    this command but not the pass. The output shows how much memory each device uses and how many of its \
+    pages are merged, before and after the pass. With --predict, the command first counts the duplicate \
+    pages. To count duplicate pages without merging them, use `pagewise scan --device DEVICE --duplicates`.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {

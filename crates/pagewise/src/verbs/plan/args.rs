@@ -28,8 +28,8 @@ pub(crate) struct Plan {
     /// scan --json`; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Vec<PathBuf>,
-    /// Plan only the changes of the rule with this ID, or the changes that fix the finding of `pagewise
-    /// doctor` with this ID; separate several IDs with commas, such as zram-unused,swappiness
+    /// Plan only the changes that fix this finding of `pagewise doctor`, such as zram-unused, or only the
+    /// changes of this rule of `pagewise plan`, such as swappiness; separate several IDs with commas
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,

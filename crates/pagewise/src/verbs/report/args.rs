@@ -18,8 +18,8 @@ pub(super) const REPORT: &str = "Print a one-page report: how memory is used, wh
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
-    /// Do not read the contents of memory pages; the report then does not estimate how much memory compression would
-    /// save
+    /// Do not read the contents of memory pages; the report then contains no estimate of the memory that
+    /// compression would save
     #[arg(long)]
     pub(crate) no_contents: bool,
     /// Print only these sections of the report, such as memory,processes

@@ -16,22 +16,23 @@ pub(super) const SCAN: &str = "Estimate how small the memory in use would become
     estimate counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram \
     stores only the repeated word.\n\n\
     The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. \
-    By default, the scan reads random pages until the compressed size is known within 2 % (95 % \
-    confidence) for every algorithm. With --exact, the scan reads and compresses every page; with \
-    --duplicates, it reads every page but compresses only a sample. Reading a page marks the page as \
-    accessed, so the kernel may keep the page in RAM longer than without the scan. The scan does not read \
-    pages that are in swap. Reading a shared page does not make the kernel copy the page, unless the state \
-    of the page changes while the scan reads it. The output states how many pages the kernel may have \
-    copied in this way, and how many page faults the scan caused. Page contents never leave the machine: \
-    the scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to \
-    a file.";
+    By default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) \
+    for every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads \
+    every page but compresses only a sample. Reading a page marks the page as accessed, so the kernel may \
+    keep the page in RAM longer than without the scan. The scan does not read pages that are in swap. \
+    Reading a shared page does not make the kernel copy the page, unless the page becomes shared (by a fork \
+    or by KSM) just before the scan reads it. The output states how many pages the kernel may have copied \
+    for this reason, and how many page faults the scan caused. Page contents never leave the machine: the \
+    scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to a \
+    file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Also read file-backed pages (page cache), which the kernel drops instead of swapping out
+    /// Also read file-backed pages (page cache), which the kernel never swaps out: it writes changed pages
+    /// back to their file, and drops unchanged pages
     #[arg(long)]
     pub(crate) file_backed: bool,
     /// Also read the page contents of other users' processes; needs root
@@ -53,8 +54,8 @@ pub(crate) struct Scan {
     /// Limit on the CPU use of this command, in percent of one CPU
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_cpu: Option<f64>,
-    /// Estimate only this compression algorithm, such as lz4 or zstd:7; may be given several times [default: all
-    /// algorithms that this kernel offers]
+    /// Estimate the compressed size only for this algorithm, such as lz4 or zstd:7; may be given several
+    /// times [default: all algorithms that this kernel offers]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Algorithm>,
     /// Estimate how zram of another kernel release would store the pages: 6.1, 6.12 or 7.2

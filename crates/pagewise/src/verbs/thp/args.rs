@@ -14,11 +14,12 @@ pub(super) const THP: &str = "Show which memory is in huge pages, and which othe
     pages; collapse memory into huge pages, or split huge pages.\n\n\
     If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program \
     that uses much memory spends less time on address translation. The output shows the huge page settings \
-    of the host, what khugepaged does, and how much memory of each cgroup and of each process is in huge \
-    pages. With --pid, --name or --cgroup, the output also lists the mappings of the selected processes. \
-    For each mapping, the output shows how much is in huge pages, how much of the rest is in RAM, and how \
-    much the process would grow if the mapping were collapsed. To examine the mappings, the command takes \
-    3 to 6 ms of CPU time for each GiB of memory in small pages. The command reads no page contents.";
+    of the host, how many huge pages khugepaged has made and how much CPU time it has used, and how much \
+    memory of each cgroup and of each process is in huge pages. With --pid, --name or --cgroup, the output \
+    also lists the mappings of the selected processes. For each mapping, the output shows how much is in \
+    huge pages, how much of the rest is in RAM, and how much the process would grow if the mapping were \
+    collapsed. To examine the mappings, the command takes 3 to 6 ms of CPU time for each GiB of memory in \
+    small pages. The command reads no page contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -97,7 +98,7 @@ pub(crate) struct RunArgs {
     /// Use huge pages wherever the allocator can request them (default)
     #[arg(long, group = "switch")]
     pub(crate) on: bool,
-    /// Use no huge pages
+    /// Use no transparent huge pages
     #[arg(long, group = "switch")]
     pub(crate) off: bool,
     /// Use huge pages only where the program itself requests them (madvise)
@@ -147,13 +148,13 @@ pub(crate) struct RestrainArgs {
 const COLLAPSE: &str = "Collapse memory of running processes into huge pages, within a limit on how much \
     the processes may grow (--max-growth). Needs root.\n\n\
     The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), \
-    the ranges with the most pages in RAM first. The command collapses a range only if at least half of \
-    its pages are in RAM and no page of the range is shared with another process, because collapsing would \
-    copy a shared page. The command stops if tasks wait for memory for more than 10 % of the time, if \
-    little memory is available, if the cgroup of a process is near its memory limit, or if the kernel \
-    finds no free huge page. Memory that the command has already collapsed then stays in huge pages; \
-    `pagewise thp restrain --split` splits only huge pages that contain mostly zeros. Contents and \
-    addresses of the memory do not change.\n\n\
+    the ranges with the most pages in RAM first. The command collapses a range only if at least half of its \
+    pages are in RAM and no page of the range is shared with another process, because collapsing would copy \
+    a shared page. The command stops if tasks wait for memory for more than 10 % of the time, if little \
+    memory is available, if the cgroup of a process is near its memory limit, or if the kernel finds no free \
+    huge page. Memory that the command has already collapsed then stays in huge pages. No pagewise command \
+    splits all of these huge pages again: `pagewise thp restrain --split` splits only those that contain \
+    mostly zeros. Contents and addresses of the memory do not change.\n\n\
     Some programs, such as Redis, fork a child that saves the program's data. If the program writes to \
     memory before the child has ended, copy-on-write replaces huge pages of the program by small pages. \
     With --watch, the command collapses these small pages into huge pages again after the child has ended.";
@@ -191,7 +192,7 @@ pub(crate) struct CollapseArgs {
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
     /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
-    /// option, pagewise hashes names and leaves out the arguments of command lines
+    /// option, pagewise hashes the host name and the boot ID, and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// A command that prints how many requests the processes have served so far; from this number, pagewise

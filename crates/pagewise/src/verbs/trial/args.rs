@@ -17,13 +17,13 @@ pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     separate cgroup. Before each run, the trial applies the settings of A or B. After each run, even after \
     Ctrl-C, the trial restores the previous settings of the machine. If the trial is killed, the next \
     pagewise command that changes the machine, or `pagewise undo`, restores the previous settings. The \
-    results of the first run and of the warm-up rounds are discarded. If you give several metrics, only \
-    the first metric decides the verdict of the trial; the output shows the other metrics for information. \
-    The verdict is that B is better than A, that B is worse than A, that A and B are equivalent (they \
-    differ by less than --min-effect), or that the trial is undecided. If the trial is undecided, the \
-    output estimates how many more pairs would be needed for a decision. Seven pairs usually suffice to \
-    detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more pairs, the \
-    trial makes interim tests of its results after 50 % and after 75 % of the pairs, but not before pair \
+    results of the very first run, and of the warm-up rounds after it (--warm-up), are discarded. If you \
+    give several metrics, only the first metric decides the verdict of the trial; the output shows the other \
+    metrics for information. The verdict is that B is better than A, that B is worse than A, that A and B \
+    are equivalent (they differ by less than --min-effect), or that the trial is undecided. If the trial is \
+    undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs usually \
+    suffice to detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more pairs, \
+    the trial makes interim tests of its results after 50 % and after 75 % of the pairs, but not before pair \
     9. All confidence intervals are widened, so that the interim tests do not raise the risk of a wrong \
     verdict. If an interim test is conclusive, the trial ends early.\n\n\
     A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm is \
@@ -33,11 +33,12 @@ pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     of its own, the trial refuses to create swap areas unless --allow-shared-swap is given. With swap=off, \
     the kernel does not swap out pages of the command.\n\n\
     Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
-    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, \
-    zswap-out, zero-pages-in, zero-pages-out, swap-used, pool, peak-memory, or a regular expression with \
-    one capture group that matches a number in the command's output. If the regular expression matches \
+    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
+    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory. A regular expression with one capture group \
+    that matches a number in the command's output is also a metric. If the regular expression matches \
     several times, the last match is used. The metric stolen counts the pages that the kernel reclaimed; \
-    kept-out is the share of these pages that the command did not access again soon.";
+    kept-out is the share of these pages that the command did not access again soon. The metric pool is the \
+    peak memory use of zswap and of the zram devices of the arm.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
@@ -90,7 +91,7 @@ pub(crate) struct Trial {
     #[arg(long, value_name = "DIR")]
     pub(crate) evidence: Option<PathBuf>,
     /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this
-    /// option, pagewise hashes names and leaves out the arguments of command lines
+    /// option, pagewise hashes the host name and the boot ID, and leaves out the arguments of command lines
     #[arg(long, requires = "evidence")]
     pub(crate) keep_names: bool,
     /// Seed of the random order of runs: two trials with the same seed run A and B in the same order
