@@ -368,8 +368,8 @@ fn the_page_is_this_table() {
          the kernel version of the recording.\n\n\
          - The *verdict* says how short of memory the machine or one of its cgroups is, whichever is worse: calm, tight, \
          short or\n  critical.\n\
-         - A *finding* is one problem that `pagewise doctor` reports. The columns show the id of the rule that \
-         reported\n  each finding; the first finding is the most severe one. On a healthy host, there may be findings \
+         - A *finding* is one problem that `pagewise doctor` reports. In the tables below, each finding is \
+         the id of the rule\n  that reported it; the most severe finding comes first. On a healthy host, there may be findings \
          of severity info, but\n  none of severity warning or critical.\n\n\
          The test `crates/decide/tests/troubles.rs` prints this table, and fails if Pagewise reports something \
          else for a row.\n\n",

@@ -39,8 +39,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: "multi-gen LRU is available but off".to_owned(),
-        what: format!("/sys/kernel/mm/lru_gen/enabled is {bits:#x}, in which bit 0 is not set, so multi-gen \
-                       LRU is off{so_far}."),
+        what: format!("/sys/kernel/mm/lru_gen/enabled is {bits:#06x}: bit 0 is not set, so multi-gen LRU is \
+                       off{so_far}."),
         why: "Multi-gen LRU sorts pages by age into several generations, where the classic LRU has only an \
               active and an inactive list. In trials by the authors of Pagewise, the kernel with multi-gen \
               LRU scanned a third to a half as many pages as with the classic LRU to reclaim the same \
@@ -69,7 +69,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "/sys/kernel/mm/lru_gen/enabled is 0x0, in which bit 0 is not set, so multi-gen LRU is off; the \
+            "/sys/kernel/mm/lru_gen/enabled is 0x0000: bit 0 is not set, so multi-gen LRU is off; the \
              classic LRU scanned 900,100 pages since boot."
         );
     }

@@ -110,8 +110,8 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         what: format!("{name} uses {used} of RAM, and its mem_limit is {limit}{lost}."),
         why: format!(
             "When a {} device has reached its mem_limit, writing a page to it fails, but the kernel does not \
-             regard the swap area as full. Therefore the kernel does not use the next swap area: it keeps the \
-             page in RAM and tries to write it again later.",
+             regard the swap area as full. Therefore the kernel does not go on to the next swap area: it keeps \
+             the page in RAM and tries to write it again later.",
             device.driver.name()
         ),
         evidence: limit_proof(device, failing.as_ref()),
