@@ -153,6 +153,10 @@ pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
 /// Whether a line without an end is what a killed writer leaves: the beginning of a line as we write
 /// them. One whose sum is there and wrong was whole once, and somebody has changed it.
 pub(crate) fn is_torn(line: &[u8]) -> bool {
+    // also where a closing brace became a digit, so that the record seems to go on
+    if parts(line).is_some() {
+        return false;
+    }
     let Some(rest) = line.strip_prefix(START.as_bytes()) else {
         return START.as_bytes().starts_with(line);
     };

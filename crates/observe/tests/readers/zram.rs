@@ -138,7 +138,7 @@ fn of_too_many_devices_those_in_use_are_read_and_the_number_is_told() {
     let host = HostRoot::memory((0..4420).map(at).chain([swaps]));
     let found = glance(&host);
     let ids: Vec<u32> = found.zram.iter().map(|zram| zram.id).collect();
-    let most = limit("zram devices, and zmerge devices");
+    let most = limit("zram devices, and devices of zmerge, the kernel module of Pagewise");
     assert_eq!((ids.len(), ids[254], ids[255]), (most, 254, 4000));
     let told = found.problems[0].to_string();
     let expected = "at most 256 devices of zram, found \"4420 devices, 256 of them read\"";
