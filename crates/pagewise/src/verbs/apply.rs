@@ -6,7 +6,6 @@ mod document;
 use std::io::{BufRead, IsTerminal, Write};
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context;
 use pagewise_apply::plan::{Options, Progress, ReadyPlan, Refused, confirm_plan};
@@ -14,7 +13,7 @@ use pagewise_apply::{Rescue, state_folder};
 use pagewise_model::plan::{Applied, Complaint, Plan, Step};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
-use pagewise_report::{AppliedPlan, ApplyOutcome, json};
+use pagewise_report::{AppliedPlan, ApplyOutcome, json, text};
 
 use super::Outcome;
 use crate::cli::{self, Global};
@@ -68,7 +67,7 @@ pub(super) fn run(
     let shown = if global.json {
         document(ApplyOutcome::Applied { plan: &plan.id, applied: &applied }, started)?
     } else {
-        text(&plan, &applied, args.trial_for)
+        text::applied(&plan, &applied, args.trial_for)
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
@@ -134,7 +133,7 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let already = plan.steps.len() - steps.len();
     let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];
     for step in steps {
-        lines.extend(document::lines(step));
+        lines.extend(text::step(step));
     }
     if already > 0 {
         lines.push(format!("{already} more steps are in place already"));
@@ -161,37 +160,4 @@ fn document(outcome: ApplyOutcome<'_>, started: CostMeter) -> anyhow::Result<Str
     let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
     let cost = cost::so_far(started, &interval);
     Ok(json::apply(&AppliedPlan { snapshot: &interval.end, outcome, cost }))
-}
-
-fn text(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
-    let id = Name::from(plan.id.as_str());
-    let Some(journal) = &applied.journal else {
-        return format!("plan {id}: nothing to do, every step is in place\n");
-    };
-    let mut lines = Vec::new();
-    for step in &applied.steps {
-        let state = if step.changed { "done" } else { "was in place" };
-        lines.push(format!("{}: {state}", Name::from(step.what.as_str())));
-    }
-    if let Some(watched) = &applied.watched {
-        let stalled = watched.full_us.map(|full| {
-            let ms = full / 1000;
-            format!("; all tasks waited for memory for {ms} ms of {} s", watched.settle_seconds)
-        });
-        lines.push(format!(
-            "no process was killed for lack of memory{}",
-            stalled.unwrap_or_default()
-        ));
-    }
-    lines.push(format!("plan {id} is applied (journal {journal})"));
-    if let Some(time) = trial {
-        let seconds = time.as_secs();
-        lines.push(format!(
-            "it is undone {seconds} s after its begin, or at the next boot, unless you keep it: pagewise apply \
-             --confirm {journal}"
-        ));
-    }
-    lines
-        .push(format!("compare later: pagewise verify {journal}    undo: pagewise undo {journal}"));
-    lines.join("\n") + "\n"
 }

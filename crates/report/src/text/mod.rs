@@ -5,6 +5,7 @@
 //! shrinks to one line or goes away; what is denied says "needs root"; nothing unknown prints as 0.
 //! Sums and shares are worked out for display; whether they are good or bad is not decided here.
 
+mod applied;
 mod bars;
 mod bench;
 mod capabilities;
@@ -48,6 +49,8 @@ mod verdict;
 mod words;
 mod zones;
 mod zram;
+
+pub use applied::{applied, step, verified};
 
 use crate::view::View;
 use crate::{

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file that somebody names → the plan in it; and a step in words.
+//! A file that somebody names → the plan in it.
 
 use std::path::Path;
 
-use pagewise_model::plan::{Change, Plan, Step};
+use pagewise_model::plan::Plan;
 use pagewise_model::{Name, Refusal};
 use pagewise_observe::UserFile;
 use serde_json::Value;
@@ -35,44 +35,6 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Plan> {
         let error = error.to_string();
         wrong(format!("expected a plan: {}", Name::from(error.as_str())))
     })?)
-}
-
-/// What a step does and why, before it is carried out.
-pub(super) fn lines(step: &Step) -> Vec<String> {
-    let mut lines = match &step.change {
-        Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],
-        Change::WriteFile { target, from, to } => {
-            let verb = if from.is_some() { "replace" } else { "write" };
-            let mut lines = vec![format!("  {verb} {target}:")];
-            lines.extend(to.lines().map(|line| format!("    | {line}")));
-            lines
-        }
-        Change::MakeLink { target, to, .. } => vec![format!("  link {target} -> {to}")],
-        Change::ReloadUnits { .. } => vec!["  systemctl daemon-reload".to_owned()],
-        Change::AddZramSwap { target, to } => {
-            let device = target.as_deref().unwrap_or("a new zram device");
-            let limit = to.mem_limit_bytes.map(|limit| format!(", at most {limit} of RAM"));
-            vec![format!(
-                "  swap on {device}: {} with {}, priority {}{}",
-                to.disksize_bytes,
-                to.compressor,
-                to.priority,
-                limit.unwrap_or_default()
-            )]
-        }
-        Change::DrainSwap { target, from } => {
-            vec![format!(
-                "  swapoff {target} ({} of {} in use then)",
-                from.used_bytes, from.size_bytes
-            )]
-        }
-    };
-    if !step.reason.is_empty() {
-        lines.push(format!("      why   {}", step.reason));
-    }
-    lines.push(format!("      risk  {}", step.risk));
-    // a plan may come from anywhere, and a terminal acts on escape sequences
-    lines.iter().map(|line| Name::from(line.as_str()).to_string()).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `apply` asks about and did, and what `verify` found, in lines.
+
+use std::time::Duration;
+
+use pagewise_model::Name;
+use pagewise_model::plan::{Applied, Change, DifferenceKind, Plan, Step, StepVerified, Verified};
+
+use super::TextStyle;
+use crate::VerifiedPlans;
+
+/// What a step does and why, before it is carried out.
+pub fn step(step: &Step) -> Vec<String> {
+    let mut lines = match &step.change {
+        Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],
+        Change::WriteFile { target, from, to } => {
+            let verb = if from.is_some() { "replace" } else { "write" };
+            let mut lines = vec![format!("  {verb} {target}:")];
+            lines.extend(to.lines().map(|line| format!("    | {line}")));
+            lines
+        }
+        Change::MakeLink { target, to, .. } => vec![format!("  link {target} -> {to}")],
+        Change::ReloadUnits { .. } => vec!["  systemctl daemon-reload".to_owned()],
+        Change::AddZramSwap { target, to } => {
+            let device = target.as_deref().unwrap_or("a new zram device");
+            let limit = to.mem_limit_bytes.map(|limit| format!(", at most {limit} of RAM"));
+            vec![format!(
+                "  swap on {device}: {} with {}, priority {}{}",
+                to.disksize_bytes,
+                to.compressor,
+                to.priority,
+                limit.unwrap_or_default()
+            )]
+        }
+        Change::DrainSwap { target, from } => {
+            vec![format!(
+                "  swapoff {target} ({} of {} in use then)",
+                from.used_bytes, from.size_bytes
+            )]
+        }
+    };
+    if !step.reason.is_empty() {
+        lines.push(format!("      why   {}", step.reason));
+    }
+    lines.push(format!("      risk  {}", step.risk));
+    // a plan may come from anywhere, and a terminal acts on escape sequences
+    lines.iter().map(|line| Name::from(line.as_str()).to_string()).collect()
+}
+
+/// What `apply` did; `trial` is the time after which the plan is undone.
+pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
+    let id = Name::from(plan.id.as_str());
+    let Some(journal) = &applied.journal else {
+        return format!("plan {id}: nothing to do, every step is in place\n");
+    };
+    let mut lines = Vec::new();
+    for step in &applied.steps {
+        let state = if step.changed { "done" } else { "was in place" };
+        lines.push(format!("{}: {state}", Name::from(step.what.as_str())));
+    }
+    if let Some(watched) = &applied.watched {
+        let stalled = watched.full_us.map(|full| {
+            let ms = full / 1000;
+            format!("; all tasks waited for memory for {ms} ms of {} s", watched.settle_seconds)
+        });
+        lines.push(format!(
+            "no process was killed for lack of memory{}",
+            stalled.unwrap_or_default()
+        ));
+    }
+    lines.push(format!("plan {id} is applied (journal {journal})"));
+    if let Some(time) = trial {
+        let seconds = time.as_secs();
+        lines.push(format!(
+            "it is undone {seconds} s after its begin, or at the next boot, unless you keep it: pagewise apply \
+             --confirm {journal}"
+        ));
+    }
+    lines
+        .push(format!("compare later: pagewise verify {journal}    undo: pagewise undo {journal}"));
+    lines.join("\n") + "\n"
+}
+
+/// Applied plans, compared with the machine, and what became of their gains.
+pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
+    if verified.plans.is_empty() {
+        return "no plan is applied\n".to_owned();
+    }
+    let mut shown = String::new();
+    for plan in verified.plans {
+        for line in [headline(plan)].into_iter().chain(plan.steps.iter().flat_map(of_step)) {
+            shown.push_str(&line);
+            shown.push('\n');
+        }
+        shown.push_str(&super::gains(&plan.gains, look));
+    }
+    if verified.ledger.added > 0 {
+        let added = verified.ledger.added;
+        let measurements = if added == 1 { "measurement was" } else { "measurements were" };
+        shown.push_str(&format!("{added} {measurements} added to the ledger (pagewise ledger)\n"));
+    }
+    if verified.plans.iter().any(Verified::has_drifted) {
+        shown.push_str(
+            "to go back to a plan, undo it and apply it again; `pagewise plan` makes a new one\n",
+        );
+    }
+    shown
+}
+
+/// The plan, and how many of its steps differ.
+fn headline(plan: &Verified) -> String {
+    let id = Name::from(plan.plan.as_str());
+    let journal = match &plan.journal {
+        Some(journal) => format!("journal {journal}"),
+        None => "not applied by pagewise".to_owned(),
+    };
+    let differing = plan.steps.iter().filter(|step| !step.differences.is_empty()).count();
+    let compared = plan.steps.iter().filter(|step| step.skipped.is_none()).count();
+    let verdict = if differing == 0 {
+        format!("{compared} steps as planned")
+    } else {
+        format!("{differing} of {compared} steps differ")
+    };
+    format!("plan {id} ({journal}): {verdict}")
+}
+
+fn of_step(step: &StepVerified) -> Vec<String> {
+    let name = |text: &str| Name::from(text).to_string();
+    if let Some(why) = &step.skipped {
+        return vec![format!("  {}: not compared: {}", name(&step.what), name(why))];
+    }
+    let lines = step.differences.iter().map(|difference| {
+        let found = name(&difference.found);
+        let found = match difference.kind {
+            DifferenceKind::Running => format!("is {found} now"),
+            DifferenceKind::AtBoot => format!("will be {found} at the next boot"),
+            DifferenceKind::File | DifferenceKind::Swap => {
+                format!("found {found}, planned {}", name(&difference.planned))
+            }
+        };
+        let by = difference.by.as_deref().map(|by| format!(", as {} says", name(by)));
+        format!("  {}: {found}{}", name(&step.what), by.unwrap_or_default())
+    });
+    lines.collect()
+}
