@@ -37,7 +37,11 @@ pub const SECTIONS: [(Section, &str, &str); 16] = [
         "what memory is used for, and how much is committed (Committed_AS)",
     ),
     (Section::Swap, "swap", "swap areas in the order in which the kernel fills them"),
-    (Section::Contents, "contents", "how much memory would be saved if the largest processes were compressed"),
+    (
+        Section::Contents,
+        "contents",
+        "how much memory would be saved if the largest processes were compressed",
+    ),
     (
         Section::Movement,
         "movement",
