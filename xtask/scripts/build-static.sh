@@ -39,25 +39,27 @@ build_quick() {
 		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols
 }
 
-# The option that stores equal functions once (130 KB), if the linker has it: LLVM's does, GNU's does not, so it is tried.
-folding() {
-	local folder option=
+# Prints an option for the linker as one for the compiler, if the linker knows it, which is tried.
+linking() {
+	local folder
 	folder=$(mktemp -d)
-	if echo 'fn main() {}' | "${RUSTC:-rustc}" --crate-name probe -C link-arg=-Wl,--icf=all -o "$folder/probe" - 2>/dev/null; then
-		option='-C link-arg=-Wl,--icf=all'
+	if echo 'fn main() {}' | "${RUSTC:-rustc}" --crate-name probe -C link-arg="-Wl,$1" -o "$folder/probe" - 2>/dev/null; then
+		printf ' -C link-arg=-Wl,%s' "$1"
 	fi
 	rm -rf "$folder"
-	echo "$option"
 }
 
 # The flags go to the target alone (hence --target): a static proc-macro cannot be loaded.
-# Relocations are packed, which saves 200 KiB; glibc undoes that from 2.36 (Debian 12) on.
+# - Relocations are packed, which saves 200 KiB; glibc undoes that from 2.36 (Debian 12) on.
+# - Equal functions are stored once, which saves 130 KiB (LLVM's linker).
+# - Tables for unwinding the stack are left out, which saves 850 KiB: a panic ends the program at once. The compiler's
+#   option for that has no effect, because the standard library's part of the program has debug information.
 build_shipped() {
 	local triple=$1 flags
 	shift
 	[ $# -gt 0 ] || set -- --package pagewise
 	flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$triple")_RUSTFLAGS
-	env "$flags=-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs $(folding)" \
+	env "$flags=-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs$(linking --icf=all)$(linking -T,xtask/scripts/no-unwinding.ld)" \
 		"$cargo" build --release --locked --target-dir "$target/ship" --target "$triple" "$@"
 }
 
