@@ -26,18 +26,14 @@ pub struct StandardMetric {
 
 /// In the order in which they are to be trusted: counts, then processor time, then time.
 pub const KNOWN: &[StandardMetric] = &[
-    count(MAJOR_FAULTS, "count", "faults that had to read something, of the command's processes"),
+    count(MAJOR_FAULTS, "count", "page faults of the command's processes that had to read a page"),
     count(REFAULTS, "pages", "pages read again soon after they were dropped or swapped out"),
-    count(REFAULTS_ANON, "pages", "those of them that were swapped in"),
-    count(REFAULTS_FILE, "pages", "those of them that were read from files"),
-    count(SCANNED, "pages", "pages that reclaim scanned"),
-    count(
-        DIRECT_SCANS,
-        "pages",
-        "those of them scanned while an allocating task waited (direct reclaim)",
-    ),
-    count(STOLEN, "pages", "pages that reclaim took"),
-    share(SCAN_EFFICIENCY, "share of the scanned pages that reclaim took"),
+    count(REFAULTS_ANON, "pages", "refaulted pages that were swapped in"),
+    count(REFAULTS_FILE, "pages", "refaulted pages that were read from files"),
+    count(SCANNED, "pages", "pages that the kernel scanned for reclaim"),
+    count(DIRECT_SCANS, "pages", "pages scanned while an allocating task waited (direct reclaim)"),
+    count(STOLEN, "pages", "pages that the kernel reclaimed"),
+    share(SCAN_EFFICIENCY, "share of the scanned pages that were reclaimed"),
     share(KEPT_OUT, "share of the reclaimed pages that were not read again soon"),
     count(SWAPPED_IN, "pages", "pages read from swap devices"),
     count(SWAPPED_OUT, "pages", "pages written to swap devices"),
@@ -49,16 +45,16 @@ pub const KNOWN: &[StandardMetric] = &[
     count(
         POOL,
         "bytes",
-        "the most memory that compressed pages took: its arm's zram devices, and zswap's pool",
+        "peak memory of compressed pages in the arm's zram devices and in the zswap pool",
     ),
-    count(PEAK_MEMORY, "bytes", "the most that its cgroup used"),
-    seconds(CPU, MetricKind::Cpu, "user and system time of the command and all that it started"),
-    seconds(KSWAPD_CPU, MetricKind::Cpu, "processor time of kswapd, the kernel's reclaim thread"),
+    count(PEAK_MEMORY, "bytes", "peak memory usage of the cgroup"),
+    seconds(CPU, MetricKind::Cpu, "user and system time of the command and all its descendants"),
+    seconds(KSWAPD_CPU, MetricKind::Cpu, "CPU time of kswapd, the kernel's reclaim thread"),
     seconds(TIME, MetricKind::Time, "from the command's start to its exit"),
     seconds(
         MEMORY_STALL,
         MetricKind::Time,
-        "while nobody could go on for lack of memory (PSI, full)",
+        "time in which no task could proceed for lack of memory (PSI, full)",
     ),
 ];
 
