@@ -24,9 +24,9 @@ pub struct Generation {
 }
 
 impl GroupGenerations {
-    /// Anonymous pages that certainly were not used for so long: those of every generation whose
-    /// successor began that long ago. The youngest generation says nothing: its pages may have been
-    /// used a moment ago.
+    /// Anonymous pages that were not seen in use for so long: those of every generation whose successor
+    /// began that long ago. The kernel notices a use only at its next scan of the page tables. The
+    /// youngest generation says nothing: its pages may have been used a moment ago.
     pub fn cold_anon(&self, at_least: Millis) -> Pages {
         let cold = |pair: &[Generation]| (pair[1].age >= at_least).then_some(pair[0].anon);
         self.nodes.iter().flat_map(|node| node.windows(2).filter_map(cold)).sum()

@@ -129,7 +129,7 @@ mod tests {
             "# Limits on what is read\n\nPagewise reads at most a fixed number of each kind of thing that a \
              host lists, such as mounts or cgroups. Without these\nlimits, a faulty kernel, or a forged \
              recording (see `pagewise capture`), could list millions of mounts and make\nPagewise use much \
-             memory and time. Most limits are higher than the number that any known machine has.\n\n\
+             memory and time. Most limits are higher than any known machine needs.\n\n\
              The table shows each limit. If a host has more things of a kind than the limit, the last column \
              says which of them\nPagewise reads. A *problem* in that column is a message about something \
              that Pagewise could not read in full. Problems\nare shown by `report`, by every command with \

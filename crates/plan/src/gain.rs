@@ -65,8 +65,8 @@ fn measure_ratio(device: &Zram) -> Measurement {
     let used = known(&stat.memory_used, "the memory that the device uses")?;
     if let Some(held) = device.bd_stat.held.get().filter(|&held| held > Bytes::new(0)) {
         return Err(format!(
-            "{held} of its pages are on the backing device, and the kernel does not say how much memory the others \
-             use; a ratio is measured while none is there"
+            "{held} of its pages are on the backing device: mm_stat counts them as stored data, but they use no \
+             memory; the ratio is measured only while no page is on the backing device"
         ));
     }
     if original < ENOUGH_STORED {
