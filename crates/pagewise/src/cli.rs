@@ -72,10 +72,10 @@ pub(crate) use undo::Undo;
 use verify::VERIFY;
 pub(crate) use verify::Verify;
 
-const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 if doctor finds a problem of \
-    severity warning or critical, if verify finds a difference from a plan, or if lab cache verify finds a \
-    changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a program that stops reading \
-    early, as head does, pagewise ends without an error.";
+const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 doctor found a problem of \
+    severity warning or critical, verify found that the machine differs from a plan, tune undid its changes, \
+    or lab cache verify found a changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a \
+    program that stops reading early, as head does, pagewise ends without an error.";
 
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
 #[derive(Debug, Parser)]
@@ -92,8 +92,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options for every command")]
 pub(crate) struct Global {
-    /// Read a recording of a machine (a file or a folder that `pagewise capture` wrote) instead of this
-    /// machine
+    /// Read a recording of a machine (a file or a folder that `pagewise capture` wrote) instead of this machine
     #[arg(long, global = true, value_name = "DIR|FILE")]
     pub(crate) root: Option<PathBuf>,
     /// Print the result as JSON; `pagewise schema COMMAND` prints the JSON Schema of the result
@@ -106,8 +105,8 @@ pub(crate) struct Global {
     /// from the two readings. With 0, pagewise reads the counters once and shows no rates
     #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
-    /// Time limit for reading the proportional set size (PSS) of processes; when this time is over, pagewise
-    /// shows the remaining processes without PSS
+    /// Time limit for reading the proportional set size (PSS) of all processes; after this time, pagewise shows the
+    /// remaining processes without PSS
     #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) smaps_budget: Duration,
     /// Print only the result of the command and errors; do not print progress and notes
@@ -151,7 +150,7 @@ pub(crate) enum Verb {
     /// into huge pages, or split huge pages
     #[command(long_about = THP)]
     Thp(Box<Thp>),
-    /// Merge identical pages on zmerge devices (compressed RAM disks of the kernel module zmerge); needs root
+    /// Merge identical pages on zmerge devices (compressed RAM disks of pagewise's kernel module zmerge); needs root
     #[command(long_about = MERGE)]
     Merge(Merge),
     /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root
@@ -161,11 +160,11 @@ pub(crate) enum Verb {
     /// machine differs from a plan
     #[command(long_about = VERIFY)]
     Verify(Verify),
-    /// Print how often the gains that plans predicted came true, and every measurement
+    /// Print which share of the gains that plans predicted came true, and list all measured gains
     #[command(long_about = LEDGER)]
     Ledger,
     /// Measure this machine, plan changes, apply them on trial, measure again, and keep or undo them; needs root;
-    /// exit status 3 if the changes were undone because they did not help
+    /// exit status 3 if tune undid the changes
     #[command(long_about = TUNE)]
     Tune(Tune),
     /// Undo a plan, or undo the changes that a killed run of pagewise left behind; needs root

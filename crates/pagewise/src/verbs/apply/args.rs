@@ -16,10 +16,10 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan --json` pri
     you press Ctrl-C, apply undoes the steps that it has carried out.\n\n\
     After the last step, apply watches the machine for 5 s (or the time given with --settle). It undoes the \
     plan if the kernel has killed a process for lack of memory since the first step. It also undoes the plan \
-    if PSI full for memory is above 10 % in these 5 s, and more than twice as high as before the plan. There \
-    is one exception: if a step has disabled a swap area, apply does not undo this step and the steps before \
-    it, because the pages of the area may now be in swap that these steps added. The error message then \
-    names the steps that were not undone. Applying the same plan a second time changes nothing.\n\n\
+    if PSI full for memory is above 10 % in these 5 s, and more than twice as high as before the plan. \
+    Exception: if a step has disabled a swap area, apply undoes only the steps after it, because the pages \
+    of the area may now be in swap that the earlier steps added. The error message then names the steps that \
+    were not undone. Applying the same plan a second time changes nothing.\n\n\
     Below /etc, apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, \
     zram-generator and systemd, and follows no symbolic links. Apply disables a swap area only if other swap \
     areas have room for its pages, or if memory has room for them and no cgroup would exceed its limit.\n\n  \
@@ -41,14 +41,12 @@ pub(crate) struct Apply {
     /// Also carry out steps that cannot be undone; without this option, apply refuses a plan with such steps
     #[arg(long)]
     pub(crate) yes_irreversible: bool,
-    /// How long to watch the machine after the last step; apply undoes the plan if, by then, the kernel has
-    /// killed a process for lack of memory, or PSI full for memory is above 10 % and above twice its value
-    /// before the plan
+    /// How long to watch the machine after the last step. Apply undoes the plan if the kernel kills a process for
+    /// lack of memory by then, or if PSI full for memory is above 10 % and more than twice as high as before the plan
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) settle: Duration,
-    /// Undo the plan after this time, or at the next boot if that comes first, unless you have confirmed the
-    /// plan with --confirm by then; use this for changes that may cut your connection to the machine; needs
-    /// systemd
+    /// Undo the plan after this time, or at the next boot if that comes first, unless you have confirmed the plan
+    /// with --confirm by then; use this for changes that may cut your connection to the machine; needs systemd
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) trial_for: Option<Duration>,
     /// Keep a plan that was applied with --trial-for; name the plan by its journal number or its plan ID

@@ -10,9 +10,9 @@ use pagewise_model::{Bytes, Compressor};
 use super::{Format, Sources};
 
 pub(super) const BENCH: &str = "Measure the speed and the compression ratio of each zram compression \
-    algorithm on a sample of the memory in use. Bench stores the sample on temporary zram devices that serve \
-    as block devices and as swap. The output names the best algorithm for each of five goals: latency, \
-    throughput, IOPS, compression ratio, and a balance of read time, write time and memory used.\n\n\
+    algorithm on a sample of the memory in use. Bench stores the sample on temporary zram devices, and \
+    measures them as block devices and as swap. The output names the best algorithm for each of five goals: \
+    latency, throughput, IOPS, compression ratio, and a balance of read time, write time and memory used.\n\n\
     Bench creates a zram device for each algorithm that the kernel offers, and fills all devices with the \
     same pages: a sample of the memory in use, a memory dump, the contents of a swap device, or synthetic \
     pages. Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all \
@@ -31,8 +31,9 @@ pub(super) const BENCH: &str = "Measure the speed and the compression ratio of e
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) source: Sources,
-    /// Measure synthetic pages instead of memory in use. KIND is zero, repeated, text, random or duplicates,
-    /// and N is the percentage of pages of this kind, for example zero:10,text:60,random:30
+    /// Measure synthetic pages instead of memory in use. The percentages N of the kinds zero, repeated (a record of
+    /// 64 bytes over and over), text and random must add up to 100, as in zero:10,text:60,random:30; duplicates:N
+    /// makes N % of these pages copies of earlier pages
     #[arg(long, value_name = "KIND:N,...", group = "sources")]
     pub(crate) mix: Option<Mix>,
     /// Also read the page contents of other users' processes; needs root
@@ -49,9 +50,8 @@ pub(crate) struct Bench {
     /// algorithms then remain undetected
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Measure more rounds and more compression levels; measure swap with shared memory and with
-    /// vm.page-cluster from 0 to 3 for every algorithm, not only for the algorithm with the best balance;
-    /// takes about 10 minutes
+    /// Measure more rounds and more compression levels; for every algorithm, also measure swap with shared memory and
+    /// with vm.page-cluster from 0 to 3; takes about 10 minutes
     #[arg(long)]
     pub(crate) full: bool,
     /// Measure a disk in addition to zram, to compare zram with swap on this disk. If PATH is a device or a file,
@@ -65,8 +65,7 @@ pub(crate) struct Bench {
     /// programs to the zram devices of bench
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
-    /// Measure compression libraries in user space instead of zram; this is the default without root or
-    /// without zram
+    /// Measure compression libraries in user space instead of zram; this is the default without root or without zram
     #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
     pub(crate) codecs: bool,
     /// Output format

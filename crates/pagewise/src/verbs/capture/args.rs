@@ -10,10 +10,11 @@ pub(super) const CAPTURE: &str = "Record this machine's memory statistics in a r
     somebody or to use in tests.\n\n\
     A recording contains two readings of the kernel's memory statistics, one from the start and one from the \
     end of --interval. A recording contains no memory contents, no command lines and no environment \
-    variables. A name of a program, cgroup, user, disk or file is kept only if it is common to all Linux \
-    systems; any other name is replaced by a word with a number (for example proc-15). The host name and the \
-    boot ID are hashed with a random key, and the key is then discarded. At the end, the command prints \
-    which kinds of files it left out of the recording, and how many files of each kind.";
+    variables. The name of a program, cgroup, user, disk or file is kept only if it is a common name that \
+    pagewise knows (such as systemd or nginx); any other name is replaced by a word with a number (such as \
+    proc-15). The host name and the boot ID are hashed with a random key, and the key is then discarded. At \
+    the end, the command prints which kinds of files it left out of the recording, and how many files of \
+    each kind.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Capture {

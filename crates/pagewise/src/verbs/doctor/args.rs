@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 
 pub(super) const DOCTOR: &str = "Find memory problems: print each problem (finding) with the values that \
     prove it and the commands to run next; exit status 3 if a finding has severity warning or critical.\n\n\
-    Findings of severity info do no harm now, so by default doctor prints only how many there are. With \
-    --min-severity info, doctor also prints the findings of severity info in full, and exits with status 3 \
-    if there is any finding. Each finding comes from a rule; --list lists the rules. If --ignore or \
-    /etc/pagewise/doctor.toml names a rule, doctor prints only how many findings of this rule it \
-    ignored.\n\n\
+    By default, doctor prints only the number of findings of severity info, because they report no loss of \
+    memory or time. With --min-severity info, doctor also prints the findings of severity info in full, and \
+    exits with status 3 if there is any finding. Each finding comes from a rule; --list lists the rules. You \
+    can ignore rules with --ignore or in /etc/pagewise/doctor.toml; doctor then prints only the number of \
+    their findings.\n\n\
     With -q, doctor prints one line per finding, and prints nothing if there is no finding:\n\n  \
     WARNING zram-full: /dev/zram0 is full";
 

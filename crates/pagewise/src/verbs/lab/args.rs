@@ -29,8 +29,8 @@ pub(crate) enum Lab {
         pagewise uses your experiment."
     )]
     List,
-    /// Describe an experiment: its workload, the variants (arms) that it compares, the machines to run on, the metric
-    /// that decides the verdict, and the expected duration
+    /// Describe an experiment: its workload, the variants (arms) that it compares, where it runs (on this host or in
+    /// guests), the metric that decides the verdict, and the expected duration
     ///
     /// The command runs nothing. Its options are options of `pagewise lab run`: the description shows what
     /// `pagewise lab run` would do with the same options.
@@ -83,13 +83,13 @@ pub(crate) enum Lab {
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodified Debian kernels.\n\n\
     An experiment is a file that names a workload, the arms (variants that differ in swap, in settings or in \
-    the workload itself), the machines to run on, and the metric that decides the verdict. `pagewise lab \
-    list` lists the experiments and `pagewise lab show NAME` describes one. In each round, every arm runs \
-    once, in random order. Before each run of an arm, pagewise creates the swap and applies the settings of \
-    the arm. After each run, even after Ctrl-C, pagewise removes the swap and restores the previous \
-    settings. The results of the very first run, and of the warm-up rounds after it, are discarded. Each \
-    combination of kernel and memory size gets its own verdict. In emulated guests (without KVM), verdicts \
-    are based on counts such as instructions and page faults, never on time.\n\n\
+    the workload itself), where they run (on this host or in guests), and the metric that decides the \
+    verdict. `pagewise lab list` lists the experiments and `pagewise lab show NAME` describes one. In each \
+    round, every arm runs once, in random order. Before each run of an arm, pagewise creates the swap and \
+    applies the settings of the arm. After each run, even after Ctrl-C, pagewise removes the swap and \
+    restores the previous settings. The results of the very first run, and of the warm-up rounds after it, \
+    are discarded. Each combination of kernel and memory size gets its own verdict. In emulated guests \
+    (without KVM), verdicts are based on counts such as instructions and page faults, never on time.\n\n\
     Running an experiment on this host needs root; the workload runs in a cgroup, with the memory limit \
     that the file of the experiment names. Running an experiment in guests does not need root, because a \
     guest has its own swap, settings and files.";
@@ -120,15 +120,15 @@ pub(crate) struct Picked {
     #[arg(long, value_name = "N", conflicts_with = "preview",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(pagewise_stats::MOST_PAIRS)))]
     pub(crate) pairs: Option<u32>,
-    /// Limit the experiment to a short preview without verdicts: three rounds of the arms (variants) that its
-    /// file marks for a preview, or of its first five arms if the file marks none
+    /// Limit the experiment to a short preview without verdicts: three rounds of the arms (variants) that the file of
+    /// the experiment marks for a preview, or else of the first five arms in the file
     #[arg(long)]
     pub(crate) preview: bool,
     /// Override a parameter of the experiment's workload, such as workload.data=300M; may be given several times
     #[arg(long, value_name = "workload.KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Do not count the instructions that guests execute, even if the file of the experiment requests this
-    /// count; without it, the metrics time and cpu get a verdict only in guests with KVM
+    /// Do not count the instructions that guests execute, even if the file of the experiment requests this; the
+    /// guests then use KVM if it is available. Without KVM, metrics of time and of CPU time get no verdict
     #[arg(long)]
     pub(crate) no_count: bool,
     /// Seed of the random order of runs: two experiments with the same seed run their arms in the same order
@@ -174,14 +174,15 @@ const WORKLOAD: &str = "Run a workload (a test program that experiments use to c
     memory is short, so run the workload in a cgroup with a memory limit, or in a guest. The arguments \
     KEY=VALUE set the parameters of the workload; two runs with the same parameters and the same seed \
     access memory in the same order. The last line of the output is the result as JSON.\n\n\
-    The workload `swap` accesses data in memory and code in a file. Each iteration accesses a window of \
-    the data, and then the window moves on; the workload reports how long an iteration takes in the steady \
-    state. Data and code together should be slightly larger than the memory of the cgroup or guest.\n\n\
-    The workload `coldpages` accesses pages of its own memory, of a library and of a file, each with a known \
-    frequency, and reports whether the kernel evicts the least used pages first. The workload `hugepages` \
-    allocates memory, writes to it, and reports how long each write takes (including its page fault) and how \
-    much of the memory is in huge pages at the end. The workload `redis` fills a real redis-server and sends \
-    requests to it with redis-benchmark.\n\n\
+    The workload `swap` accesses data in memory, and the pages of a mapped file (called code). Each \
+    iteration accesses a window of the data, and then the window moves on; the workload reports how long an \
+    iteration takes in the steady state. Data and code together should be slightly larger than the memory of \
+    the cgroup or guest.\n\n\
+    The workload `coldpages` accesses pages of its own memory, of a library and of a file, each page with a \
+    known frequency. It reports whether the kernel evicts the least used pages first. The workload \
+    `hugepages` allocates memory, writes to it, and reports how long each write takes (including its page \
+    fault) and how much of the memory is in huge pages at the end. The workload `redis` fills a real \
+    redis-server and sends requests to it with redis-benchmark.\n\n\
     Workloads create their temporary files in TMPDIR or, if TMPDIR is not set, in /var/tmp. The temporary \
     files have no names, so the kernel deletes them when the workload ends. A workload refuses to use a \
     folder in tmpfs, because files in tmpfs are in memory.";
@@ -220,20 +221,19 @@ pub(crate) struct Guest {
     /// --userland systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) deadline: Option<Duration>,
-    /// Time limit from the start of the guest until your command starts [default: 2m, or 5m with --userland
-    /// systemd]
+    /// Time limit from the start of the guest until your command starts [default: 2m, or 5m with --userland systemd]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) start_deadline: Option<Duration>,
     /// Copy this file from this machine into the guest, to PATH or, without PATH, into the folder /root; may be given
     /// several times
     #[arg(long, value_name = "FILE[:PATH]")]
     pub(crate) file: Vec<String>,
-    /// Copy the files that the command leaves in the guest's folder /out to this folder on this machine,
-    /// which must be empty or new; with several boots, each boot gets its own subfolder
+    /// Copy the files that the command leaves in the guest's folder /out to this folder on this machine, which must
+    /// be empty or new; each of several boots (--boots, --reboots or --count) gets its own subfolder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write the kernel log of the guest to this new file; with several boots, each boot gets its own file:
-    /// FILE.1, FILE.2 and so on (with --reboots, the first is FILE.0)
+    /// Write the kernel log of the guest to this new file; each of several boots (--boots, --reboots or --count) gets
+    /// its own file: FILE.1, FILE.2 and so on (with --reboots, the first is FILE.0)
     #[arg(long, value_name = "FILE")]
     pub(crate) kernel_log: Option<PathBuf>,
     /// Load this kernel module and its dependencies in the guest, in addition to the modules that pagewise
@@ -270,27 +270,26 @@ pub(crate) struct Guest {
     /// contents from boot to boot; needs --userland systemd
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50),
         conflicts_with_all = ["boots", "count"], long_help = "Reboot the guest N times, at most 50, and run \
-        the command at every boot. The root disk of the guest keeps its contents from one boot to the next, \
-        and is deleted after the last boot. The variable PAGEWISE_BOOT tells the command which boot this is: \
-        0 is the first, N the last. When the command has ended, the guest reboots as with `systemctl \
-        reboot`; the command may also call `systemctl reboot`. Before systemd starts, pagewise loads only \
-        the kernel modules that the root disk needs. The other modules that pagewise provides, and those \
-        given with --module, are on the root disk; the guest loads them from there when it needs them. \
-        --deadline and --start-deadline apply to each boot. If the command fails, pagewise does not boot the \
-        guest again.")]
+        the command at every boot. Needs --userland systemd. The root disk of the guest keeps its contents \
+        from one boot to the next, and is deleted after the last boot. The variable PAGEWISE_BOOT tells the \
+        command which boot this is: 0 is the first, N the last. When the command has ended, the guest \
+        reboots as with `systemctl reboot`; the command may also call `systemctl reboot`. Before systemd \
+        starts, pagewise loads only the kernel modules that the root disk needs. The other modules that \
+        pagewise provides, and those given with --module, are on the root disk; the guest loads them from \
+        there when it needs them. --deadline and --start-deadline apply to each boot. If the command fails, \
+        pagewise does not boot the guest again.")]
     pub(crate) reboots: Option<u32>,
-    /// With --reboots: keep this package on the root disk; without this option, pagewise removes the package,
-    /// because the package sets up swap; the only possible value is systemd-zram-generator
+    /// With --reboots: keep the package systemd-zram-generator (the only possible NAME) on the root disk; without
+    /// this option, pagewise removes this package, because it sets up swap
     #[arg(long, value_name = "NAME", requires = "reboots")]
     pub(crate) package: Vec<String>,
-    /// With --reboots: simulate a power loss of the guest this long after the command has printed the line
-    /// lose-power
+    /// With --reboots: simulate a power loss of the guest this long after the command has printed the line lose-power
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "reboots",
-        long_help = "With --reboots: simulate a power loss of the guest. When the command prints a line \
-        that consists only of the word lose-power, to standard output or standard error, pagewise waits \
-        this long and then kills QEMU. Data that the kernel of the guest had not yet written to its disks \
-        are lost. Then the next boot follows. If the command prints this line in several boots, pagewise \
-        simulates a power loss in each of them.")]
+        long_help = "With --reboots: simulate a power loss of the guest. When the command prints a line that \
+        consists only of the word lose-power, to standard output or standard error, pagewise waits for TIME \
+        and then kills QEMU. Data that the kernel of the guest had not yet written to its disks are lost. \
+        Then the next boot follows. If the command prints this line in several boots, pagewise simulates a \
+        power loss in each of them.")]
     pub(crate) lose_power: Option<Duration>,
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
@@ -322,18 +321,17 @@ pub(crate) enum LabCache {
     /// Download the Debian packages of the cached kernels again and compare every cached file with the packages; exit
     /// status 3 if a file differs
     ///
-    /// The command downloads Debian's current package lists, verifies their signatures with Debian's keyring,
-    /// and verifies the packages with the checksums in the lists. If Debian has replaced the packages of a
-    /// cached kernel by newer packages, this kernel is not compared, and the output says so. The command does
-    /// not change the cache.
+    /// The command downloads Debian's current package lists, verifies their signatures with Debian's keyring, and
+    /// verifies the packages with the checksums in the lists. If Debian has replaced the packages of a cached kernel
+    /// by newer packages, this kernel is not compared, and the output says so. The command does not change the cache.
     Verify {
-        /// Verify only these items [default: all]. Disk images of userlands cannot be verified, because pagewise
-        /// builds them on this machine and Debian publishes no file to compare them with
+        /// Verify only these items, such as trixie (a kernel) [default: all]. Disk images of userlands cannot be
+        /// verified, because pagewise builds them on this machine and Debian publishes no file to compare them with
         items: Vec<Item>,
     },
-    /// Download the newest kernels or userlands (root file systems) of Debian suites
+    /// Download the newest kernels of Debian suites, or build userlands (root file systems) from the newest packages
     Fetch {
-        /// The items to download, such as trixie (a kernel) or systemd/trixie (a userland)
+        /// The items to fetch, such as trixie (a kernel) or systemd/trixie (a userland)
         #[arg(required = true)]
         items: Vec<Item>,
     },

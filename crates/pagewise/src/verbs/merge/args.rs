@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use pagewise_model::typed::parse_duration;
 
-pub(super) const MERGE: &str = "Merge identical pages on zmerge devices (compressed RAM disks of the kernel \
-    module zmerge). Needs root.\n\n\
+pub(super) const MERGE: &str = "Merge identical pages on zmerge devices (compressed RAM disks of pagewise's \
+    kernel module zmerge). Needs root.\n\n\
     The command starts a merge pass on each selected zmerge device: the kernel compares all pages that the \
     device stores (as swap or as a disk), keeps one copy of each set of identical pages, and frees the \
     memory of the other copies. Programs can read and write the device during a merge pass. A merge pass \

@@ -11,9 +11,9 @@ pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memor
     changes nothing and needs no root; `pagewise apply` carries out a plan.\n\n\
     For each setting, the plan contains two changes: one to the running value, and one to a file that sets \
     the value again at each boot. This file is in sysctl.d or tmpfiles.d; for zram, it is a file of \
-    zram-generator if zram-generator is installed, else a unit of systemd. The plan shows the expected \
-    gain of a change only if the gain was measured: use --from with the JSON output of `pagewise bench` or \
-    `pagewise scan`.\n\n  \
+    zram-generator if zram-generator is installed, else a unit of systemd. The plan can use measurements: \
+    pass the JSON output of `pagewise bench` and `pagewise scan` with --from. The plan predicts the gain of \
+    a change only if the gain follows from such a measurement or from a formula in the kernel.\n\n  \
     pagewise plan                            print what to change, and why\n  \
     pagewise plan --diff                     print how each file and setting would change\n  \
     pagewise plan --only zram-unused         plan only what fixes this finding of `pagewise doctor`\n  \

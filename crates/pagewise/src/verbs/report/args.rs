@@ -28,7 +28,7 @@ pub(crate) struct Report {
     /// Sort the tables of processes and cgroups by this value, the largest first
     #[arg(long, value_name = "ORDER", value_parser = crate::chosen::order())]
     pub(crate) sort: Option<Sort>,
-    /// Maximum number of rows in the tables of processes and cgroups; 0 prints all rows [default: 10]
+    /// Maximum number of rows in each table (processes, cgroups); 0 prints all rows [default: 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) rows: Option<usize>,
     /// Columns of the table of processes, such as pid,command,swap

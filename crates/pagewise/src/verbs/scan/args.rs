@@ -11,20 +11,19 @@ use pagewise_pages::kernel::{KERNELS, Kernel};
 
 use super::percent;
 
-pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed \
-    with each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
+pub(super) const SCAN: &str = "Estimate how small the memory in use would become if it were compressed with \
+    each algorithm that this kernel offers, and how much RAM zram would use to store this memory. The \
     estimate counts same-filled pages (pages that repeat one machine word) as zero bytes, because zram \
-    stores only the repeated word.\n\n\
+    allocates no memory for their contents.\n\n\
     The scan reads anonymous memory and shmem, because the kernel can swap only these two kinds of memory. \
     By default, the scan reads random pages until the compressed size is known within 2 % (95 % confidence) \
     for every algorithm. With --exact, the scan reads and compresses every page; with --duplicates, it reads \
     every page but compresses only a sample. Reading a page marks the page as accessed, so the kernel may \
-    keep the page in RAM longer than without the scan. The scan does not read pages that are in swap. \
-    Reading a shared page does not make the kernel copy the page, unless the page becomes shared (by a fork \
-    or by KSM) just before the scan reads it. The output states how many pages the kernel may have copied \
-    for this reason, and how many page faults the scan caused. Page contents never leave the machine: the \
-    scan keeps only counts and, to find duplicates, hashes of pages, unless --dump writes the pages to a \
-    file.";
+    keep the page in RAM longer than without the scan. The scan does not read pages that are in swap. The \
+    scan reads shared pages in such a way that the kernel does not copy them. If a page becomes shared (by a \
+    fork or by KSM) just before the scan reads it, the kernel may copy it. The output states how many pages \
+    the kernel may have copied, and how many page faults the scan caused. The scan keeps only counts and, to \
+    find duplicates, hashes of pages. Only --dump writes page contents to a file.";
 
 #[derive(Debug, Default, Args)]
 #[command(mut_group("sources", |group| group.required(true)))]
@@ -58,7 +57,7 @@ pub(crate) struct Scan {
     /// times [default: all algorithms that this kernel offers]
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) algorithm: Vec<Algorithm>,
-    /// Estimate how zram of another kernel release would store the pages: 6.1, 6.12 or 7.2
+    /// Estimate how zram of kernel 6.1, 6.12 or 7.2 would store the pages, instead of zram of the running kernel
     #[arg(long, value_name = "RELEASE", value_parser = kernel)]
     pub(crate) kernel_like: Option<Kernel>,
     /// Seed of the random selection of pages: if memory did not change, two runs with equal seeds select the same
@@ -84,8 +83,8 @@ pub(crate) struct Sources {
     /// Read the memory of all processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// Read the memory of all processes of the user who runs pagewise; with --measure, as root, read the
-    /// memory of the processes of all users
+    /// Read the memory of all processes of the user who runs pagewise; with --measure (needs root), read the memory
+    /// of the processes of all users
     #[arg(long)]
     pub(crate) host: bool,
     /// Read pages from a file, such as a memory dump

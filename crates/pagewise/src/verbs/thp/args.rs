@@ -14,12 +14,12 @@ pub(super) const THP: &str = "Show which memory is in huge pages, and which othe
     pages; collapse memory into huge pages, or split huge pages.\n\n\
     If the base page size is 4 KiB, a huge page of 2 MiB needs one TLB entry instead of 512, so a program \
     that uses much memory spends less time on address translation. The output shows the huge page settings \
-    of the host, how many huge pages khugepaged has made and how much CPU time it has used, and how much \
-    memory of each cgroup and of each process is in huge pages. With --pid, --name or --cgroup, the output \
-    also lists the mappings of the selected processes. For each mapping, the output shows how much is in \
-    huge pages, how much of the rest is in RAM, and how much the process would grow if the mapping were \
-    collapsed. To examine the mappings, the command takes 3 to 6 ms of CPU time for each GiB of memory in \
-    small pages. The command reads no page contents.";
+    of the host, how many huge pages khugepaged has made since boot, and how much CPU time khugepaged has \
+    used. It also shows how much memory of each cgroup and of each process is in huge pages. With --pid, \
+    --name or --cgroup, the output also lists the mappings of the selected processes. For each mapping, the \
+    output shows how much is in huge pages, how much of the rest is in RAM, and how much the process would \
+    grow if the mapping were collapsed. To examine the mappings, the command takes 3 to 6 ms of CPU time for \
+    each GiB of memory in small pages. The command reads no page contents.";
 
 /// Where huge pages are, and what can be done about it.
 #[derive(Debug, Args)]
@@ -77,16 +77,18 @@ pub(crate) enum ThpAct {
 
 const RUN: &str = "Run a command with huge pages on, with huge pages off, or with huge pages only where \
     the program requests them.\n\n\
-    Each memory allocator has its own environment variable that switches huge pages on or off. With --on \
-    or --off, `pagewise thp run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM \
+    Many memory allocators have an environment variable that switches huge pages on or off. With --on or \
+    --off, `pagewise thp run` sets the variables of glibc, jemalloc, mimalloc, Go and the JVM \
     (GLIBC_TUNABLES, MALLOC_CONF, MIMALLOC_*, GODEBUG, JAVA_TOOL_OPTIONS), and keeps what these variables \
     already contain. With --off or --advised, `pagewise thp run` calls prctl(PR_SET_THP_DISABLE) for the \
-    command; processes that the command starts inherit this setting. After the time given with --check, \
-    pagewise measures how much memory of the program is in huge pages, and prints the result on standard \
-    error. With --on, if less than half of the program's memory is in huge pages, pagewise also collapses \
-    the memory of the running program. Collapsing needs root; without root, pagewise only prints that it \
-    could not collapse the memory. For Go programs, for example, a variable can switch huge pages off but \
-    not on, so pagewise collapses the memory of these programs.\n\n\
+    command; --advised adds the flag PR_THP_DISABLE_EXCEPT_ADVISED. Processes that the command starts \
+    inherit this setting. On kernels before 6.18, which do not know this flag, --advised fails if \
+    /sys/kernel/mm/transparent_hugepage/enabled is always. After the time given with --check, pagewise \
+    measures how much memory of the program is in huge pages, and prints the result on standard error. With \
+    --on, if less than half of the program's memory is in huge pages, pagewise also collapses the memory of \
+    the running program. This is necessary for Go programs, for example, because no variable switches huge \
+    pages on for them. Collapsing needs root; without root, pagewise only prints that it could not collapse \
+    the memory.\n\n\
     In containers, you can set the environment variable PAGEWISE_THP to on, off or advised instead of \
     giving an option; an option takes precedence over PAGEWISE_THP.";
 
@@ -150,11 +152,11 @@ const COLLAPSE: &str = "Collapse memory of running processes into huge pages, wi
     The command collapses private anonymous memory in ranges of the size of a huge page (2 MiB on x86-64), \
     the ranges with the most pages in RAM first. The command collapses a range only if at least half of its \
     pages are in RAM and no page of the range is shared with another process, because collapsing would copy \
-    a shared page. The command stops if tasks wait for memory for more than 10 % of the time, if little \
-    memory is available, if the cgroup of a process is near its memory limit, or if the kernel finds no free \
-    huge page. Memory that the command has already collapsed then stays in huge pages. No pagewise command \
-    splits all of these huge pages again: `pagewise thp restrain --split` splits only those that contain \
-    mostly zeros. Contents and addresses of the memory do not change.\n\n\
+    a shared page. The command stops if PSI some for memory is above 10 %, if less than 1/32 of RAM or less \
+    than 128 MiB is available, if the cgroup of a process is near its memory limit, or if the kernel finds \
+    no free huge page. Memory that the command has already collapsed then stays in huge pages. No pagewise \
+    command splits all of these huge pages again: `pagewise thp restrain --split` splits only those that \
+    contain mostly zeros. Contents and addresses of the memory do not change.\n\n\
     Some programs, such as Redis, fork a child that saves the program's data. If the program writes to \
     memory before the child has ended, copy-on-write replaces huge pages of the program by small pages. \
     With --watch, the command collapses these small pages into huge pages again after the child has ended.";
@@ -168,7 +170,7 @@ pub(crate) struct CollapseArgs {
     /// --cgroup, the limit applies to the memory charged to the cgroup
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = growth)]
     pub(crate) max_growth: f64,
-    /// Time limit for one pass over the selected processes
+    /// Time limit for collapsing the memory of the selected processes; with --watch, the limit for each pass
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) deadline: Duration,
     /// Limit on the CPU use of this command, in percent of one CPU
@@ -185,10 +187,9 @@ pub(crate) struct CollapseArgs {
     /// Time between two passes of --watch over the processes
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration, requires = "watch")]
     pub(crate) every: Duration,
-    /// Record the share of memory in huge pages and the CPU time of the processes twice a second, and write
-    /// the records and an HTML page with charts to this folder, which must be empty or new. The first
-    /// collapse then starts only after the time of --every, so that the records also show the state before
-    /// the first collapse
+    /// Record the share of memory in huge pages and the CPU time of the processes twice a second, and write the
+    /// records and an HTML page with charts to this folder, which must be empty or new. The first collapse then
+    /// starts only after the time of --every, so that the records also show the state before the first collapse
     #[arg(long, value_name = "DIR", requires = "watch")]
     pub(crate) evidence: Option<PathBuf>,
     /// Keep the host name, the boot ID and complete command lines in the files of --evidence; without this

@@ -23,22 +23,23 @@ pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     are equivalent (they differ by less than --min-effect), or that the trial is undecided. If the trial is \
     undecided, the output estimates how many more pairs would be needed for a decision. Seven pairs usually \
     suffice to detect a difference of 5 % if runs with the same settings vary by 2 %. With 12 or more pairs, \
-    the trial makes interim tests of its results after 50 % and after 75 % of the pairs, but not before pair \
-    9. All confidence intervals are widened, so that the interim tests do not raise the risk of a wrong \
-    verdict. If an interim test is conclusive, the trial ends early.\n\n\
+    the trial makes interim tests of its results: after 50 % of the pairs, if these are at least 9 pairs, \
+    and after 75 %. All confidence intervals are widened, so that the interim tests do not raise the risk of \
+    a wrong verdict. If an interim test is conclusive, the trial ends early.\n\n\
     A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm is \
     given as swap=off, swap=zram:SIZE:ALGORITHM or swap=file:SIZE. For several swap areas, join the areas \
     by a plus sign in order of use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas \
     of an arm before each run of the arm and removes them after the run. If the machine already uses swap \
     of its own, the trial refuses to create swap areas unless --allow-shared-swap is given. With swap=off, \
     the kernel does not swap out pages of the command.\n\n\
-    Metrics: time, memory-stall, cpu, kswapd-cpu, major-faults, refaults, refaults-anon, refaults-file, \
-    scanned, direct-scans, stolen, scan-efficiency, kept-out, swapped-in, swapped-out, zswap-in, zswap-out, \
-    zero-pages-in, zero-pages-out, swap-used, pool, peak-memory. A regular expression with one capture group \
-    that matches a number in the command's output is also a metric. If the regular expression matches \
-    several times, the last match is used. The metric stolen counts the pages that the kernel reclaimed; \
-    kept-out is the share of these pages that the command did not access again soon. The metric pool is the \
-    peak memory use of zswap and of the zram devices of the arm.";
+    Metrics of time: time, memory-stall (PSI full), cpu, kswapd-cpu. Numbers of pages: refaults, \
+    refaults-anon, refaults-file, scanned, direct-scans (scanned in direct reclaim), stolen (reclaimed), \
+    swapped-in, swapped-out, zswap-in, zswap-out, zero-pages-in and zero-pages-out (swapped pages of zeros). \
+    Peak memory use: swap-used, pool (zswap and the zram devices of the arm), peak-memory. Other metrics: \
+    major-faults, scan-efficiency (reclaimed pages per scanned page), kept-out (share of the reclaimed pages \
+    that were not read back during the run). A regular expression with one capture group that matches a \
+    number in the command's output is also a metric. If the regular expression matches several times, the \
+    last match is used.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
@@ -113,7 +114,7 @@ pub(super) fn effect(text: &str) -> Result<f64, NotAPercentage> {
 pub(crate) enum Format {
     /// A table in plain text
     Text,
-    /// Comma-separated values, with one row for each algorithm, request size, direction (read or write) and
-    /// number of jobs
+    /// Comma-separated values, with one row for each algorithm, request size, direction (read or write) and number of
+    /// threads
     Csv,
 }

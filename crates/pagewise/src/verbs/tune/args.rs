@@ -10,13 +10,14 @@ use super::Goal;
 
 pub(super) const TUNE: &str = "Measure this machine's memory, plan changes, apply them on trial, measure again, \
     and keep or undo the changes. Needs root.\n\n\
-    Tune runs other commands of pagewise one after the other: `scan` and `bench` measure how well the memory \
-    in use compresses and which algorithm is best for it, and `plan` computes the changes. Tune prints the \
-    changes and asks. Then `apply` carries them out on trial, so that a timer undoes them if tune is killed \
-    or the machine restarts. Tune waits, compares the machine with the plan, and measures each predicted gain \
-    again (`verify`). It keeps the changes, unless memory is shorter than before, the kernel killed a process \
-    for lack of memory, or the machine differs from the plan; then it undoes all changes. If you stop tune with \
-    Ctrl-C, it undoes the changes, too.\n\n  \
+    Tune runs other commands of pagewise one after the other: `scan` and `bench` measure how well the \
+    memory in use compresses and which algorithm is best for it, and `plan` computes the changes. Tune \
+    prints the changes and asks whether to carry them out. Then `apply --trial-for` carries them out on \
+    trial: if tune is killed or the machine restarts, systemd undoes them. After the time given with \
+    --watch, `verify` compares the machine with the plan and measures each predicted gain. Tune undoes all \
+    changes if the memory verdict of `pagewise status` is worse than before, if the kernel killed a process \
+    for lack of memory, if the machine differs from the plan, or if you press Ctrl-C. Otherwise, it keeps \
+    the changes.\n\n  \
     sudo pagewise tune                       measure, show the changes, ask, and carry them out\n  \
     sudo pagewise tune --yes                 the same without a question, for scripts\n  \
     sudo pagewise tune --goal ratio          prefer changes that fit more data into RAM\n  \
@@ -27,18 +28,19 @@ pub(crate) struct Tune {
     /// What to optimize for, if a setting that improves one goal worsens another
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
-    /// Plan only the changes of these rules, or the changes that fix these findings of `pagewise doctor`;
-    /// separate several with commas, such as zram-unused,swappiness
+    /// Plan only the changes of these rules of `pagewise plan`, or the changes that fix these findings of `pagewise
+    /// doctor`; separate several IDs with commas, such as zram-unused,swappiness
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,
     /// Do not ask before the first change
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Do not run `pagewise bench`, which creates temporary zram devices; the plan then has no measured costs
+    /// Do not run `pagewise bench`, which creates temporary zram devices; the plan is then made without the measured
+    /// speed of the algorithms
     #[arg(long)]
     pub(crate) no_bench: bool,
-    /// Time between the last change and the second measurement
+    /// Time to wait after the last change before checking whether to keep the changes
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = watch)]
     pub(crate) watch: Duration,
 }

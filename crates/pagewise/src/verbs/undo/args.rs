@@ -2,8 +2,8 @@
 //! The arguments of `pagewise undo`.
 
 /// The long help of the verb.
-pub(super) const UNDO: &str = "Remove the devices and restore the settings that a killed run of pagewise \
-    left behind, or undo a plan. Needs root.\n\n\
+pub(super) const UNDO: &str = "Undo the changes that a killed run of pagewise left behind (devices and \
+    settings), or undo a plan. Needs root.\n\n\
     Before pagewise creates a zram device, a swap area or a cgroup, or changes a setting, it records the \
     change in a journal (a file) in /var/lib/pagewise. When a run of pagewise ends, it undoes its changes to \
     the machine (except those of a plan), so only a killed run leaves changes behind. The next run that \
@@ -12,11 +12,11 @@ pub(super) const UNDO: &str = "Remove the devices and restore the settings that 
     undo` without an ID also undoes the steps of the plan that apply had already carried out. If somebody \
     else changed a setting after the killed run had changed it, undo keeps the new value and names the \
     setting. To store journals in another folder, set the environment variable PAGEWISE_STATE.\n\n\
-    The changes of a plan that `pagewise apply` carried out stay until you undo that plan: `pagewise undo` \
-    without an ID leaves applied plans unchanged and lists them, and `pagewise undo ID` undoes the plan with \
-    this ID, its last change first. If somebody else has changed a setting, file or link since the plan was \
-    applied, undo leaves this setting, file or link unchanged, reports it, and keeps the journal of the \
-    plan.\n\n\
+    The changes of an applied plan stay until you undo the plan; only a plan that was applied with \
+    --trial-for is undone automatically if you do not confirm it. `pagewise undo` without an ID lists the \
+    applied plans and does not undo them. `pagewise undo ID` undoes the plan with this ID, its last change \
+    first. If somebody else has changed a setting, file or link since the plan was applied, undo leaves this \
+    setting, file or link unchanged, reports it, and keeps the journal of the plan.\n\n\
     Pagewise reads a journal only if it is a regular file that belongs to you and to which nobody else can \
     write. If a journal is damaged, undo undoes the changes that the intact lines of the journal record, \
     keeps the journal, and ends with exit status 1. After you have checked the machine, remove the damaged \
@@ -27,8 +27,7 @@ pub(super) const UNDO: &str = "Remove the devices and restore the settings that 
 /// What `undo` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// Undo this applied plan, named by its journal number or its plan ID (`pagewise undo` without an ID
-    /// prints both)
+    /// Undo this applied plan, named by its journal number or its plan ID (`pagewise undo` without an ID prints both)
     #[arg(value_name = "ID", conflicts_with_all = ["all", "forget"])]
     pub(crate) plan: Option<String>,
     /// Undo the changes of killed runs, and then undo all applied plans, the newest plan first
