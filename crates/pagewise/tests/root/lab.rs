@@ -109,10 +109,12 @@ fn workloads_that_misbehave_cost_their_own_arm() {
 fn a_full_disk_costs_the_folder_and_not_the_answer() {
     let mut place = Place::new();
     let evidence = place.small_disk().join("evidence").display().to_string();
-    let many = commands("").replace("pairs = 1", "pairs = 12");
+    // with two arms it would end as soon as they differ clearly, which equal arms do now and then
+    let third = "[[arm]]\nname = \"third\"\n";
+    let many = commands(third).replace("pairs = 1", "pairs = 12");
     let document = lab(&place, &many, &["--evidence", &evidence], 1);
-    let runs = ["good", "same"].map(|arm| runs(&document, arm)).concat();
-    assert_eq!(runs.iter().filter(|run| run["pair"].is_u64()).count(), 2 * 12);
+    let runs = ["good", "same", "third"].map(|arm| runs(&document, arm)).concat();
+    assert_eq!(runs.iter().filter(|run| run["pair"].is_u64()).count(), 3 * 12);
 }
 
 #[test]
