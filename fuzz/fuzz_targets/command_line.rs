@@ -36,7 +36,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let trial = ["trial", "--a", "swap=zram:lz4,vm.swappiness=10", "--b", "swap=none"];
     let trial = [&trial[..], &["--memory", "1.5G", "--", "true"]].concat().join("\n");
     let mut lines = vec![trial];
-    visit(&crate::cli::Cli::command(), &[], &mut |path, verb| {
+    visit(&built_table(), &[], &mut |path, verb| {
         lines.push(path.join("\n"));
         for argument in verb.get_arguments() {
             let value = value_of(argument);
@@ -51,7 +51,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
 /// Verbs, options and values that can be chosen.
 pub(crate) fn words() -> BTreeSet<String> {
     let mut words = BTreeSet::new();
-    visit(&crate::cli::Cli::command(), &[], &mut |path, verb| {
+    visit(&built_table(), &[], &mut |path, verb| {
         words.extend(path.iter().cloned());
         for argument in verb.get_arguments() {
             words.extend(argument.get_long().map(|long| format!("--{long}")));
@@ -61,6 +61,13 @@ pub(crate) fn words() -> BTreeSet<String> {
         }
     });
     words
+}
+
+/// With the arguments of every command, which are defined only where it is typed.
+fn built_table() -> Command {
+    let mut table = crate::cli::Cli::command();
+    table.build();
+    table
 }
 
 fn visit(verb: &Command, path: &[String], to: &mut impl FnMut(&[String], &Command)) {

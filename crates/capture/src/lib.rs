@@ -14,6 +14,7 @@
 
 mod aliases;
 mod files;
+pub mod handed;
 mod names;
 mod pack;
 pub mod parsers;

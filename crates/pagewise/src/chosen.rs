@@ -67,12 +67,15 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+    use std::ops::Deref;
+
     use clap::Parser;
 
     use super::*;
     use crate::cli::{Cli, Verb};
 
-    fn chosen(line: &[&str]) -> Result<Box<crate::cli::Report>, String> {
+    fn chosen(line: &[&str]) -> Result<impl Deref<Target = crate::cli::Report> + Debug, String> {
         let line = ["pagewise", "report"].iter().chain(line);
         match Cli::try_parse_from(line).map_err(|error| error.to_string())?.verb {
             Some(Verb::Report(report)) => Ok(report),

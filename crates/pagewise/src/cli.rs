@@ -15,6 +15,8 @@ mod apply;
 mod bench;
 #[path = "verbs/capture/args.rs"]
 mod capture;
+#[path = "cli/deferred.rs"]
+mod deferred;
 #[path = "verbs/doctor/args.rs"]
 mod doctor;
 #[path = "verbs/generate/args.rs"]
@@ -48,10 +50,11 @@ use bench::BENCH;
 pub(crate) use bench::Bench;
 use capture::CAPTURE;
 pub(crate) use capture::Capture;
+use deferred::Deferred;
 use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 pub(crate) use generate::Noun;
-pub(crate) use lab::{Guest, Lab, LabCache, LabRun, Picked, Runner, Workload};
+pub(crate) use lab::{Guest, Lab, LabArgs, LabCache, LabRun, Picked, Runner, Workload};
 use ledger::LEDGER;
 use merge::MERGE;
 pub(crate) use merge::Merge;
@@ -122,64 +125,60 @@ pub(crate) struct Global {
 pub(crate) enum Verb {
     /// Print a one-page report: how memory is used, which problems there are, and what to do about them
     #[command(long_about = REPORT)]
-    Report(Box<Report>),
+    Report(Deferred<Report>),
     /// Print an overview of memory usage from a single reading of the kernel's counters, without rates and
     /// without a search for problems
     Status,
     /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
     /// exit status 3 if a finding has severity warning or critical
     #[command(long_about = DOCTOR)]
-    Doctor(Doctor),
+    Doctor(Deferred<Doctor>),
     /// Estimate how small the memory in use would become if it were compressed (with each algorithm) or if identical
     /// pages were merged
     #[command(long_about = SCAN)]
-    Scan(Box<Scan>),
+    Scan(Deferred<Scan>),
     /// Measure the speed and the compression ratio of each zram compression algorithm on a sample of the
     /// memory in use, and name the best algorithm for each goal, such as latency
     #[command(long_about = BENCH)]
-    Bench(Box<Bench>),
+    Bench(Deferred<Bench>),
     /// Print a plan: which settings to change on this machine, why, and how to undo each change; the command
     /// itself changes nothing
     #[command(long_about = PLAN)]
-    Plan(Box<Plan>),
+    Plan(Deferred<Plan>),
     /// Compare two sets of kernel settings by running your own command with each set several times; if the difference
     /// can be due to chance, the verdict says so
     #[command(long_about = TRIAL)]
-    Trial(Box<Trial>),
+    Trial(Deferred<Trial>),
     /// Show which memory is in huge pages, and which other memory could be in huge pages; collapse memory
     /// into huge pages, or split huge pages
     #[command(long_about = THP)]
-    Thp(Box<Thp>),
+    Thp(Deferred<Thp>),
     /// Merge identical pages on zmerge devices (compressed RAM disks of pagewise's kernel module zmerge); needs root
     #[command(long_about = MERGE)]
-    Merge(Merge),
+    Merge(Deferred<Merge>),
     /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root
     #[command(long_about = APPLY)]
-    Apply(Apply),
+    Apply(Deferred<Apply>),
     /// Compare the current state of the machine with the plans that were applied; exit status 3 if the
     /// machine differs from a plan
     #[command(long_about = VERIFY)]
-    Verify(Verify),
+    Verify(Deferred<Verify>),
     /// Print which share of the gains that plans predicted came true, and list all measured gains
     #[command(long_about = LEDGER)]
     Ledger,
     /// Measure this machine, plan changes, apply them on trial, measure again, and keep or undo them; needs root;
     /// exit status 3 if tune undid the changes
     #[command(long_about = TUNE)]
-    Tune(Tune),
+    Tune(Deferred<Tune>),
     /// Undo a plan, or undo the changes that a killed run of pagewise left behind; needs root
     #[command(long_about = UNDO)]
-    Undo(Undo),
+    Undo(Deferred<Undo>),
     /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests
     #[command(long_about = CAPTURE)]
-    Capture(Capture),
+    Capture(Deferred<Capture>),
     /// Run experiments that compare memory settings, on this host or in guests (virtual machines with unmodified
     /// Debian kernels)
-    Lab {
-        /// What to do
-        #[command(subcommand)]
-        what: Lab,
-    },
+    Lab(Deferred<LabArgs>),
     /// Print a completion script for a shell
     Completions {
         /// The shell for which to print the script

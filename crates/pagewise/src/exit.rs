@@ -36,7 +36,9 @@ mod tests {
     #[test]
     fn the_help_names_every_status() {
         let mut texts = String::new();
-        collect(&Cli::command(), &mut texts);
+        let mut command = Cli::command();
+        command.build();
+        collect(&command, &mut texts);
         for status in
             [FAILED, USAGE, FINDINGS, TIMED_OUT, GUEST_LOST, NOT_FOUND, STOPPED, OUT_OF_MEMORY]
         {

@@ -16,7 +16,6 @@ mod cost;
 mod disk;
 mod evidence;
 mod exit;
-mod handed;
 mod host_loans;
 mod input;
 mod interrupt;

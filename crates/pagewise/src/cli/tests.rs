@@ -9,7 +9,8 @@ fn the_table_is_sound() {
 
 #[test]
 fn every_verb_and_option_has_a_sentence() {
-    let command = Cli::command();
+    let mut command = Cli::command();
+    command.build();
     for verb in command.get_subcommands() {
         assert!(verb.get_about().is_some(), "{}", verb.get_name());
         for argument in verb.get_arguments() {
@@ -56,7 +57,7 @@ fn percentages_end_where_their_option_says() {
     let grown = |text: &str| {
         let line = ["pagewise", "thp", "collapse", "--pid", "1", "--max-growth", text];
         Some(match Cli::try_parse_from(line).ok()?.verb {
-            Some(Verb::Thp(thp)) => match thp.what {
+            Some(Verb::Thp(thp)) => match &thp.what {
                 Some(ThpAct::Collapse(wanted)) => wanted.max_growth,
                 _ => panic!("collapse"),
             },

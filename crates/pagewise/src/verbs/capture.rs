@@ -5,20 +5,20 @@
 //! read back is of no use to anybody.
 //!
 //! A recording that is recorded again (`--root`) is read by a child without rights; see
-//! [`crate::handed`].
+//! [`pagewise_capture::handed`].
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::Context;
-use pagewise_capture::Capture;
+use pagewise_capture::{Capture, handed};
 use pagewise_model::{Bytes, Name, Refusal};
 use pagewise_observe::Recording;
 
 use super::Outcome;
 use crate::cli::{self, Global};
-use crate::{again, exit, handed, input, output};
+use crate::{again, exit, input, output};
 
 pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     if global.root.is_some() && !args.hand_over {

@@ -57,7 +57,7 @@ impl From<Outcome> for ExitCode {
 /// Does what was typed.
 pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     let global = &cli.global;
-    match cli.verb.as_ref().unwrap_or(&Verb::Report(Box::default())) {
+    match cli.verb.as_ref().unwrap_or(&Verb::Report(Default::default())) {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
@@ -73,7 +73,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Tune(wanted) => tune::run(global, wanted, started),
         Verb::Undo(wanted) => undo::run(global, wanted),
         Verb::Capture(capture) => capture::run(global, capture),
-        Verb::Lab { what } => lab::run(global, what, started),
+        Verb::Lab(lab) => lab::run(global, &lab.what, started),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),

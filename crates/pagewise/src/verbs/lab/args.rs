@@ -13,6 +13,14 @@ use pagewise_lab::experiment::SELFTEST_TRIALS;
 use pagewise_model::Bytes;
 use pagewise_model::typed::parse_duration;
 
+/// What follows `pagewise lab`.
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) what: Lab,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
     /// Run a command in a guest (a virtual machine with an unmodified Debian kernel)

@@ -17,7 +17,7 @@ use pagewise_observe::{MAX_ENTRIES, MAX_SUM};
 const MAX_NAME: usize = 4096;
 
 /// Writes one file into the pipe.
-pub(crate) fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Result<()> {
     let too_long = |_| io::Error::from(ErrorKind::InvalidInput);
     out.write_all(&u32::try_from(name.len()).map_err(too_long)?.to_le_bytes())?;
     out.write_all(&(contents.len() as u64).to_le_bytes())?;
@@ -27,7 +27,7 @@ pub(crate) fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Re
 
 /// Reads all files until the pipe ends. What is more than a recording can be is an error, and so is a
 /// pipe that ends within a file.
-pub(crate) fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
+pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
     // the text about the recording comes beside it
     let (mut files, mut room) = (Vec::new(), 2 * MAX_SUM);
     while files.len() < MAX_ENTRIES {
@@ -63,7 +63,7 @@ fn too_much() -> io::Error {
 }
 
 /// Whether a name leads to a file below the folder that it is put into.
-pub(crate) fn stays_below(name: &str) -> bool {
+pub fn stays_below(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
