@@ -16,6 +16,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 
 use crate::again;
+use crate::exit;
 use crate::cli::Global;
 use crate::interrupt::Stop;
 use crate::trouble::Interrupted;
@@ -57,7 +58,8 @@ pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::
     let read = out.take(LONGEST).read_to_string(&mut text);
     let status = child.wait()?;
     read.with_context(|| format!("reading what pagewise {verb} printed"))?;
-    if stop.is_asked() {
+    // a verb that hears Ctrl-C itself says so with its status
+    if stop.is_asked() || status.code() == Some(exit::STOPPED.into()) {
         bail!(Interrupted { after: begun.elapsed() });
     }
     if !status.success() {
