@@ -253,12 +253,13 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
             )
         }
         Some(Trouble::Rereads { refaults, .. }) => format!(
-            "its tasks read {} pages per second again that the kernel had just dropped",
+            "its tasks read back {} pages per second that the kernel had just dropped",
             grouped(whole(refaults.per_second))
         ),
         Some(Trouble::Full { held, limit }) => {
             format!(
-                "memory that the kernel cannot drop takes {} of its limit, and swap has no room for it",
+                "memory that the kernel cannot drop takes {} of the cgroup's limit, and swap has no room \
+                 for it",
                 held.part_of(*limit)
             )
         }
