@@ -229,7 +229,7 @@ impl Measured {
             interval: [per(high)?, per(low)?],
             before: None,
             source: format!(
-                "pagewise scan: {} of {} pages compressed with {}",
+                "pagewise scan, which compressed {} of {} pages with {}",
                 scan.sized_pages, scan.pages, it.name
             ),
         })

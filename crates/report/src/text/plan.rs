@@ -72,7 +72,7 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
             labelled(
                 page,
                 "undo",
-                &format!("not possible (apply asks for --yes-irreversible): {because}"),
+                &format!("not possible (apply requires --yes-irreversible): {because}"),
             );
         }
     }
