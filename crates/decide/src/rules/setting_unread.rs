@@ -14,7 +14,8 @@ use crate::text::{cut, quoted, setting, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "setting-unread",
-    doc: "A configuration file of the administrator sets memory, zram or swap, but nothing reads the line at boot.",
+    doc: "A configuration file of the administrator contains a memory, zram or swap setting that nothing \
+          reads at boot.",
     diagnose,
 };
 

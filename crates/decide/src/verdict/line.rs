@@ -125,8 +125,8 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             growth::told(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
-            "Memory is {state}: programs have committed {}, the limit of strict overcommit accounting, and the \
-             kernel refuses allocations beyond it.",
+            "Memory is {state}: programs have committed {} (the commit limit), and the kernel refuses \
+             allocations beyond this limit.",
             committed.part_of(*limit)
         ),
         Cause::Swap(filled) => format!(

@@ -35,8 +35,8 @@ pub fn step(step: &Step) -> Vec<String> {
         }
         Change::DrainSwap { target, from } => {
             vec![format!(
-                "  swapoff {target} ({} of {} in use when planned)",
-                from.used_bytes, from.size_bytes
+                "  swapoff {target} ({} in use when planned)",
+                from.used_bytes.part_of(from.size_bytes)
             )]
         }
     };
