@@ -30,7 +30,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             }
             _ => "hibernation needs a swap area on a disk, which a plan does not create",
         };
-        let why = format!("{why}. The first step that the finding suggests: {next}");
-        draft.decline(format!("fix {}: {}", finding.id, finding.title), why);
+        let reason = format!("{why}. The first step that the finding suggests: {next}");
+        draft.decline(format!("fix {}: {}", finding.id, finding.title), reason);
     }
 }
