@@ -43,7 +43,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let planned = context.priority_above_all().and_then(|priority| planned_zram(context, priority));
     let used = zram.used.get().unwrap_or_default();
     let (Some(mut planned), Some(device)) = (planned, context.device(zram)) else {
-        return draft.decline(what, "no higher priority exists, or the zram device could not be read");
+        return draft.decline(what, "no higher priority exists, or the zram device was not read");
     };
     if !fits(context, used) {
         let why = format!(
