@@ -95,7 +95,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
         severity: if is_short { Severity::Warning } else { Severity::Info },
         title: format!("{:.0} % of the memory in huge pages is zeros, mostly in {}", all.share() * 100.0, short(name.as_str())),
         what: format!(
-            "Huge pages hold {huge} of memory ({:.0} % of RAM), of which at least {at_least} are zeros: of \
+            "Huge pages hold {huge} of memory ({:.0} % of RAM), of which at least {at_least} are zeros. Of \
              {:.0} small pages sampled in huge pages, {:.0} % contain only zeros. The process with the most \
              zeros is {name} (pid {pid}), with about {}.",
             share.get(),
@@ -233,8 +233,8 @@ mod tests {
         // 400 of 800: Wilson's interval begins at 0.4654
         assert_eq!(
             finding.what,
-            "Huge pages hold 4.0 GiB of memory (25 % of RAM), of which at least 1.9 GiB are zeros: \
-             of 800 small pages sampled in huge pages, 50 % contain only zeros. The process with \
+            "Huge pages hold 4.0 GiB of memory (25 % of RAM), of which at least 1.9 GiB are zeros. \
+             Of 800 small pages sampled in huge pages, 50 % contain only zeros. The process with \
              the most zeros is java (pid 8), with about 781.2 MiB."
         );
         assert!(finding.next[0].ends_with("--pid 8"));

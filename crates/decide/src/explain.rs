@@ -384,9 +384,9 @@ static ENTRIES: &[Entry] = &[
         id: "swap-stuck",
         severities: [Info, Info],
         readings: &[MEMINFO, SWAPS, ZRAM],
-        thresholds: "More data is in swap than memory is available, and this data is at least 5 % of RAM. \
-            Memory that compressed RAM would free when its data is swapped in counts as available. The rule \
-            reports nothing while memory is low, because the rule memory-low does.",
+        thresholds: "The data in swap is larger than the available memory, and at least 5 % of RAM. RAM that \
+                     compressed swap (zram) would free when its data is swapped in counts as available. The \
+                     rule reports nothing while memory is low, because the rule memory-low does.",
         act: "Free memory before you run swapoff, before you change the size of a zram device, and before a \
               shutdown that has to be quick.",
     },
@@ -453,7 +453,7 @@ static ENTRIES: &[Entry] = &[
         id: "setting-unread",
         severities: [Info, Info],
         readings: &[
-            "configuration files below /etc and /run that set memory, zram or swap",
+            "configuration files below /etc and /run with memory, zram or swap settings",
             "/proc/cmdline",
         ],
         thresholds: "A line sets something, but no program reads it at boot: the file's name does not end in .conf, \

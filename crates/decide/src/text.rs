@@ -4,11 +4,23 @@
 /// What stands behind a command that changes the machine.
 const WRITES: &str = "# writes";
 
+use pagewise_model::Target;
 pub(crate) use pagewise_model::grouped as count;
 
 /// `1 page`, `2 pages`.
 pub(crate) fn counted(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A setting as a sentence names it: `vm.swappiness`, `disksize of zram0`.
+pub(crate) fn setting(target: &Target) -> String {
+    match target {
+        Target::Knob { knob, instance: Some(instance) } => match knob.strip_prefix("zram.") {
+            Some(file) => format!("{file} of zram{instance}"),
+            None => format!("{knob} of {instance}"),
+        },
+        _ => target.to_string(),
+    }
 }
 
 /// A name that keeps a title in its 80 columns: the end of a long path tells more than its start.

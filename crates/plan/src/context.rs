@@ -93,14 +93,15 @@ impl<'a> Context<'a> {
             return Some(why.to_owned());
         }
         if named("steamos") {
-            let why = "an update of SteamOS replaces files in /etc that it does not know, so a file would not last";
+            let why =
+                "an update of SteamOS removes unknown files from /etc, so a file would not last";
             return Some(why.to_owned());
         }
         if self.has_systemd() {
             return None;
         }
-        let why = "no systemd was recognised on this host, so it is not known which files its init system reads \
-                   at boot; the running value can be set again by its start scripts";
+        let why = "no systemd was found on this host, so it is not known which files its init system reads \
+                   at boot. Let a start script make the change at each boot";
         Some(why.to_owned())
     }
 
@@ -132,8 +133,9 @@ impl<'a> Context<'a> {
         }
         let first = self.verdict.groups.first()?;
         Some(format!(
-            "the host is not short of memory ({} are available); {} is, because of its own limit. If its work needs \
-             more, a higher limit helps without a device in RAM: see group-limit in `pagewise doctor`",
+            "the host is not short of memory ({} are available). Only the cgroup {} is short, because of its \
+             own limit. If its programs need more memory, raise that limit: see the finding group-limit of \
+             `pagewise doctor`",
             self.available(),
             first.group
         ))

@@ -91,7 +91,7 @@ impl Draft {
         if let Some(owner) = context.owners().overruler(wish.knob, &wish.to) {
             let why = format!(
                 "TuneD sets it at boot ({owner}) and does not apply the files of sysctl.d afterwards \
-                 (reapply_sysctl is off): change it in a profile of your own"
+                 (reapply_sysctl is off). Set the value in your own TuneD profile"
             );
             return self.decline(what, why);
         }

@@ -24,7 +24,7 @@ fn expect_area(host: &Snapshot, disksize: Bytes) -> Expected {
     let page = host.page_size();
     let pages = disksize.get().div_ceil(page.get().max(1)).saturating_sub(1);
     let area = pages.saturating_mul(page.get()) as f64;
-    let source = format!("the size of the device without the header of the swap area ({page})");
+    let source = format!("the size of the device minus the swap header ({page})");
     Expected::exact(SWAP_AREA, area, None, source)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn expect_of_watermarks(
     }
     let (before, after) = (measured_high_watermarks(&host.zones)?, high_watermarks(host, planned)?);
     let bytes = |pages: Pages| pages.to_bytes(host.page_size()).get() as f64;
-    let source = "the kernel's formula, which the present watermarks follow".to_owned();
+    let source = "the kernel's formula, which also gives the present watermarks".to_owned();
     Some(Expected::exact(HIGH_WATERMARKS, bytes(after), Some(bytes(before)), source))
 }
 

@@ -65,13 +65,13 @@ fn measure_ratio(device: &Zram) -> Measurement {
     let used = known(&stat.memory_used, "the memory that the device uses")?;
     if let Some(held) = device.bd_stat.held.get().filter(|&held| held > Bytes::new(0)) {
         return Err(format!(
-            "{held} of its pages are on the backing device: mm_stat counts them as stored data, but they use no \
-             memory; the ratio is measured only while no page is on the backing device"
+            "{held} of its data are on the backing device: mm_stat counts them as stored data, but they use no \
+             memory; the ratio is measured only while no data are on the backing device"
         ));
     }
     if original < ENOUGH_STORED {
         return Err(format!(
-            "the device stores {original}; a ratio is measured from {ENOUGH_STORED} on"
+            "the device stores {original}, and a ratio is measured only if it stores {ENOUGH_STORED} or more"
         ));
     }
     let ratio = Ratio::from_sizes(original, used).ok_or("the device uses no memory")?;
@@ -82,7 +82,7 @@ fn measure_ratio(device: &Zram) -> Measurement {
 fn measure_area(area: Option<&str>, host: &Snapshot) -> Measurement {
     let area = area.ok_or("the swap area of the step is not known")?;
     let tier = host.tiers.iter().find(|tier| tier.path.as_str() == area);
-    let size = &tier.ok_or_else(|| format!("{area} is not on"))?.size;
+    let size = &tier.ok_or_else(|| format!("{area} is not in use as swap"))?.size;
     let bytes = known(size, "the size of the swap area")?;
     Ok((bytes.get() as f64, exact_bytes("size", size).into_iter().collect()))
 }

@@ -147,7 +147,8 @@ impl Measured {
             }
             other => {
                 let found = other.unwrap_or("no key `schema`");
-                let what = format!("expected a document of bench or scan (--json), found {found}");
+                let what =
+                    format!("expected the output of bench --json or scan --json, found {found}");
                 return Err(NotMeasured(what));
             }
         }
@@ -229,7 +230,7 @@ impl Measured {
             interval: [per(high)?, per(low)?],
             before: None,
             source: format!(
-                "pagewise scan: {} of {} pages compressed with {}",
+                "pagewise scan, which compressed {} of {} pages with {}",
                 scan.sized_pages, scan.pages, it.name
             ),
         })

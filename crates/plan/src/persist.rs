@@ -127,8 +127,8 @@ fn add_file(
 ) -> bool {
     let listed = missing.iter().map(|it| it.wish.knob).collect::<Vec<_>>().join(", ");
     let Some(name) = file_name(context, folder, missing) else {
-        let why = "the name of a file of another program that sets the same leaves no plain name with which ours \
-                   would win";
+        let why = "another program's file sets the same, and with no plain file name would a file of \
+                   Pagewise take precedence over it";
         draft.decline(format!("keep {listed} over a reboot"), why);
         return false;
     };
@@ -184,8 +184,8 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Opt
 fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &str) -> String {
     let them = if missing.len() == 1 { "it" } else { "them" };
     let first = match folder {
-        Folder::Sysctl => format!("systemd-sysctl sets {listed} at each boot"),
-        Folder::Tmpfiles => format!("systemd-tmpfiles sets {listed} at each boot"),
+        Folder::Sysctl => format!("From this file, systemd-sysctl sets {listed} at each boot"),
+        Folder::Tmpfiles => format!("From this file, systemd-tmpfiles sets {listed} at each boot"),
     };
     let owners = context.owners();
     let others: Vec<String> = missing
@@ -200,7 +200,7 @@ fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &
         return format!("{first}; without the file a reboot resets {them}.");
     }
     format!(
-        "{first}. The name of the file comes after the one that wins now ({}).",
+        "{first}. Because of its name, it is applied after the file whose value wins now ({}).",
         others.join("; ")
     )
 }
@@ -216,10 +216,11 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
         })
         .collect();
     if overruled.is_empty() {
-        return "a program that sets the same key after boot wins".to_owned();
+        return "a program that sets the same setting after boot overrides this file".to_owned();
     }
     format!(
-        "`sysctl --system` applies {SYSCTL_CONF} last, which sets another value ({}): remove that line",
+        "`sysctl --system` applies {SYSCTL_CONF} last, and that file sets another value ({}): remove that \
+         line",
         overruled.join("; ")
     )
 }

@@ -80,7 +80,7 @@ fn named(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let all: Vec<String> = mounts.chain(holders).collect();
     // names of mounts may hold full stops
     let all = all.join(", ").replace(". ", ".");
-    if all.is_empty() { all } else { format!(" Of these {shmem}, {all}.") }
+    if all.is_empty() { all } else { format!(" Of the {shmem} of Shmem, {all}.") }
 }
 
 fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
@@ -110,7 +110,7 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
 fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
     let room = host.memory.free.get().zip(host.memory.available.get());
     let room = room.map_or_else(String::new, |(free, available)| {
-        format!("; {free} of memory are free, and {available} are available")
+        format!(". {free} of memory are free, and {available} are available")
     });
     let swap = if stuck { ", and swap is off" } else { "" };
     format!(
@@ -141,7 +141,7 @@ pub(super) mod tests {
         assert_eq!(
             finding.what,
             "3.0 GiB of the 5.4 GiB in buff/cache are shared memory and files in tmpfs (Shmem in \
-             /proc/meminfo); 4.0 GiB of memory are free, and 9.0 GiB are available."
+             /proc/meminfo). 4.0 GiB of memory are free, and 9.0 GiB are available."
         );
         assert_eq!(finding.severity, Severity::Info);
     }
@@ -166,8 +166,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &interval);
         assert!(
             finding.what.ends_with(
-                "available. Of these 3.0 GiB, the tmpfs /dev/shm holds 2.0 GiB, Xwayland (pid 812) holds \
-                 600.0 MiB in open files that have no path."
+                "available. Of the 3.0 GiB of Shmem, the tmpfs /dev/shm holds 2.0 GiB, Xwayland (pid 812) \
+                 holds 600.0 MiB in open files that have no path."
             ),
             "{}",
             finding.what

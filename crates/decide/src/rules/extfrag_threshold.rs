@@ -36,9 +36,10 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: Severity::Info,
         title: format!("vm.extfrag_threshold is {value}: {effect}"),
         what: format!("vm.extfrag_threshold is {value}, and its default is {USUAL}."),
-        why: "When no free block is large enough for an allocation, the kernel compacts memory if the fragmentation \
-              index (in thousandths) is above this threshold, and reclaims pages otherwise. Reclaim frees scattered \
-              pages and rarely creates a large block; compaction costs CPU time but moves allocated pages together."
+        why: "When no free block is large enough for an allocation, the kernel compacts memory if the memory \
+              zone's fragmentation index (0 to 1000) is above this threshold, and reclaims pages otherwise. \
+              Reclaim frees scattered pages and rarely creates a large block; compaction costs CPU time but \
+              moves allocated pages together."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(set.live)

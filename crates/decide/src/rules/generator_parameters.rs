@@ -32,16 +32,20 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("zram-generator does not apply the parameters of {}", crate::text::short(name)),
+        title: format!(
+            "zram-generator does not apply the parameters of {}",
+            crate::text::short(name)
+        ),
         what: format!(
-            "In {}, {lost} is not the first algorithm for {device}, and zram-generator up to version 1.2.1 \
-             applies the parameters (level, dictionary) of only the first algorithm.",
+            "{} lists {lost} for {device} after another algorithm, but zram-generator (up to version 1.2.1) \
+             applies the parameters (level, dictionary) of the first algorithm only.",
             line.value.source
         ),
-        why: "zram-generator writes the parameters of the second and later algorithms to the device's file \
-              recompress before the device has a size, and the kernel refuses this write. As a result, the \
-              device uses these algorithms with their default level and without a dictionary."
-            .to_owned(),
+        why: format!(
+            "zram-generator writes the parameters of all other algorithms to /sys/block/{device}/recompress \
+             before the device has a size, and the kernel refuses this write. As a result, the device uses \
+             these algorithms with their default level and without a dictionary."
+        ),
         evidence: EvidenceList::new().named("compression-algorithm", &line.value).done(),
         next: vec![
             format!("journalctl -b -u systemd-zram-setup@{device}.service"),
@@ -96,7 +100,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(finding.title, "zram-generator does not apply the parameters of zstd");
         assert!(
-            finding.what.contains(", zstd(level=9, dict=/etc/dict) is not the first algorithm")
+            finding.what.contains(" lists zstd(level=9, dict=/etc/dict) for zram0 after another")
         );
     }
 

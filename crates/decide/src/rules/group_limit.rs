@@ -78,19 +78,21 @@ fn describe(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> String {
 fn why(worst: &Trouble) -> String {
     match worst {
         Trouble::Kills(_) => {
-            "When a cgroup is at its memory limit, the kernel has to reclaim one of its pages for each new \
-             page, and if it can reclaim none, it kills a process in the cgroup. Free memory of the host does \
-             not help, because the limit applies to the cgroup alone."
+            "When a cgroup is at its memory limit, the kernel has to reclaim a page of the cgroup for each \
+             new one, and if it can reclaim none, it kills a process in the cgroup. Free memory of the host \
+             does not help, because the limit applies to the cgroup alone."
         }
         Trouble::Waits { .. } | Trouble::Rereads { .. } => {
-            "When a cgroup is at its memory limit, the kernel has to reclaim one of its pages for each new \
-             page, and its tasks wait meanwhile, even if the host has free memory. Either the limit is too \
-             small for the memory that the tasks regularly use, or the tasks use more memory than they should."
+            "When a cgroup is at its memory limit, the kernel has to reclaim a page of the cgroup for each \
+             new one. The tasks of the cgroup wait meanwhile, even if the host has free memory. Either the \
+             limit is too small for the memory that the tasks regularly use, or the tasks use more memory \
+             than they should."
         }
         Trouble::Full { .. } | Trouble::Fills { .. } => {
             "The kernel can swap anonymous memory and shmem but not drop them, and it can neither drop nor \
-             swap most kernel memory. When such memory fills the limit of a cgroup, no memory is left for page \
-             cache, and the kernel kills a process in the cgroup at the next allocation."
+             swap most kernel memory. When such memory fills the limit of a cgroup and swap has no room, no \
+             memory is left for page cache, and the kernel kills a process in the cgroup at the next \
+             allocation."
         }
     }
     .to_owned()

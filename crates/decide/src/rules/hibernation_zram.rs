@@ -36,8 +36,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             first.path
         ),
         why: "Hibernation writes the memory in use to a swap area on a disk, because RAM loses its contents \
-              while the machine is off. Without a swap area on a disk, hibernation fails, for example when the \
-              battery runs low."
+              while the machine is off. Without a swap area on a disk, hibernation fails."
             .to_owned(),
         evidence: EvidenceList::new().value(resume).named("size", &first.size).done(),
         next: vec![

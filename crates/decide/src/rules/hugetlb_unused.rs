@@ -43,7 +43,7 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
         ),
         why: "When a hugetlb pool is set up, its memory is set aside: nothing but hugetlb mappings can use \
               this memory, and the kernel can neither drop nor swap it. Unused hugetlb pages are therefore \
-              wasted memory, unless a program that is going to use them has not started yet."
+              wasted, unless they are meant for a program that will be started later."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("total", &pool.total)

@@ -43,9 +43,10 @@ static PURPOSES: &[Purpose] = &[
         name: "unreclaimable slab",
         percent: 10.0,
         pick: |memory| &memory.slab_unreclaimable,
-        why: "Slab caches hold small objects of the kernel, such as inodes of a tmpfs, sockets, cgroups, file \
-              locks and objects that a driver leaks. The kernel frees an unreclaimable object only when the \
-              file, socket or cgroup that it describes is closed or deleted, even if memory is short.",
+        why: "Unreclaimable slab holds small kernel objects that reclaim cannot free, such as inodes of a \
+              tmpfs, sockets, cgroups and file locks. The kernel frees such an object only when the file, \
+              socket or cgroup that it describes is closed or deleted. Objects that a driver leaks are never \
+              freed.",
         next: "sudo slabtop --once --sort=c | head -20",
     },
     Purpose {
@@ -64,9 +65,9 @@ static PURPOSES: &[Purpose] = &[
         name: "vmalloc memory",
         percent: 10.0,
         pick: |memory| &memory.vmalloc_used,
-        why: "The kernel uses vmalloc for large areas: slot tables of zram devices, BPF maps, firewall rules, \
-              buffers of drivers and kernel stacks. Only the code that allocated such an area can free it; \
-              /proc/vmallocinfo names the function that allocated each area.",
+        why: "The kernel uses vmalloc for large areas such as kernel stacks, BPF maps, firewall rules, \
+              buffers of drivers and slot tables of zram devices. Only the code that allocated such an area \
+              can free it; /proc/vmallocinfo names the function that allocated each area.",
         next: "sudo sort -k2 -n -r /proc/vmallocinfo | head -20",
     },
     Purpose {

@@ -57,8 +57,8 @@ fn one_device(host: &Snapshot) -> Option<Finding> {
             second.value.source
         ),
         why: "The first of the two gives the device a size, and the other one then fails because the device is \
-              in use. Which one comes first can differ between boots, and a swap unit that depends on the one \
-              that fails leaves the host without this swap."
+              in use. Which one comes first can differ between boots. If a swap unit depends on the one that \
+              fails, the host then runs without this swap."
             .to_owned(),
         evidence: owned.applied().fold(EvidenceList::new(), |all, it| all.value(&it.value)).done(),
         next: disable.into_iter().chain([look]).collect(),

@@ -53,16 +53,18 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
 
 fn describe(growth: &Growth<'_>) -> String {
     let into = match (growth.into, growth.grower) {
-        (GrowthLimit::Host, _) => "it uses up the available memory and the free swap".to_owned(),
+        (GrowthLimit::Host, _) => {
+            "the available memory and the free swap will be used up".to_owned()
+        }
         (GrowthLimit::Group(group, limit), Grower::Group(grower)) if group.path == grower.path => {
-            format!("it reaches its limit of {limit}")
+            format!("the cgroup will reach its memory limit of {limit}")
         }
         (GrowthLimit::Group(group, limit), _) => {
-            format!("{} reaches its limit of {limit}", group.path)
+            format!("the cgroup {} will reach its memory limit of {limit}", group.path)
         }
     };
     let at_that_rate =
-        format!("at that rate {into} in about {}", growth::told(growth.lasts_seconds));
+        format!("at this rate, {into} in about {}", growth::told(growth.lasts_seconds));
     let (named, added, seconds, held) =
         (growth.grower.named(), growth.added, growth.seconds, growth.held);
     let age = growth::told(growth.age_seconds.max(10.0));
@@ -73,8 +75,8 @@ fn describe(growth: &Growth<'_>) -> String {
         ),
         Grower::Group(_) => format!(
             "The anonymous memory of all processes in the cgroup {named} grew by {added} in {seconds:.1} s to \
-             {held}, and the oldest of them has run for {age}; {at_that_rate}. No single process that ran \
-             during the whole interval explains half of this growth."
+             {held}, and the oldest of them has run for {age}; {at_that_rate}. No process that ran \
+             throughout these {seconds:.1} s accounts for half of this growth."
         ),
     }
 }
@@ -200,7 +202,7 @@ pub(super) mod tests {
             "postgres (pid 4121) will fill memory in 21 seconds (+50.0 MiB/s)"
         );
         assert_eq!(finding.severity, Severity::Critical);
-        assert!(finding.what.contains("/system.slice/db.service reaches its limit of 4.0 GiB"));
+        assert!(finding.what.contains("db.service will reach its memory limit of 4.0 GiB"));
         assert!(
             finding.next[0].starts_with("sudo systemctl set-property db.service MemoryMax=4608M")
         );
@@ -247,7 +249,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &forked(mib(200), gib(2), Limit::Bytes(gib(4))));
         let title = "/system.slice/db.service will fill memory in 2 minutes (+20.0 MiB/s)";
         assert_eq!((finding.title.as_str(), finding.severity), (title, Severity::Critical));
-        assert!(finding.what.contains("it reaches its limit of 4.0 GiB in about"));
+        assert!(finding.what.contains("will reach its memory limit of 4.0 GiB in about"));
         assert!(!finding.next[0].contains("MemoryMax"), "it has a limit: {:?}", finding.next);
     }
 

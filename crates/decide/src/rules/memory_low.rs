@@ -47,7 +47,7 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
         _ if tiers::swap_is_off(host) => ", and the host has no swap".to_owned(),
         (Some(filled), Some(more)) => {
             format!(
-                "; swap is {:.0} % full, and swapping more pages could free {more}",
+                "; swap is {:.0} % full, and swapping out more pages could free {more} of RAM",
                 filled.get().floor()
             )
         }

@@ -59,7 +59,9 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
             format!("tasks waited for memory {} of the last minute{everybody}", some.of_time())
         }
         (None, _, Some(share)) => {
-            format!("thrashing: {share:.0} % of the data read from disk was in memory just before")
+            format!(
+                "thrashing: {share:.0} % of the data read from disk had just been dropped from memory"
+            )
         }
         _ => "tasks wait for memory".to_owned(),
     }
@@ -83,13 +85,15 @@ fn waited(host: &Snapshot) -> Option<String> {
         (None, None) => None,
     };
     let average = |reading: &Reading<Percent>| reading.get().map(Percent::get);
-    let lines = [("tasks waited", &memory.some), ("all tasks waited at once", &memory.full)];
+    let lines =
+        [("at least one task waited", &memory.some), ("all tasks waited at once", &memory.full)];
     let listed =
         lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let lines: Vec<String> = listed.into_iter().flatten().collect();
     let worst = verdict::pressed_groups(host, NAMED).into_iter().next();
-    let worst =
-        worst.map_or_else(String::new, |group| format!("; the worst cgroup is {}", group.path));
+    let worst = worst.map_or_else(String::new, |group| {
+        format!("; the cgroup that waited the most is {}", group.path)
+    });
     (!lines.is_empty()).then(|| format!("Memory pressure (PSI): {}{worst}.", lines.join("; ")))
 }
 
@@ -98,7 +102,7 @@ fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
         share.map_or_else(String::new, |percent| format!("; {percent:.0} % of {of}"))
     };
     format!(
-        "Programs read {}/s from disk again that the kernel had dropped from memory just before (refaults){}{}.",
+        "Programs read back {}/s from disk that the kernel had just dropped from memory (refaults){}{}.",
         thrashing.rereading.bytes_per_second(host),
         share(thrashing.of_read, "all data read from disk are refaults"),
         share(thrashing.of_faults, "all page faults waited for a disk")
@@ -174,11 +178,11 @@ pub(super) mod tests {
         );
         assert_eq!(
             finding.what,
-            "Memory pressure (PSI): tasks waited 14.0 % of the last 10 s and 11.2 % of the last 60 s; all \
-             tasks waited at once 4.0 % of the last 10 s and 3.0 % of the last 60 s; the worst cgroup is \
-             /system.slice/db.service. Programs read 30.5 MiB/s from disk again that the kernel had dropped \
-             from memory just before (refaults); 78 % of all data read from disk are refaults; 10 % of all \
-             page faults waited for a disk."
+            "Memory pressure (PSI): at least one task waited 14.0 % of the last 10 s and 11.2 % of the last \
+             60 s; all tasks waited at once 4.0 % of the last 10 s and 3.0 % of the last 60 s; the cgroup \
+             that waited the most is /system.slice/db.service. Programs read back 30.5 MiB/s from disk that \
+             the kernel had just dropped from memory (refaults); 78 % of all data read from disk are \
+             refaults; 10 % of all page faults waited for a disk."
         );
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
     }
@@ -196,7 +200,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &interval);
         assert_eq!(
             finding.title,
-            "thrashing: 78 % of the data read from disk was in memory just before"
+            "thrashing: 78 % of the data read from disk had just been dropped from memory"
         );
     }
 

@@ -41,11 +41,10 @@ fn finding(interval: &Interval) -> Option<Finding> {
         title: "multi-gen LRU is available but off".to_owned(),
         what: format!("/sys/kernel/mm/lru_gen/enabled is {bits:#06x}: bit 0 is not set, so multi-gen LRU is \
                        off{so_far}."),
-        why: "Multi-gen LRU sorts pages by age into several generations, where the classic LRU has only an \
-              active and an inactive list. In trials by the authors of Pagewise, the kernel with multi-gen \
-              LRU scanned a third to a half as many pages as with the classic LRU to reclaim the same \
-              number. These trials did not show that programs run faster, so measure the effect on your own \
-              workload."
+        why: "Multi-gen LRU sorts pages by age into several generations, whereas the classic LRU has only an \
+              active and an inactive list. In trials by the authors of Pagewise, multi-gen LRU had to scan \
+              only a third to a half as many pages as the classic LRU for each page that it reclaimed. These \
+              trials did not show that programs run faster, so measure the effect on your own workload."
             .to_owned(),
         evidence: proof.done(),
         next: vec![

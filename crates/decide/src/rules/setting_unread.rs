@@ -10,11 +10,12 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{counted, cut, quoted, writes_and};
+use crate::text::{cut, quoted, setting, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "setting-unread",
-    doc: "A configuration file of the administrator sets memory, zram or swap, but nothing reads the line at boot.",
+    doc: "A configuration file of the administrator contains a memory, zram or swap setting that nothing \
+          reads at boot.",
     diagnose,
 };
 
@@ -49,20 +50,21 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
     let (line, place) = (&first.line, &first.line.value.source);
     let others = match unread.len() - 1 {
         0 => String::new(),
-        more => format!("; nothing reads {} either", counted(more as u64, "more line")),
+        1 => "; 1 more line is not read either".to_owned(),
+        more => format!("; {more} more lines are not read either"),
     };
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: cut(format!("nothing reads {} in {}", line.target, place.path())),
+        title: cut(format!("nothing reads {} in {}", setting(&line.target), place.path())),
         what: format!(
             "{place} sets {} to {}, but {}{others}.",
-            line.target,
+            setting(&line.target),
             line.wanted(),
             first.why
         ),
-        why: "The line has no effect: after the next boot, the setting does not have the value in this line. \
-              No program reports an error about it."
+        why: "The line has no effect: at the next boot, the setting does not get this value. No program \
+              reports an error about it."
             .to_owned(),
         evidence: unread
             .iter()

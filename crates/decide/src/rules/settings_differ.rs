@@ -13,7 +13,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{counted, cut, quoted, writes_and};
+use crate::text::{counted, cut, quoted, setting, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
@@ -50,10 +50,8 @@ impl Difference<'_> {
 
     fn shown(&self) -> String {
         let (live, wanted) = (self.live(), self.setting.wanted());
-        format!(
-            "{} is {live}, but {} sets it to {wanted}",
-            self.owned.target, self.setting.value.source
-        )
+        let (name, place) = (setting(&self.owned.target), &self.setting.value.source);
+        format!("{name} is {live}, but {place} sets it to {wanted}")
     }
 
     /// The commands that put the wanted value in force, and that show who sets it.
@@ -99,11 +97,11 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
         .filter_map(|owned| Some(Difference { owned, setting: owned.winning()? }))
         .collect();
     let first = differing.first()?;
-    let name = first.owned.target.to_string();
+    let name = setting(&first.owned.target);
     let others = match differing.len() - 1 {
         0 => String::new(),
-        1 => "; 1 more setting differs".to_owned(),
-        more => format!("; {more} more settings differ"),
+        1 => " (and 1 more setting like this)".to_owned(),
+        more => format!(" (and {more} more settings like this)"),
     };
     let (live, wanted) = (first.live(), first.setting.wanted());
     Some(Finding {
@@ -142,8 +140,8 @@ fn why_not(differing: &[Difference<'_>]) -> String {
     if first != Some(Mechanism::Sysctl) {
         let name = first.map_or("", Mechanism::name);
         return format!(
-            "The value set by this mechanism ({name}) is applied once: at boot, or when the device or unit is \
-             set up. The setting was changed later, and takes that value again at the next boot."
+            "The value in the file ({name}) is applied once: at boot, or when the device or unit is set up. \
+             The setting was changed after that; at the next boot, the value in the file takes effect again."
         );
     }
     format!(

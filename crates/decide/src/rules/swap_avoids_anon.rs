@@ -66,8 +66,8 @@ fn describe(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Stri
     };
     let refaults = &rereading.refaults;
     format!(
-        "In {:.1} s, programs read {} pages ({}/s) again that the kernel had just dropped ({}), and {} page faults \
-         had to wait for a disk (major faults). On this host, {state}.",
+        "In {:.1} s, programs read back {} pages ({}/s) that the kernel had just dropped ({}), and {} page \
+         faults had to wait for a disk (major faults). On this host, {state}.",
         refaults.change.seconds,
         count(refaults.change.delta),
         rereading.bytes_per_second(host),
@@ -148,7 +148,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "In 10.0 s, programs read 78,112 pages (30.5 MiB/s) again that the kernel had just dropped \
+            "In 10.0 s, programs read back 78,112 pages (30.5 MiB/s) that the kernel had just dropped \
              (workingset_refault_file), and 700 page faults had to wait for a disk (major faults). On this \
              host, vm.swappiness is 0."
         );
@@ -189,7 +189,7 @@ pub(super) mod tests {
         }
         grow(&mut interval, "workingset_refault", 2_000);
         grow(&mut interval, "pgsteal_kswapd", 1_500);
-        assert!(only(&RULE, &interval).what.starts_with("In 10.0 s, programs read 2,000 pages"));
+        assert!(only(&RULE, &interval).what.starts_with("In 10.0 s, programs read back 2,000"));
     }
 
     #[test]

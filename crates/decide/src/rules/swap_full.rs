@@ -53,9 +53,9 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
 
 fn why(level: Level) -> String {
     if level >= Level::Short {
-        "The kernel can reclaim anonymous memory only by swapping, so when swap is full, all anonymous memory \
-         stays in RAM, whether programs use it or not. For further allocations, the kernel can only drop pages \
-         of code and files, and when that is not enough, it kills a process."
+        "The kernel can reclaim anonymous memory only by swapping it out, so when swap is full, no more of \
+         it can leave RAM, whether programs use it or not. For further allocations, the kernel can only drop \
+         pages of code and files, and when that is not enough, it kills a process."
             .to_owned()
     } else {
         "Swapped pages stay in swap until a program uses them again, so if swap is full while memory is \

@@ -41,11 +41,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         title: format!("swap cannot be switched off: {missing} would not fit into memory"),
         what: format!(
             "swapoff would have to read {back} from swap back into memory, but only {room} of memory are \
-             available, including what compressed RAM would free meanwhile."
+             available, including the RAM that compressed swap (zram) would free meanwhile."
         ),
-        why: "swapoff reads all swapped pages back into memory, and if they do not fit, the kernel kills \
-              processes; resizing a zram device and many shutdowns run swapoff too. Before you switch swap \
-              off, add another swap area, or stop the programs that have the most memory in swap."
+        why: "swapoff reads all swapped pages back into memory. If they do not fit, the kernel kills swapoff \
+              or other processes; resizing a zram device needs swapoff, and many shutdowns run it. Before \
+              you switch swap off, add another swap area, or stop the programs that have the most memory in \
+              swap."
             .to_owned(),
         evidence: proof(host),
         next: vec![

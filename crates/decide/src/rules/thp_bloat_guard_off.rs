@@ -39,7 +39,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("with max_ptes_none = {none}, the kernel never splits huge pages of zeros"),
+        title: format!(
+            "max_ptes_none = {none}: the kernel never splits huge pages that are mostly zeros"
+        ),
         what: format!(
             "Huge pages hold {huge} ({percent:.0} % of RAM). shrink_underused is on, but it has no effect, \
              because max_ptes_none is at its maximum ({none})."

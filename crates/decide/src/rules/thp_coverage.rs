@@ -50,8 +50,12 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     let name = short(worst.process.name.as_str());
     let others = match low.len() {
         1 => String::new(),
+        2 => {
+            "; another large process also has less than half of its anonymous memory in huge pages"
+                .to_owned()
+        }
         more => format!(
-            "; {} other large processes have less than half of their anonymous memory in huge pages too",
+            "; {} other large processes also have less than half of their anonymous memory in huge pages",
             more - 1
         ),
     };

@@ -13,7 +13,7 @@ use crate::text::{quoted, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "tier-order",
-    doc: "A slower swap area has the same priority as a faster one or a higher one, so the kernel does not \
+    doc: "A slower swap area has the same or a higher priority than a faster one, so the kernel does not \
           fill the faster area first.",
     diagnose,
 };
@@ -57,7 +57,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
     let title = if inversion.slow_priority > inversion.fast_priority {
         format!("swap fills {slow_name} before the faster {fast_name}")
     } else {
-        format!("swap uses {slow_name} and the faster {fast_name} alike")
+        format!("swap fills {slow_name} and the faster {fast_name} in turn")
     };
     Finding {
         id: RULE.id,
@@ -161,7 +161,7 @@ pub(super) mod tests {
     #[test]
     fn equal_priorities_are_filled_in_turn() {
         let finding = only(&RULE, &tiers(mib(10), -2, mib(10), -2));
-        assert_eq!(finding.title, "swap uses /swap file and the faster /dev/zram0 alike");
+        assert_eq!(finding.title, "swap fills /swap file and the faster /dev/zram0 in turn");
     }
 
     #[test]

@@ -98,16 +98,18 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("kswapd keeps an additional {gap} of memory free: {percent:.0} % of RAM"),
+        title: format!(
+            "kswapd starts to reclaim while {gap} of memory are free: {percent:.0} % of RAM"
+        ),
         what: format!(
             "With vm.watermark_scale_factor = {}, kswapd starts to reclaim memory when less than {gap} is free \
              above the reserve of vm.min_free_kbytes, and stops when twice as much is free.",
             set.value
         ),
         why:
-            "The distance between the low and the high watermark lets kswapd reclaim memory before programs \
-              have to wait for it. If this distance is too large, kswapd swaps out and drops memory that \
-              programs use, only to keep memory free."
+            "The distances between the watermarks let kswapd reclaim memory before programs have to wait for \
+              it. If these distances are too large, kswapd swaps out and drops memory that programs use, \
+              only to keep memory free."
                 .to_owned(),
         evidence: proof(host, &set),
         next: vec![
@@ -178,7 +180,8 @@ pub(super) mod tests {
     #[test]
     fn watermarks_far_apart() {
         let finding = only(&RULE, &firing_far_apart());
-        assert_eq!(finding.title, "kswapd keeps an additional 4.5 GiB of memory free: 28 % of RAM");
+        let title = "kswapd starts to reclaim while 4.5 GiB of memory are free: 28 % of RAM";
+        assert_eq!(finding.title, title);
     }
 
     #[test]

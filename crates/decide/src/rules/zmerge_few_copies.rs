@@ -39,7 +39,7 @@ fn finding(device: &Zram) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: format!("{name} searches each page for a copy, but only {percent:.2} % have one"),
+        title: format!("{name} searches for copies of each page, but only {percent:.2} % have one"),
         what: format!(
             "Of {} pages written to {name}, only {} had an identical page that zmerge could merge them with. \
              The index for this search uses {index} of memory, and merging saves {saved}.",
@@ -47,8 +47,8 @@ fn finding(device: &Zram) -> Option<Finding> {
             count(merging.hits.get()?)
         ),
         why: "The search makes writing a page that has no copy about 4 % slower, and the index needs an entry \
-              for each such page. In the mode adaptive, zmerge searches for copies of only one page in sixteen \
-              while few pages have copies, and for copies of every page when more pages have them."
+              for each such page. As long as few pages have copies, zmerge in adaptive mode searches for \
+              copies of only one page in sixteen."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&merging.mode)
@@ -88,7 +88,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.title,
-            "zmerge0 searches each page for a copy, but only 0.12 % have one"
+            "zmerge0 searches for copies of each page, but only 0.12 % have one"
         );
         assert_eq!(
             finding.what,

@@ -47,10 +47,10 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         severity: if heavy { Severity::Warning } else { Severity::Info },
         title: format!("the disksize of {} is {times:.1} times the RAM of this machine", maker(host)),
         what: describe(host, promised, ram, tables, ratio),
-        why: "The disksize limits how much uncompressed data a device can hold; when disksize is set, the \
-              kernel allocates a slot table for that much data, even if the device stays empty. A device that \
-              would use up all RAM before it is full can make the machine run out of memory. A smaller \
-              disksize or a mem_limit keeps the device from using up all RAM."
+        why: "The disksize limits how much uncompressed data a device can hold; as soon as disksize is set, \
+              the kernel allocates the slot table for the whole device. A device that would use up all RAM \
+              before it is full can make the machine run out of memory. A smaller disksize or a mem_limit \
+              keeps the device from using up all RAM."
             .to_owned(),
         evidence: proof(host),
         next: next(host, largest),

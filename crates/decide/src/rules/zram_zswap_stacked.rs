@@ -24,9 +24,9 @@ fn finding(interval: &Interval) -> Option<Finding> {
     zswap.enabled.get().filter(|&on| on)?;
     let tier = tiers::in_ram(host).next()?;
     let held = match (zswap.stored.get(), tier.used.get()) {
-        (Some(stored), Some(used)) => {
-            format!("; of the {used} swapped to this device, zswap holds {stored}")
-        }
+        (Some(stored), Some(used)) => format!(
+            ". {used} of swap are in use there, but zswap holds {stored} of swapped pages itself"
+        ),
         _ => String::new(),
     };
     let driver = if tier.kind == TierKind::Zmerge { Driver::Zmerge } else { Driver::Zram }.name();
@@ -36,10 +36,10 @@ fn finding(interval: &Interval) -> Option<Finding> {
         title: format!("zswap is on in front of {driver}, so the kernel compresses pages twice"),
         what: format!("zswap is on, and {} is used as swap{held}.", tier.path),
         why: format!(
-            "zswap compresses every page that is swapped out and keeps it in RAM; later zswap decompresses the \
-             coldest of these pages and writes them to the swap area. If the swap area is a {driver} device, \
-             the device compresses these pages a second time, and the fill level of the device does not show \
-             how much data is swapped out."
+            "zswap compresses every page that is swapped out and keeps it in RAM; when its pool is full (or \
+             earlier, if its shrinker is on), zswap decompresses the coldest pages and writes them to the \
+             swap area. If the swap area is a {driver} device, the device compresses these pages a second \
+             time."
         ),
         evidence: EvidenceList::new()
             .value(&zswap.enabled)
@@ -69,7 +69,8 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing());
         assert_eq!(
             finding.what,
-            "zswap is on, and /dev/zram0 is used as swap; of the 512.0 MiB swapped to this device, zswap holds 0 B."
+            "zswap is on, and /dev/zram0 is used as swap. 512.0 MiB of swap are in use there, but zswap \
+             holds 0 B of swapped pages itself."
         );
         let command =
             "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes; until the next boot";

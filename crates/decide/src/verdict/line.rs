@@ -125,8 +125,8 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             growth::told(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
-            "Memory is {state}: programs have committed {}, the limit of strict overcommit accounting, and the \
-             kernel refuses allocations beyond it.",
+            "Memory is {state}: programs have committed {} (the commit limit), and the kernel refuses \
+             allocations beyond this limit.",
             committed.part_of(*limit)
         ),
         Cause::Swap(filled) => format!(
@@ -253,12 +253,13 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
             )
         }
         Some(Trouble::Rereads { refaults, .. }) => format!(
-            "its tasks read {} pages per second again that the kernel had just dropped",
+            "its tasks read back {} pages per second that the kernel had just dropped",
             grouped(whole(refaults.per_second))
         ),
         Some(Trouble::Full { held, limit }) => {
             format!(
-                "memory that the kernel cannot drop takes {} of its limit, and swap has no room for it",
+                "memory that the kernel cannot drop takes {} of the cgroup's limit, and swap has no room \
+                 for it",
                 held.part_of(*limit)
             )
         }

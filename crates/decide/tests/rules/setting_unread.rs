@@ -49,7 +49,7 @@ fn a_line_that_nothing_reads_is_named_with_the_reason() {
     let why = "zram-generator is not installed";
     let many = vec![unread(Mechanism::ZramGenerator, GENERATOR, why); 3];
     let finding = only(&RULE, &host_with(many));
-    assert!(finding.what.ends_with("nothing reads 2 more lines either."), "{}", finding.what);
+    assert!(finding.what.ends_with("; 2 more lines are not read either."), "{}", finding.what);
     assert_eq!(finding.next, ["pagewise report --only owners"]);
 }
 

@@ -52,7 +52,7 @@ fn the_latest_measurement_counts_and_a_changed_line_does_not() {
     let run = ledger(folder.path(), &[]);
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(run.out.contains("1 of 1 prediction came true"), "{}", run.out);
-    assert!(run.out.contains("changed or damaged do not count: 2."), "{}", run.out);
+    assert!(run.out.contains("changed or damaged and do not count: 2."), "{}", run.out);
     assert!(run.out.contains("The last line is incomplete"), "{}", run.out);
     let document: Value = serde_json::from_str(&ledger(folder.path(), &["--json"]).out).unwrap();
     assert_eq!(document["entries"].as_array().unwrap().len(), 2);

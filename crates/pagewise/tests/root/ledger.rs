@@ -108,7 +108,7 @@ fn predicted_gains_are_measured_and_kept_in_the_ledger() {
     let gains = &plan["gains"];
     assert_eq!(gains[0]["state"], "not-measured");
     let why = gains[0]["why"].as_str().unwrap();
-    assert!(why.ends_with("a ratio is measured from 16.0 MiB on"), "{why}");
+    assert!(why.ends_with("only if it stores 16.0 MiB or more"), "{why}");
     assert_eq!((&gains[1]["measured"], &gains[1]["hit"]), (&json!(high), &json!(true)));
     assert_eq!((&gains[2]["measured"], &gains[2]["hit"]), (&json!(high), &json!(false)));
     assert_eq!(ledger.entries(), 2, "the ratio was not measurable");

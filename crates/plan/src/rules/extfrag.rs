@@ -21,8 +21,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             "extfrag-threshold",
             THRESHOLD,
             "extfrag-threshold",
-            "allocations of huge pages compact and reclaim as on \
-          an untouched kernel: more or less of either than now",
+            "allocations of huge pages then compact and reclaim \
+          as much as by default, which can be more or less than now",
         ),
         ("fragmentation", PROACTIVE, "compaction-proactiveness", "kcompactd takes more CPU time"),
     ];

@@ -20,8 +20,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     guard(context, draft);
     pace(context, draft);
     if context.finding("khugepaged-starves").is_some() {
-        let why = "a nice value of a kernel thread is no setting that lasts; `pagewise thp collapse` makes huge pages \
-                   within a budget, at ordinary priority";
+        let why = "the nice value of a kernel thread is lost at the next boot. `pagewise thp collapse` makes \
+                   huge pages at ordinary priority, within a memory budget";
         draft.decline("let khugepaged run at a higher priority", why);
     }
 }
@@ -43,8 +43,8 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
         knob: "thp.khugepaged.max_ptes_none",
         to,
         reason: format!(
-            "{what} With 64, a group in our trial that filled an eighth of its huge pages went from 263 to 34 MB under \
-             pressure."
+            "{what} In a trial by the authors of Pagewise, a cgroup used an eighth of each of its huge \
+             pages; with max_ptes_none = 64, it shrank from 263 to 34 MB under memory pressure."
         ),
         finding: Some(ID),
         expected: None,
@@ -61,22 +61,28 @@ fn pace(context: &Context<'_>, draft: &mut Draft) {
     };
     let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
     if !matches!(context.goal, Goal::Throughput | Goal::Latency) {
-        let why = "it costs CPU time at all times; `pagewise thp collapse` makes the huge pages of one program once, \
-                   within a budget of memory. With --goal throughput or latency it is part of the plan";
+        let why = "it takes CPU time continuously. `pagewise thp collapse` makes huge pages of one program \
+                   once, within a memory budget; with --goal throughput or latency, the plan contains this \
+                   setting";
         return draft.decline(format!("thp.khugepaged.scan_sleep_millisecs = {to}"), why);
     }
     if context.is_short() {
-        let why = "memory is short, and a collapse fills the empty pages of a range";
+        let why = "memory is short, and a huge page also takes memory for those of its small pages that no \
+                   program has used";
         return draft.decline(format!("thp.khugepaged.scan_sleep_millisecs = {to}"), why);
     }
     let wish = Wish {
         id: "khugepaged-pace",
         knob: "thp.khugepaged.scan_sleep_millisecs",
         to,
-        reason: format!("{what} By default khugepaged examines 16 MiB in 10 s; with this it examines 16 MiB in each second."),
+        reason: format!(
+            "{what} By default khugepaged examines 16 MiB every 10 s, with the new value every second."
+        ),
         finding: Some(ID),
         expected: None,
-        risk: "khugepaged takes up to ten times as much CPU time (at nice 19), and a collapse fills empty pages".to_owned(),
+        risk: "khugepaged takes up to ten times as much CPU time (at nice 19), and huge pages also take \
+               memory for small pages that no program has used"
+            .to_owned(),
     };
     draft.set(context, wish);
 }

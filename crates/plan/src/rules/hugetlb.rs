@@ -25,22 +25,27 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let what = format!("give unused huge pages back: {}", finding.title);
     if context.goal != Goal::Ratio {
         let why = format!(
-            "a program that is not running now may need the pool, and later the kernel may not find the pages again. \
-             If none does: {command}"
+            "a program that is not running now may need the pool, and later the kernel may not find enough \
+             free blocks to fill it again. If no program needs it: {command}"
         );
         return draft.decline(what, why);
     }
     let Some(to) = context.advised_write(ID, DEFAULT_POOL) else {
-        return draft.decline(what, format!("it is not the pool of the default size: {command}"));
+        let why = format!("a plan sets only the pool of 2 MiB pages. For this pool: {command}");
+        return draft.decline(what, why);
     };
     let wish = Wish {
         id: "hugetlb",
         knob: "vm.nr_hugepages",
         expected: expect_of_pool(context.host, &to),
         to,
-        reason: format!("{} The goal is ratio: this memory serves nobody now.", finding.what),
+        reason: format!(
+            "{} The goal is ratio, so the plan frees memory that nothing uses now.",
+            finding.what
+        ),
         finding: Some(ID),
-        risk: "a program that starts later and needs the pool fails; the kernel may not find so many free blocks again"
+        risk: "a program that starts later and needs the pool fails, and the kernel may not find enough free \
+               blocks to fill the pool again"
             .to_owned(),
     };
     draft.set(context, wish);

@@ -17,16 +17,16 @@ const TTL: &str = "/sys/kernel/mm/lru_gen/min_ttl_ms";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     if context.finding("mglru-off").is_some() {
-        let why = "in our trials it scanned two to three times fewer pages and ran no program faster, and in a small \
-                   cgroup on 6.12 and 7.2 it dropped code that was in use and kept unused data: try it with \
-                   `pagewise trial` and your own command";
+        let why = "in trials by the authors of Pagewise, it scanned fewer pages but made no program faster, \
+                   and in a small cgroup on Linux 6.12 and 7.2 it dropped code in use and kept unused data. \
+                   Try it with `pagewise trial` and your own command";
         draft.decline("switch multi-gen LRU on", why);
     }
     let Some(finding) = context.finding("min-ttl-set") else { return };
     let Some(to) = context.advised_write("min-ttl-set", TTL) else { return };
     if finding.severity < Severity::Warning {
-        let why = "somebody chose it: with about a second the kernel ends thrashing by a kill, as the kernel's \
-                   documentation describes";
+        let why = "somebody set the present value, and it is not too long: with it, the kernel ends \
+                   thrashing by killing a process, as the kernel's documentation describes";
         return draft.decline(format!("mglru.min_ttl_ms = {to}"), why);
     }
     let wish = Wish {
@@ -36,7 +36,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         reason: finding.what.clone(),
         finding: Some("min-ttl-set"),
         expected: None,
-        risk: "a machine that thrashes is no longer relieved by a kill".to_owned(),
+        risk: "if the machine thrashes, the kernel no longer ends this by killing a process"
+            .to_owned(),
     };
     draft.set(context, wish);
 }

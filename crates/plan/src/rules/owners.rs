@@ -21,15 +21,16 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         }
         let next = finding.next.first().map_or("", String::as_str);
         let why = match finding.id {
-            "settings-differ" => "which of the values is meant is the administrator's decision",
+            "settings-differ" => "which of the values is right is the administrator's decision",
             "managers-fight" => {
-                "which of the two is meant to be there is the administrator's decision"
+                "which of the two has to be disabled is the administrator's decision"
             }
             "generator-parameters" => {
-                "the level needs a newer zram-generator, or a level for the first algorithm only"
+                "only the first algorithm can have a level, unless a newer zram-generator is installed"
             }
             _ => "hibernation needs a swap area on a disk, which a plan does not create",
         };
-        draft.decline(format!("mend {}: {}", finding.id, finding.title), format!("{why}: {next}"));
+        let reason = format!("{why}. The first step that the finding suggests: {next}");
+        draft.decline(format!("fix {}: {}", finding.id, finding.title), reason);
     }
 }

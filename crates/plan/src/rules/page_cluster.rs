@@ -34,14 +34,15 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let what = format!("{KNOB} = 0");
     if let Some(disk) = context.tiers_on_disk().next() {
         let why = format!(
-            "the setting is one for all swap areas, and {} is on a disk, where reading ahead saves seeks",
+            "the setting applies to every swap area, and {} is on a disk, where reading ahead saves seeks",
             disk.path
         );
         return draft.decline(what, why);
     }
     match reason(context, draft.first_zram.is_some()) {
         Ok(reason) => {
-            let risk = "shared memory that is read in order takes more faults (kernels up to 6.12)"
+            let risk = "on kernels up to 6.12, programs that read shared memory sequentially get more page \
+                        faults"
                 .to_owned();
             let to = "0".to_owned();
             let wish = Wish {
@@ -62,18 +63,19 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 /// Why not to read ahead from zram, by what the kernel counted on this host; or why that is not shown.
 fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String> {
     let counted = |name: &str| context.host.vmstat.get(name).get();
-    let private = "the kernel reads nothing ahead from zram for private memory";
+    let private = "the kernel never reads private memory ahead from zram";
     let reads_none = counted("swap_ra") == Some(0) && !adds_first_zram;
     if context.goal == Goal::Latency && !reads_none {
-        let reason = "The goal is latency: a fault then decompresses only the page that is waited for. It changes \
-                      nothing for private memory, which the kernel never reads ahead from zram.";
+        let reason = "With 0, a page fault decompresses only the page that the program waits for, which \
+                      serves the goal latency. For private memory nothing changes, because the kernel never \
+                      reads it ahead from zram.";
         return Ok(reason.to_owned());
     }
     let Some((ahead, hits)) =
         counted("swap_ra").zip(counted("swap_ra_hit")).filter(|(ahead, _)| *ahead > 0)
     else {
         return Err(format!(
-            "{private}, and on this host it has read none ahead (swap_ra is 0 or not counted)"
+            "{private}, and no other page was read ahead from swap since boot (swap_ra is 0 or not counted)"
         ));
     };
     let percent = hits as f64 * 100.0 / ahead as f64;
@@ -98,11 +100,12 @@ fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice)
     let algorithm = &choice.compressor.algorithm;
     let Some(implied) = choice.implied.filter(|&implied| implied <= LARGEST) else {
         let why =
-            format!("`pagewise bench` measured no difference between its values ({algorithm})");
-        return draft.decline(format!("another {KNOB}"), why);
+            format!("`pagewise bench` measured no difference between the values ({algorithm})");
+        return draft.decline(format!("another value of {KNOB}"), why);
     };
     let reason = format!(
-        "`pagewise bench` measured the least time per page with {implied} for {} memory ({algorithm}, {} rounds).",
+        "In `pagewise bench`, {} memory took the least time per page with {implied} ({algorithm}, {} \
+         rounds).",
         choice.memory.join(" and "),
         choice.rounds
     );

@@ -48,16 +48,17 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 fn unmeasured(context: &Context<'_>, draft: &mut Draft) {
     let Some(now) = context.host.knob(KNOB).and_then(|reading| reading.active()) else { return };
     let trials = if context.tiers_on_disk().next().is_some() {
-        "in our trials with a small zram above a swap file, 180 was better than 60 (time of an iteration -19 %), 100 \
-         and 133 undecided"
+        "in which a small zram device was filled before a swap file, 180 was better than 60 (19 % less time \
+         per iteration), and no difference was shown for 100 and 133"
     } else {
-        "in our trials with zram alone, no value from 100 to 180 was shown to be better than 60"
+        "in which zram was the only swap, no value from 100 to 180 was shown to be better than 60"
     };
     let why = format!(
-        "it is {now}, and what a page costs from swap and from a file was not measured here: {trials}. `sudo pagewise \
-         bench --disk /var/tmp --json` measures it; give its output to --from"
+        "it is {now}. The best value depends on the time to read a page from swap and from a file, which was \
+         not measured here. In trials by the authors of Pagewise {trials}. To measure it, run `sudo pagewise \
+         bench --disk /var/tmp --json >bench.json`, then `pagewise plan --from bench.json`"
     );
-    draft.decline(format!("another {KNOB}"), why);
+    draft.decline(format!("another value of {KNOB}"), why);
 }
 
 fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
@@ -67,7 +68,7 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
         Some(share) if share < 1.0 => {
             let mix = context.measured.tier_mix(share)?;
             let text = format!(
-                ", of the pages {:.0} % are in zram and the others on a disk",
+                "; {:.0} % of the swapped pages are in zram, and the others on a disk",
                 share * 100.0
             );
             (mix.swappiness, text)
@@ -77,8 +78,8 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
     let to = implied.min(MOST);
     let capped = if implied > MOST {
         format!(
-            "; {MOST} leaves file pages a tenth of the weight, so that a large file that is read once does not push \
-                 out programs"
+            "; the plan sets {MOST}, so that file pages keep a tenth of the weight and a large file that is \
+             read once does not push programs out of RAM"
         )
     } else {
         String::new()
@@ -89,8 +90,9 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
         knob: KNOB,
         to: to.to_string(),
         reason: format!(
-            "`pagewise bench` measured {:.1} us for a page from zram ({algorithm}) and {:.1} us for a page from a file \
-             ({} rounds){mix}. The kernel's formula implies {implied} ({low} to {high} by round){capped}.",
+            "`pagewise bench` measured {:.1} us for a page from zram ({algorithm}) and {:.1} us for a page \
+             from a file ({} rounds){mix}. For these costs, the kernel's formula gives {implied} ({low} to \
+             {high} in single rounds){capped}.",
             ratio.swap_ns_per_page / 1000.0,
             ratio.file_ns_per_page / 1000.0,
             ratio.rounds
@@ -98,7 +100,8 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
         finding: None,
         expected: None,
         risk:
-            "the formula weighs costs only, not which pages are used: compare with `pagewise trial`"
+            "the formula counts only costs, not which pages programs use; compare both values with `pagewise \
+             trial`"
                 .to_owned(),
     })
 }

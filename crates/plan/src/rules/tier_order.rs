@@ -28,26 +28,26 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let Some(disk) = context.tiers_on_disk().find(is_first) else {
         return between_disks(context, draft);
     };
-    let what = format!("put {} above {}", zram.path, disk.path);
+    let what = format!("give {} a higher priority than {}", zram.path, disk.path);
     let is_replaced = draft.steps.iter().any(|step| step.id == NEW);
     if is_replaced {
         return;
     }
     let in_disk = disk.used.get().unwrap_or_default();
     if !context.is_short() && in_disk == Bytes::new(0) && zram.used.get() == Some(Bytes::new(0)) {
-        let why = "neither holds a page, and memory is not short: the order changes nothing now. To change it at \
-                   boot, give the zram device the higher priority where it is set up (pri= in fstab, Priority= of a \
-                   swap unit, swap-priority= of zram-generator)";
+        let why = "both are empty, and memory is not short, so the order does not matter now. To change it \
+                   for the next boot, set the priority where the zram device is set up (pri= in fstab, \
+                   Priority= of a swap unit, swap-priority= of zram-generator)";
         return draft.decline(what, why);
     }
     let planned = context.priority_above_all().and_then(|priority| planned_zram(context, priority));
     let used = zram.used.get().unwrap_or_default();
     let (Some(mut planned), Some(device)) = (planned, context.device(zram)) else {
-        return draft.decline(what, "no higher priority is free, or the device was not read");
+        return draft.decline(what, "no higher priority exists, or the zram device was not read");
     };
     if !fits(context, used) {
         let why = format!(
-            "its {used} of pages have to move to a device with a higher priority, and only {} are available",
+            "{used} of pages have to move to a new device with a higher priority, and only {} are available",
             context.available()
         );
         return draft.decline(what, why);
@@ -63,9 +63,9 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
     let priority = |tier: &Tier| tier.priority.get().unwrap_or_default();
     let reason = format!(
-        "The kernel fills {} (priority {}) before {} (priority {}): {in_disk} are on the disk. A new \
-         device of {} with priority {} is filled first; pages that are on the disk stay there until they \
-         are used.",
+        "The kernel fills {} (priority {}) before {} (priority {}), so {in_disk} of swapped pages are on the \
+         disk. A new zram device of {} with priority {} will be filled first; pages on the disk stay there \
+         until programs use them.",
         disk.path,
         priority(disk),
         zram.path,
@@ -82,8 +82,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 fn between_disks(context: &Context<'_>, draft: &mut Draft) {
     let Some(finding) = context.finding("tier-order") else { return };
     let why = format!(
-        "{} The areas are on disks; which file switches them on is the administrator's choice (pri= in fstab, \
-         Priority= of a swap unit)",
+        "{} The areas are on disks. To change their order, set the priorities in the file that switches them \
+         on (pri= in fstab, Priority= of a swap unit)",
         finding.what
     );
     draft.decline("another order of swap areas", why);

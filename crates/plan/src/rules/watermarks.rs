@@ -24,15 +24,15 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let expected = expect_of_watermarks(context.host, min_free, scale);
     let [min_free, scale] = advised;
     if let Some(to) = min_free {
-        let risk = "khugepaged raises it again, to at most 5 % of RAM, when huge pages are switched on: a larger \
-                    value after that is no fault";
-        let reason = format!("{what} {to} is what the kernel chooses for this size of memory.");
+        let risk =
+            "if huge pages are switched on, khugepaged raises it again, to at most 5 % of RAM";
+        let reason = format!("{what} {to} is the kernel's default for this amount of RAM.");
         let wish = wish("min-free", MIN_FREE, to, reason, risk);
         draft.set(context, Wish { expected: expected.clone(), ..wish });
     }
     if let Some(to) = scale {
-        let risk = "after a burst of allocations, programs may have to reclaim pages themselves";
-        let reason = format!("{what} {to} is a hundredth of memory.");
+        let risk = "in a burst of allocations, programs may have to reclaim pages themselves";
+        let reason = format!("{what} With {to}, it starts at 1 % of memory and stops at 2 %.");
         let wish = wish("watermark-scale", SCALE, to, reason, risk);
         draft.set(context, Wish { expected, ..wish });
     }

@@ -45,7 +45,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(WHAT, why);
     }
     let Some(priority) = context.priority_above_all() else {
-        return draft.decline(WHAT, "a swap area has the highest priority that there is, 32767");
+        return draft.decline(WHAT, "a swap area has the highest possible priority already, 32767");
     };
     let Some(planned) = planned_zram(context, priority) else {
         return draft.decline(WHAT, "the size of memory is not known");
@@ -74,12 +74,12 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
             Some(choice) => {
                 let ratio = choice.original_per_memory_used;
                 let algorithm =
-                    format!("{}: the best for this goal in `pagewise bench`", choice.contender);
+                    format!("{}, the best for this goal in `pagewise bench`", choice.contender);
                 (
                     choice.contender,
                     choice.disksize_bytes,
                     algorithm,
-                    size_for(ratio, "measured by bench"),
+                    size_for(ratio, "measured by `pagewise bench`"),
                 )
             }
             None => unmeasured(context, ram),
@@ -91,7 +91,9 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
 }
 
 fn size_for(ratio: f64, from: &str) -> String {
-    format!("at a ratio of {ratio:.1} : 1 ({from}) it takes half of RAM when it is full")
+    format!(
+        "at a compression ratio of {ratio:.1} : 1 ({from}), the new device takes half of RAM when it is full"
+    )
 }
 
 fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, String) {
@@ -100,16 +102,19 @@ fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, 
     let dense = Compressor::new("zstd");
     let wants_dense = context.goal == Goal::Ratio && is_offered(context.host, "zstd");
     let (compressor, why) = if wants_dense {
-        let why = "zstd: the goal is ratio; in our trial with redis it used 45 % less memory than lz4 for 52 % more CPU";
+        let why = "zstd, because the goal is ratio: in a trial by the authors of Pagewise with redis, it \
+                   used 45 % less memory and 52 % more CPU time than lz4";
         (dense, why.to_owned())
     } else {
-        let why =
-            format!("{}: it reads a page back fastest in our measurements", of_host.algorithm);
+        let why = format!(
+            "{}, which read pages back fastest in measurements by the authors of Pagewise",
+            of_host.algorithm
+        );
         (of_host, why)
     };
     if let Some(scanned) = expected(&compressor) {
         let size = zram_size(ram, Some(scanned.value));
-        return (compressor, size, why, size_for(scanned.value, "predicted by scan"));
+        return (compressor, size, why, size_for(scanned.value, "predicted by `pagewise scan`"));
     }
     let size = Bytes::new(size_mib(context.host) << 20);
     let text = match measured_ratio(context.host).map(Ratio::get) {
@@ -137,8 +142,8 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
     let is_kubernetes = groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
         || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet");
     if is_kubernetes {
-        let why = "this is a node of Kubernetes: kubelet refuses to start with swap on unless failSwapOn is false, \
-                   so swap is a decision of the cluster's configuration";
+        let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless \
+                   failSwapOn is false, so the cluster's configuration has to allow swap first";
         return Some(why.to_owned());
     }
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
@@ -158,10 +163,10 @@ fn not_possible(context: &Context<'_>) -> Option<String> {
     let why = match state {
         Some(FeatureState::Present | FeatureState::Loadable { .. }) => None,
         Some(FeatureState::NotBuilt { option }) => {
-            Some(format!("this kernel was built without it ({option})"))
+            Some(format!("this kernel was built without zram ({option})"))
         }
         Some(FeatureState::Missing) | None => {
-            Some("this kernel shows neither zram nor a module that would bring it".to_owned())
+            Some("this kernel has neither zram built in nor a zram module".to_owned())
         }
         Some(other) => Some(format!("zram is not available here ({other:?})")),
     };
@@ -171,8 +176,8 @@ fn not_possible(context: &Context<'_>) -> Option<String> {
 fn owned(context: &Context<'_>) -> Option<String> {
     let (name, path) = context.owners().compressed_swap()?;
     Some(format!(
-        "{name} sets up compressed swap on this host ({path}), but none is in use: find out why it failed \
-         (systemctl --failed); a second program on the same device ends with one of the two, or with none"
+        "{name} is configured to set up compressed swap on this host ({path}), but none is in use. Find out \
+         why it failed (systemctl --failed); a second program for the same device could make both fail"
     ))
 }
 
@@ -180,8 +185,8 @@ fn only_swap_of_hibernation(context: &Context<'_>) -> Option<String> {
     let device = context.owners().resume_device()?;
     context.tiers_on_disk().next().is_none().then(|| {
         format!(
-            "the host is set up to resume from hibernation (device {device}), and no swap on a disk is on: switch \
-             that on first, because zram cannot hold the image"
+            "the host is set up to resume from hibernation (device {device}), but no swap on a disk is on. \
+             Switch such swap on first, because zram cannot keep the hibernation image"
         )
     })
 }
@@ -220,11 +225,12 @@ fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) ->
     }
 }
 
-/// What the table of slots takes.
+/// What the slot table takes.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
     let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
     format!(
-        "up to {table} of RAM for the table of slots, even while it is empty, and CPU time for each page"
+        "up to {table} of RAM for the slot table (one entry for each page of the device), even while the \
+         device is empty, and CPU time to compress and decompress each page"
     )
 }
 
@@ -232,19 +238,23 @@ fn reason(context: &Context<'_>, planned: &PlannedZram) -> String {
     let state = context.verdict.line.trim_end_matches('.');
     let swap = match context.tiers_on_disk().next() {
         Some(tier) => {
-            format!("Swap is only on {}, which is filled after it from now on", tier.path)
+            format!(
+                "Swap is only on {}, which the kernel will fill after the new device",
+                tier.path
+            )
         }
         None => "Without swap, idle memory of programs cannot leave RAM".to_owned(),
     };
     let commit = if context.finding("commit-limit").is_some() {
-        " The size of swap is added to the limit of strict overcommit."
+        " The new swap also raises the commit limit (vm.overcommit_memory is 2)."
     } else {
         ""
     };
-    format!("{state}. {swap}.{commit} {} ({}).", capital(&planned.size), planned.algorithm)
+    let size = capital(&planned.size);
+    format!("{state}. {swap}.{commit} {size}. The algorithm is {}.", planned.algorithm)
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
@@ -252,18 +262,20 @@ fn capital(text: &str) -> String {
 fn risk(context: &Context<'_>, zram: &ZramSwap) -> String {
     let limit = zram.mem_limit_bytes.unwrap_or_default();
     let mut risks = vec![format!(
-        "data that does not compress fills it up to its limit of {limit}; then writes to it fail and the pages \
-         stay in RAM"
+        "if data does not compress, the device can take up to {limit} of RAM (its mem_limit); then writes to \
+         it fail, and the pages stay in RAM"
     )];
     if matches!(context.host.cgroups.hierarchy, Hierarchy::V1 | Hierarchy::Hybrid) {
         risks.push(
-            "its memory is charged to no cgroup, and in our trials a group of version 1 was killed at its limit \
-             with swap free"
+            "the memory of zram is charged to no cgroup, and in trials by the authors of Pagewise, processes \
+             of a cgroup (version 1) were killed at its limit although swap was free"
                 .to_owned(),
         );
     }
     if !matches!(context.host.capability("zram").map(|it| &it.state), Some(FeatureState::Present)) {
-        risks.push("which algorithms the module offers is known when it is loaded".to_owned());
+        risks.push(
+            "which algorithms the zram module offers is known only after it is loaded".to_owned(),
+        );
     }
     risks.join("; ")
 }
@@ -281,11 +293,11 @@ pub(super) fn add_files(
     match number {
         Some(number) => {
             let reason = format!(
-                "zram-generator is installed, so it sets up zram{number} at each boot; one program for one device."
+                "zram-generator is installed; with this file, it sets up zram{number} at each boot."
             );
             let risk = format!(
-                "`systemctl restart systemd-zram-setup@zram{number}` loses the swap: do not restart it while the \
-                 swap is on"
+                "`systemctl restart systemd-zram-setup@zram{number}` would reset the device: do not run this \
+                 command while its swap is on"
             );
             draft.steps.push(file(
                 context,
@@ -302,14 +314,12 @@ pub(super) fn add_files(
 
 fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     let mut reason =
-        "A unit sets the device up at each boot, before swap.target; zram-generator is not installed.".to_owned();
+        "zram-generator is not installed, so this unit sets the device up at each boot.".to_owned();
     if context.installation.is_ostree {
-        reason.push_str(
-            " The system is an image of ostree, whose /etc is writable and kept over updates.",
-        );
+        reason.push_str(" The system is an image of ostree, and its updates keep files in /etc.");
     }
-    let risk = "a program that is installed later and sets up zram, too, would compete with it; the unit does \
-                nothing where compressed swap is already on";
+    let risk = "if another program that sets up zram is installed later, the two compete; the unit does \
+                nothing if zram swap is already on";
     draft.steps.push(file(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
     let text = |text: &str| text.to_owned();
     let restore = |what: &str| StepUndo::Restore { what: what.to_owned() };
@@ -317,7 +327,7 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
         draft.steps.push(Step {
             id: text("zram-link"),
             change: Change::MakeLink { target: text(LINK), from: None, to: text(UNIT) },
-            reason: text("systemd starts the unit at boot only if this link is there, as systemctl enable makes it."),
+            reason: text("systemd starts the unit at boot only if this link exists."),
             finding: None,
             expected: None,
             risk: text("none known"),
@@ -331,7 +341,7 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     draft.steps.push(Step {
         id: text("zram-reload"),
         change: Change::ReloadUnits { target: text("systemd") },
-        reason: text("systemctl shows the new unit only after systemd has read its files again."),
+        reason: text("systemd knows the new unit only after it has read its unit files again."),
         finding: None,
         expected: None,
         risk: text("none known; no unit is started or stopped"),

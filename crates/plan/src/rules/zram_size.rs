@@ -9,7 +9,7 @@ use pagewise_model::plan::{Change, Step, StepUndo, SwapHeld};
 use pagewise_model::{Bytes, Level, Severity, Tier, Zram};
 
 use super::PlanRule;
-use super::zram::{PlannedZram, planned_zram, table_cost};
+use super::zram::{PlannedZram, capital, planned_zram, table_cost};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_of_zram;
@@ -31,8 +31,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if context.finding("zram-incompressible").is_some() {
         draft.decline(
             "replace the zram device because its data does not compress",
-            "no algorithm compresses encrypted or compressed data: a new device would hold the same pages at the \
-             same size. They take no RAM in swap on a disk",
+            "no algorithm compresses encrypted or already compressed data, so a new device would hold the \
+             same pages at the same size. In swap on a disk, such pages take no RAM",
         );
     }
     if let Some(finding) = context.finding("zram-full") {
@@ -42,7 +42,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             None => draft.decline(
                 "replace the zram device because it is near its mem_limit",
                 format!(
-                    "the limit of a device in use can be changed, which needs no new device: {}",
+                    "the mem_limit of a device in use can be changed without a new device: {}",
                     finding.next.first().map_or("", String::as_str)
                 ),
             ),
@@ -63,7 +63,7 @@ fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
 }
 
 fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
-    let what = format!("more zram than {}", tier.path);
+    let what = format!("more zram swap than {}", tier.path);
     let Some((planned, size, used)) = known(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
@@ -77,18 +77,20 @@ fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
     let size = others().filter_map(|other| other.size.get()).fold(size, Bytes::saturating_add);
     if (recommended.get() as f64) < size.get() as f64 * WORTH {
         let why = format!(
-            "its size of {size} is about the recommended {recommended} or above it: more would leave too little RAM for \
-             the pages in use. Swap on a disk below it, or less work, would help"
+            "the zram swap of {size} is not much smaller than the recommended {recommended}, and more of it \
+             would leave too little RAM for the pages in use. Swap on a disk with a lower priority, or \
+             programs that use less memory, would help"
         );
         return draft.decline(what, why);
     }
     let is_replaceable = context.verdict.host <= Level::Tight && fits(context, used);
     if is_replaceable && only_zram(context).is_some() {
         let reason = format!(
-            "{} is full ({used} of {size}) while its data takes {} of RAM; {}.",
+            "{} is full ({used} of {size}), but its data takes only {} of RAM. This step adds a larger \
+             device. {}.",
             tier.path,
             shown(device.mm_stat.memory_used.get()),
-            planned.size
+            capital(&planned.size)
         );
         return replace(context, draft, tier, device, &planned, &reason, "zram-full");
     }
@@ -108,15 +110,15 @@ fn extend(
     planned.zram.disksize_bytes = more;
     planned.zram.mem_limit_bytes = None;
     let reason = format!(
-        "{} is full with {used}, and memory is short now, so moving its pages would make it shorter: a second \
-         device of {more} takes new pages, and nothing has to move ({}).",
-        tier.path, planned.size
+        "{} is full with {used}, and memory is too short now to move its pages to a larger device. A second \
+         device of {more} takes new pages instead, and nothing has to move.",
+        tier.path
     );
     draft.steps.push(new_device(context, &planned, reason, "zram-full"));
     draft.decline(
-        format!("one larger device instead of {} and a second one, and keep it over a reboot", tier.path),
-        "switching the full device off moves all of its pages while memory is short; run `pagewise plan` again \
-         when it is not",
+        format!("one larger device that replaces {}, and keep it over a reboot", tier.path),
+        "switching the full device off would move all of its pages while memory is short. Run `pagewise \
+         plan` again when memory is not short",
     );
 }
 
@@ -124,7 +126,7 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
     let Some((tier, device)) = only_zram(context) else {
         return draft.decline(
             "smaller zram devices",
-            "there are several devices, and which of them is meant to be there is not known",
+            "there are several devices, and it is not known which of them are needed",
         );
     };
     let what = format!("a smaller device instead of {}", tier.path);
@@ -134,29 +136,30 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
     let recommended = planned.zram.disksize_bytes;
     if (size.get() as f64) < recommended.get() as f64 * WORTH {
         let why = format!(
-            "its size of {size} is about the recommended {recommended}: what is too large are other devices, or all \
-             together"
+            "its size of {size} is near the recommended {recommended}; other devices, or all devices \
+             together, are too large"
         );
         return draft.decline(what, why);
     }
     let table = shown(device.slot_table.get());
     if !is_warning && used > Bytes::new(0) {
         let why = format!(
-            "it holds {used}, and its size of {size} costs only its table of slots ({table}); to replace \
-             a device in use, all its pages are read back into RAM"
+            "its size of {size} costs only its slot table ({table}), but it holds {used}, and to replace it, \
+             all of its pages would have to be read back into RAM"
         );
         return draft.decline(what, why);
     }
     if !fits(context, used) {
         let why = format!(
-            "its {used} of pages have to move, and only {} are available",
+            "its pages ({used}) would have to move, and only {} are available",
             context.available()
         );
         return draft.decline(what, why);
     }
     let reason = format!(
-        "{} has a size of {size}, and its table of slots takes {table}; {}.",
-        tier.path, planned.size
+        "{} has a size of {size}, so its slot table takes {table} of RAM. This step adds a smaller one. {}.",
+        tier.path,
+        capital(&planned.size)
     );
     replace(context, draft, tier, device, &planned, &reason, "zram-oversized");
 }
@@ -220,8 +223,9 @@ pub(super) fn replace(
 fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
     let risk = if held.used_bytes > Bytes::new(0) {
         format!(
-            "all of its {} are read back into RAM, for seconds or minutes; a group at its limit whose pages do not \
-             fit could be killed, so apply checks that first",
+            "all {} in it are read back into RAM, which takes seconds or minutes. If the pages of a cgroup \
+             do not fit below its memory limit, the kernel could kill its processes, so apply checks this \
+             first",
             held.used_bytes
         )
     } else {
@@ -231,8 +235,8 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
         id: "zram-drain".to_owned(),
         change: Change::DrainSwap { target: tier.path.to_string(), from: held },
         reason: format!(
-            "{} is not needed beside the new device, which has a higher priority and takes the pages that leave RAM \
-             again.",
+            "The new device replaces {}: it has a higher priority, so pages that leave RAM again go to the \
+             new device.",
             tier.path
         ),
         finding: Some(finding.to_owned()),
@@ -242,8 +246,8 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
         coupled: Vec::new(),
         needs: vec![NEW.to_owned()],
         undo: StepUndo::Restore {
-            what: "sets the old device up again, empty, with the size, algorithm and priority that it had; its pages \
-                   stay where they are"
+            what: "sets the old device up again with the size, algorithm and priority that it had, but \
+                   empty; its pages are not moved back"
                 .to_owned(),
         },
         survives_reboot: false,
@@ -265,11 +269,14 @@ fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &Plann
     } else {
         let why = match context.owners().compressed_swap() {
             Some((name, path)) => {
-                format!("{name} sets it up at boot ({path}): change size and priority there")
+                format!(
+                    "{name} sets up the device at boot ({path}): change size and priority there"
+                )
             }
             None => format!(
-                "which program sets up {} at boot is not known, and a second one would compete with it; \
-                 `grep -rs zram /etc/systemd /etc/udev /etc/default /etc/modprobe.d` may find it",
+                "it is not known which program sets up {} at boot, and a second program would compete with \
+                 it. To find the program: `grep -rs zram /etc/systemd /etc/udev /etc/default \
+                 /etc/modprobe.d`",
                 device.name()
             ),
         };

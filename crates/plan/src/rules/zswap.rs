@@ -24,8 +24,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let stored = context.host.zswap.stored.get().unwrap_or_default();
     if context.tiers_on_disk().next().is_some() {
         let why = format!(
-            "swap on a disk lies below, for which zswap is meant; it holds {stored}. Decide for one of the two: zswap \
-             in front of the disk without zram, or zram alone"
+            "there is also swap on a disk, for which zswap is meant, and zswap holds {stored} now. Use only \
+             one of the two: zswap in front of the disk, or zram"
         );
         return draft.decline("switch zswap off", why);
     }

@@ -153,7 +153,8 @@ fn a_ratio_is_measured_once_enough_is_stored() {
     };
     assert_eq!(hit(at(32 << 20, 16 << 20, 0)), Ok((2.0, true)));
     assert_eq!(hit(at(32 << 20, 8 << 20, 0)), Ok((4.0, false)));
-    let little = "the device stores 3.0 MiB; a ratio is measured from 16.0 MiB on";
+    let little =
+        "the device stores 3.0 MiB, and a ratio is measured only if it stores 16.0 MiB or more";
     assert_eq!(hit(at(3 << 20, 1 << 20, 0)), Err(little.to_owned()));
     assert!(hit(at(32 << 20, 8 << 20, 4096)).unwrap_err().contains("on the backing device"));
     assert!(hit(at(32 << 20, 0, 0)).unwrap_err().contains("uses no memory"));
@@ -167,7 +168,7 @@ fn what_cannot_be_measured_says_why() {
     assert_eq!(why(&area, off, &host), "the step is not in force: no such swap");
     let other = StepState::InForce { area: Some("/dev/sda2") };
     assert_eq!(why(&ratio, other, &host), "/dev/sda2 is no zram device");
-    assert_eq!(why(&area, other, &host), "/dev/sda2 is not on");
+    assert_eq!(why(&area, other, &host), "/dev/sda2 is not in use as swap");
     let unknown = StepState::InForce { area: None };
     assert!(why(&ratio, unknown, &host).contains("is not known"));
     let in_force = StepState::InForce { area: Some(&path) };

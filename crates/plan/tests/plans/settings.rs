@@ -51,7 +51,7 @@ fn swappiness_follows_measured_costs_and_leaves_file_pages_some_weight() {
     let capped = with_bench(&interval, &bench(190, "", ""));
     assert_eq!(value(&capped, "swappiness"), "180");
     assert!(
-        capped.steps[0].reason.contains("implies 190 (150 to 195 by round); 180 leaves file pages")
+        capped.steps[0].reason.contains("gives 190 (150 to 195 in single rounds); the plan sets")
     );
     assert_eq!(plan.steps[0].expected, None, "how much faster a program becomes was not measured");
 }
@@ -75,14 +75,14 @@ fn with_a_disk_below_the_measured_mix_counts() {
     let mixes = r#"{"zram_share": 0.9, "fault_ns": 1.0, "swappiness": 140}, {"zram_share": 0.5, "fault_ns": 1.0, "swappiness": 90}"#;
     let plan = with_bench(&interval, &bench(190, mixes, ""));
     assert_eq!(value(&plan, "swappiness"), "90");
-    assert!(plan.steps[0].reason.contains("50 % are in zram"), "{}", plan.steps[0].reason);
+    assert!(plan.steps[0].reason.contains("50 % of the swapped"), "{}", plan.steps[0].reason);
 }
 
 #[test]
 fn unmeasured_swappiness_is_left_alone() {
     let plan = plan_of(&calm());
     assert!(plan.steps.is_empty());
-    let why = declined(&plan, "another vm.swappiness");
+    let why = declined(&plan, "another value of vm.swappiness");
     assert!(why.starts_with("it is 60") && why.contains("bench --disk"), "{why}");
 }
 

@@ -41,7 +41,7 @@ fn a_short_host_gets_zram_now_and_at_each_boot() {
     assert_eq!((zram.compressor.to_string().as_str(), zram.disksize_bytes), ("lz4", gib(16)));
     assert_eq!((zram.mem_limit_bytes, zram.priority), (Some(gib(12)), 100));
     assert!(
-        plan.steps[0].reason.contains("At a ratio of 2.0 : 1 (assumed"),
+        plan.steps[0].reason.contains("At a compression ratio of 2.0 : 1 (assumed"),
         "{}",
         plan.steps[0].reason
     );
@@ -237,7 +237,7 @@ fn an_empty_oversized_device_is_replaced_and_a_used_one_is_not() {
     assert_eq!(ids(&plan_of(&sized(Bytes::new(0)))), ["zram-new", "zram-drain"]);
     let plan = plan_of(&sized(gib(1)));
     assert!(plan.steps.is_empty(), "{plan:#?}");
-    assert!(declined(&plan, "a smaller device").contains("only its table of slots (240.0 MiB)"));
+    assert!(declined(&plan, "a smaller device").contains("only its slot table (240.0 MiB)"));
 }
 
 #[test]
@@ -252,7 +252,8 @@ fn zram_behind_a_disk_moves_above_it() {
     let plan = plan_of(&interval);
     assert!(plan.steps.is_empty());
     assert!(
-        declined(&plan, "put /dev/zram0 above /swapfile").contains("3.0 GiB of pages have to move")
+        declined(&plan, "give /dev/zram0 a higher priority")
+            .contains("3.0 GiB of pages have to move")
     );
 }
 

@@ -7,6 +7,7 @@ use pagewise_model::Name;
 use pagewise_model::plan::{Applied, Change, DifferenceKind, Plan, Step, StepVerified, Verified};
 
 use super::TextStyle;
+use super::words::plural;
 use crate::VerifiedPlans;
 
 /// What a step does and why, before it is carried out.
@@ -34,8 +35,8 @@ pub fn step(step: &Step) -> Vec<String> {
         }
         Change::DrainSwap { target, from } => {
             vec![format!(
-                "  swapoff {target} ({} of {} in use then)",
-                from.used_bytes, from.size_bytes
+                "  swapoff {target} ({} in use when planned)",
+                from.used_bytes.part_of(from.size_bytes)
             )]
         }
     };
@@ -55,7 +56,7 @@ pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> Strin
     };
     let mut lines = Vec::new();
     for step in &applied.steps {
-        let state = if step.changed { "done" } else { "was in place" };
+        let state = if step.changed { "done" } else { "was already in place" };
         lines.push(format!("{}: {state}", Name::from(step.what.as_str())));
     }
     if let Some(watched) = &applied.watched {
@@ -72,8 +73,8 @@ pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> Strin
     if let Some(time) = trial {
         let seconds = time.as_secs();
         lines.push(format!(
-            "it is undone {seconds} s after its begin, or at the next boot, unless you keep it: pagewise apply \
-             --confirm {journal}"
+            "it will be undone {seconds} s after its start, or at the next boot, unless you confirm it: \
+             pagewise apply --confirm {journal}"
         ));
     }
     lines
@@ -117,9 +118,9 @@ fn headline(plan: &Verified) -> String {
     let differing = plan.steps.iter().filter(|step| !step.differences.is_empty()).count();
     let compared = plan.steps.iter().filter(|step| step.skipped.is_none()).count();
     let verdict = if differing == 0 {
-        format!("{compared} steps as planned")
+        format!("{} as planned", plural(compared as u64, "step"))
     } else {
-        format!("{differing} of {compared} steps differ")
+        format!("{differing} of {} differ from the plan", plural(compared as u64, "step"))
     };
     format!("plan {id} ({journal}): {verdict}")
 }

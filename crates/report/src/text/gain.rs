@@ -66,7 +66,8 @@ pub(super) fn verdict(is_hit: bool) -> Cell {
 /// The prediction of a step in a plan.
 pub(super) fn expected(expected: &Expected) -> String {
     let Expected { metric, value, interval, before, source } = expected;
-    format!("{} {}, from {source}", label(metric), predicted(metric, *value, *interval, *before))
+    let predicted = predicted(metric, *value, *interval, *before);
+    format!("{}: {predicted}. Source: {source}", label(metric))
 }
 
 pub(super) fn print(page: &mut Page, gains: &[GainMeasured]) {
@@ -94,7 +95,7 @@ pub(super) fn print(page: &mut Page, gains: &[GainMeasured]) {
     for gain in gains {
         let GainOutcome::NotMeasured { why } = &gain.outcome else { continue };
         let text = format!(
-            "{} ({}) predicted {}; not measured: {why}",
+            "{} (step {}): predicted {}, not measured: {why}",
             label(&gain.metric),
             gain.step,
             predicted(&gain.metric, gain.predicted, gain.interval, gain.before)

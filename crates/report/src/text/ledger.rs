@@ -24,8 +24,9 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
     page.gap();
     page.fact("Estimates", &hits(&ledger.estimates));
     page.fact("Exact", &hits(&ledger.exact));
-    let text = "Estimates have a 95 % interval; exact predictions follow from a formula of the kernel. Of each \
-                prediction the latest measurement counts.";
+    let text = "An estimate came true if the measured value lies in its 95 % interval; an exact prediction, \
+                if the values are equal. If a prediction was measured several times, only the latest \
+                measurement counts.";
     page.prose(2, Role::Quiet, text);
     page.heading("By metric", "");
     let columns = vec![
@@ -71,14 +72,14 @@ fn damage(page: &mut Page, report: &LedgerReport<'_>) {
     if !ledger.damaged_lines.is_empty() {
         let numbers: Vec<String> = ledger.damaged_lines.iter().map(ToString::to_string).collect();
         let text = format!(
-            "Lines of the ledger that were changed or damaged do not count: {}.",
+            "These lines of the ledger were changed or damaged and do not count: {}.",
             numbers.join(", ")
         );
         page.prose(2, Role::Warning, &text);
     }
     if ledger.is_torn {
         let text = "The last line is incomplete, because a run was killed while it wrote the line. The next \
-                    measurement that is added removes it.";
+                    run that adds a measurement removes the incomplete line.";
         page.prose(2, Role::Warning, text);
     }
 }
@@ -86,7 +87,7 @@ fn damage(page: &mut Page, report: &LedgerReport<'_>) {
 /// `11 of 12 predictions came true: 92 % (95 % interval 65 to 99 %)`.
 fn hits(rate: &HitRate) -> String {
     let Some((share, interval)) = rate.share.zip(rate.interval) else {
-        return "none was measured".to_owned();
+        return "no prediction was measured".to_owned();
     };
     let predictions = plural(rate.predictions, "prediction");
     let (percent, interval) = (share * 100.0, shown_interval(interval));

@@ -72,7 +72,7 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
             labelled(
                 page,
                 "undo",
-                &format!("not possible (apply asks for --yes-irreversible): {because}"),
+                &format!("not possible (apply requires --yes-irreversible): {because}"),
             );
         }
     }
@@ -101,7 +101,7 @@ fn what(change: &Change) -> String {
             format!("swap on {device}: {}", zram(to))
         }
         Change::DrainSwap { target, from } => {
-            format!("swapoff {target}, which holds {} of {}", from.used_bytes, from.size_bytes)
+            format!("swapoff {target} ({} in use)", from.used_bytes.part_of(from.size_bytes))
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
 }
 
 fn arms(page: &mut Page, planned: &PlannedExperiment) {
-    page.heading("Arms", "the first is what the others are held against");
+    page.heading("Arms", "the others are compared with the first");
     let columns = vec![Column::name("arm"), Column::left("swap"), Column::words("sets")];
     let mut table = Table::new(2, columns);
     for [name, swap, sets] in &planned.arms {

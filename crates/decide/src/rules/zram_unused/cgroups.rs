@@ -83,15 +83,19 @@ fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" (of {} on this host)", all.shown()));
-    let since = match groups.len() {
-        1 => "its creation, its memory limit was",
-        _ => "their creation, their memory limits were",
+    let times = counted(hits, "time");
+    let (named, reached) = match groups {
+        [only] => (
+            format!("the cgroup {}", only.path),
+            format!("This cgroup has reached its memory limit {times} since it was created"),
+        ),
+        all => (
+            counted(all.len() as u64, "cgroup"),
+            format!("These cgroups have reached their limits {times} since they were created"),
+        ),
     };
     format!(
-        "Swapping is disabled for {}; since {since} reached {}. Therefore {} of anonymous memory{of} cannot \
-         be swapped.",
-        counted(groups.len() as u64, "memory cgroup"),
-        counted(hits, "time"),
+        "Swapping is disabled for {named}, so {} of anonymous memory{of} cannot be swapped. {reached}.",
         anon_of(groups)
     )
 }
@@ -152,8 +156,9 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
         assert_eq!(
             finding.what,
-            "Swapping is disabled for 1 memory cgroup; since its creation, its memory limit was reached 212 \
-             times. Therefore 700.0 MiB of anonymous memory (of 4.0 GiB on this host) cannot be swapped."
+            "Swapping is disabled for the cgroup /system.slice/db.service, so 700.0 MiB of anonymous memory \
+             (of 4.0 GiB on this host) cannot be swapped. This cgroup has reached its memory limit 212 times \
+             since it was created."
         );
         let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; permanent; \
                        undo with MemorySwapMax=0";
@@ -186,7 +191,7 @@ pub(super) mod tests {
         let mut nested = barred(212);
         nested.cgroups.groups[1].swap_max = nested.cgroups.groups[2].swap_max.clone();
         nested.cgroups.groups[1].events.max = line("/sys/fs/cgroup/x/memory.events", 3, 212);
-        assert!(only(&RULE, &still(nested)).what.starts_with("Swapping is disabled for 1 "));
+        assert!(only(&RULE, &still(nested)).what.contains("for the cgroup /system.slice, so"));
     }
 
     #[test]

@@ -28,9 +28,9 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         },
         what: describe(host, scanned.as_ref()),
         why: format!(
-            "The kernel swaps pages out only when it reclaims memory, which kswapd starts when the free memory \
-             of a zone falls below the zone's low watermark. Until then, an empty {} device costs only the \
-             memory of its slot table.",
+            "The kernel swaps pages out only when it reclaims memory; kswapd starts to reclaim when a memory \
+             zone has less free memory than its low watermark. Until then, an empty {} device costs only the \
+             memory of its slot table (one entry for each page that the device can hold).",
             case.device.driver.name()
         ),
         evidence: proof(case, scanned, stalls).all(zones::distances(host)).done(),

@@ -84,7 +84,8 @@ fn no_signature(case: Case<'_>) -> Option<Step> {
             "The device {name} has a size of {size}, but it is neither mounted nor used as swap."
         ),
         why: "The kernel swaps only to devices that were prepared with mkswap and enabled with swapon. Until \
-              then, the device costs only the memory of its slot table.",
+              then, the device costs only the memory of its slot table (one entry for each page that the \
+              device can hold).",
         proof: sized_and_empty(case),
         command: format!("sudo mkswap /dev/{name} && sudo swapon -p {PRIORITY} /dev/{name}"),
     })
@@ -98,9 +99,9 @@ fn not_on(case: Case<'_>) -> Option<Step> {
         what: format!(
             "The device {name} has a size of {size} and a swap signature, but it is not used as swap."
         ),
-        why: "A swap signature only marks a device as prepared for swap; the kernel uses the device after \
-              swapon and until the next boot. To enable the device at every boot, use a systemd unit, a line \
-              in /etc/fstab or zram-generator.",
+        why: "A swap signature only marks a device as prepared for swap; the kernel uses the device only \
+              after swapon, and only until the next boot. To enable the device at every boot, use a systemd \
+              unit, a line in /etc/fstab or zram-generator.",
         proof: sized_and_empty(case),
         command: format!("sudo swapon -p {PRIORITY} /dev/{name}"),
     })

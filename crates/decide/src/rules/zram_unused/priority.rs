@@ -29,8 +29,8 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             disk.path
         ),
         why: "The kernel fills the swap area with the highest priority first, and the next one only when the \
-              first is full. As long as a disk with a higher priority than compressed RAM has room, every \
-              swapped page goes to this disk and is read back from it."
+              first is full. As long as a swap area on a disk has the highest priority and still has room, \
+              every swapped page goes to this disk and is read back from it."
             .to_owned(),
         evidence: holds_nothing(case)
             .named("priority", &case.tier?.priority)

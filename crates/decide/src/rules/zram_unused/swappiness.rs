@@ -72,8 +72,9 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
             let percent = loses(lists)?;
             Some(format!(
                 "vm.swappiness is {value}, so the kernel scans anonymous pages with weight {value}/200 and file \
-                 pages with {}/200. With {} of anonymous and {} of file pages, about {percent:.1} % of the scanned \
-                 pages are anonymous (estimated without reclaim costs, which the kernel does not show).",
+                 pages with {}/200. With {} of anonymous and {} of file pages, about {percent:.1} % of the \
+                 scanned pages are anonymous (an estimate: the kernel also counts what recent reclaim of \
+                 each kind cost, which it does not show).",
                 200u64.saturating_sub(value),
                 lists.anon,
                 lists.file
@@ -86,7 +87,7 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
             )
         }),
         Lru::Unknown => (value == 0)
-            .then(|| format!("vm.swappiness is {value}, with which the kernel avoids swapping anonymous pages, \
+            .then(|| format!("vm.swappiness is {value}, so the kernel avoids swapping anonymous pages, \
                               whether multi-gen LRU is on or off.")),
     }
 }
@@ -123,7 +124,8 @@ pub(super) mod tests {
             finding.what,
             "vm.swappiness is 5, so the kernel scans anonymous pages with weight 5/200 and file pages with \
              195/200. With 4.0 GiB of anonymous and 4.0 GiB of file pages, about 2.5 % of the scanned pages \
-             are anonymous (estimated without reclaim costs, which the kernel does not show)."
+             are anonymous (an estimate: the kernel also counts what recent reclaim of each kind cost, which \
+             it does not show)."
         );
         let proof = proof_of(&finding);
         assert!(proof.contains("node 0 Normal: free 2.7 GiB, 2.6 GiB above low: idle"), "{proof}");

@@ -16,8 +16,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 
 use crate::again;
-use crate::exit;
 use crate::cli::Global;
+use crate::exit;
 use crate::interrupt::Stop;
 use crate::trouble::Interrupted;
 
