@@ -32,12 +32,9 @@ const LEAST: Bytes = Bytes::new(1 << 20);
 const SMALL: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    finding(&interval.end).into_iter().collect()
-}
-
-fn finding(host: &Snapshot) -> Option<Finding> {
-    let total = host.memory.total.get()?;
-    reserve(host, total).or_else(|| gap(host, total))
+    let host = &interval.end;
+    let Some(total) = host.memory.total.get() else { return Vec::new() };
+    [reserve(host, total), gap(host, total)].into_iter().flatten().collect()
 }
 
 fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
@@ -182,6 +179,19 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_far_apart());
         let title = "kswapd starts to reclaim while 4.5 GiB of memory are free: 28 % of RAM";
         assert_eq!(finding.title, title);
+    }
+
+    /// Where only the first were named, a plan would mend it and need a second plan for the other.
+    #[test]
+    fn both_settings_are_named_if_both_are_extreme() {
+        let mut both = firing_far_apart();
+        knob(&mut both.end, MIN_FREE, "512");
+        let knobs = [MIN_FREE, SCALE];
+        let found = diagnose(&both);
+        assert_eq!(found.len(), 2);
+        for (finding, knob) in found.iter().zip(knobs) {
+            assert!(finding.what.contains(knob) && finding.next[0].contains(knob), "{finding:?}");
+        }
     }
 
     #[test]

@@ -18,7 +18,11 @@ const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
+    // a finding for each setting
+    let what = |knob: &str| {
+        let found = context.findings.iter().find(|it| it.id == ID && it.what.contains(knob));
+        found.map_or("", |it| it.what.as_str())
+    };
     let advised = [MIN_FREE, SCALE].map(|knob| context.advised_sysctl(ID, knob));
     let [min_free, scale] = advised.each_ref().map(Option::as_deref);
     let expected = expect_of_watermarks(context.host, min_free, scale);
@@ -26,13 +30,15 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if let Some(to) = min_free {
         let risk =
             "if huge pages are switched on, khugepaged raises it again, to at most 5 % of RAM";
-        let reason = format!("{what} {to} is the kernel's default for this amount of RAM.");
+        let reason =
+            format!("{} {to} is the kernel's default for this amount of RAM.", what(MIN_FREE));
         let wish = wish("min-free", MIN_FREE, to, reason, risk);
         draft.set(context, Wish { expected: expected.clone(), ..wish });
     }
     if let Some(to) = scale {
         let risk = "in a burst of allocations, programs may have to reclaim pages themselves";
-        let reason = format!("{what} With {to}, it starts at 1 % of memory and stops at 2 %.");
+        let reason =
+            format!("{} With {to}, it starts at 1 % of memory and stops at 2 %.", what(SCALE));
         let wish = wish("watermark-scale", SCALE, to, reason, risk);
         draft.set(context, Wish { expected, ..wish });
     }

@@ -251,7 +251,12 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
     let host = &mut interval.end;
     let mib = |mib: u64| Bytes::new(mib << 20);
     match oddity {
-        Oddity::Knob(name, value) => knob(host, name, &value.to_string()),
+        Oddity::Knob(name, value) => {
+            knob(host, name, &value.to_string());
+            if ["vm.min_free_kbytes", "vm.watermark_scale_factor"].contains(name) {
+                super::machine::set_watermarks(host);
+            }
+        }
         Oddity::File(path, name, value) => {
             let knob = KNOBS.iter().find(|knob| knob.name == *name).unwrap().name;
             let value = testing::line(path, 3, Name::from(value.to_string().as_str()));
