@@ -107,10 +107,22 @@ impl<R: Read> Read for ZeroRun<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let length = self.stream.read(buffer)?;
         let read = buffer.get(..length).unwrap_or_default();
-        let zeros = read.iter().rev().take(BLOCK).take_while(|&&byte| byte == 0).count();
+        let zeros = trailing_zeros(read);
         self.zeros = if zeros == length { self.zeros.saturating_add(zeros) } else { zeros };
         Ok(length)
     }
+}
+
+/// Exact up to [`BLOCK`]. Every file is padded with zeros, so they are counted 16 at a time: one by one took a
+/// twentieth of the time of a report.
+fn trailing_zeros(bytes: &[u8]) -> usize {
+    const STEP: usize = 16;
+    let is_zero = |chunk: &&[u8]| {
+        <[u8; STEP]>::try_from(*chunk).is_ok_and(|chunk| u128::from_ne_bytes(chunk) == 0)
+    };
+    let chunks = bytes.rchunks_exact(STEP).take(BLOCK / STEP).take_while(is_zero).count();
+    let rest = bytes.iter().rev().skip(chunks * STEP).take(STEP);
+    chunks * STEP + rest.take_while(|&&byte| byte == 0).count()
 }
 
 /// Why no more entries were taken.
@@ -232,5 +244,26 @@ fn entry_kind(kind: EntryType) -> &'static str {
         EntryType::Fifo => "a pipe",
         EntryType::GNUSparse => "a sparse file",
         _ => "an entry of unknown kind",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_counted_as_one_by_one() {
+        for length in 0..BLOCK + 20 {
+            for other in (0..length).map(Some).chain([None]) {
+                let mut bytes = vec![0; length];
+                other.into_iter().for_each(|at| bytes[at] = 7);
+                let counted = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+                assert_eq!(
+                    trailing_zeros(&bytes).min(BLOCK),
+                    counted.min(BLOCK),
+                    "{other:?} of {length}"
+                );
+            }
+        }
     }
 }
