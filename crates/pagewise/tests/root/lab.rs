@@ -110,7 +110,7 @@ fn a_full_disk_costs_the_folder_and_not_the_answer() {
     let mut place = Place::new();
     let evidence = place.small_disk().join("evidence").display().to_string();
     // with two arms it would end as soon as they differ clearly, which equal arms do now and then
-    let third = "[[arm]]\nname = \"third\"\n";
+    let third = "[[arm]]\nname = \"third\"\nset = { \"vm.swappiness\" = 62 }\n";
     let many = commands(third).replace("pairs = 1", "pairs = 12");
     let document = lab(&place, &many, &["--evidence", &evidence], 1);
     let runs = ["good", "same", "third"].map(|arm| runs(&document, arm)).concat();

@@ -146,7 +146,8 @@ fn merged_pages_stay_merged_and_are_shown_once() {
     let (_, sample) = looked(&Source::Process(target.pid()), Choice::Count(4000));
     assert!(sample.parts[0].sampled_shared.get() > 3000, "{:?}", sample.parts);
 
-    assert!(merged().abs_diff(merged_before) < 16, "{merged_before} to {}", merged());
+    // ksmd may still be merging the last ones; what is taken apart becomes fewer
+    assert!(merged() + 16 > merged_before, "{merged_before} to {}", merged());
     // Unsharing would raise it; a process beside that maps the same files lowers it.
     let pss_after = rollup(target.pid(), "Pss");
     assert!(pss_after < pss + 256, "KiB: {pss} to {pss_after}");
