@@ -349,9 +349,9 @@ Pagewise does not detect **program code that is in the page cache twice**. This 
 with the same contents, for example from flatpak, snap or container images. Two files in `/proc` could show it, but
 neither is suitable:
 
-- `/proc/PID/maps` does not show whether two processes share their pages. Two processes may map files with the same
-  path on two devices. If the devices are overlay mounts over one file (two containers of one image), the processes
-  share its pages. If each device has its own copy of the file, they share none. `maps` looks the same in both cases.
+- `/proc/PID/maps` does not show whether two processes share their pages. It shows the path and the device of each
+  mapped file. Two containers that map the same path show two devices in both of these cases: if both use the same
+  image through an overlay mount each, they share the pages; if each has its own copy of the file, they share none.
 - `/proc/PID/smaps` distinguishes these cases by `Pss`. Reading it takes about 40 ms of CPU time for one process with
   900 mappings, more than half of the CPU time of a whole report
   ([measured/report.md](measured/report.md#code-that-is-cached-twice)).

@@ -14,7 +14,7 @@ pub(super) const REPORT: &str = "Print a one-page report: how memory is used, wh
     The kernel counts refaults (pages read back soon after they were reclaimed) per cgroup and not per \
     process. Therefore --sort refaults sorts cgroups by refaults, but processes by major faults (page faults \
     that waited for a disk or for decompression). With --json, the report always contains all sections, \
-    without command lines.";
+    but never the command lines of processes.";
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Report {
