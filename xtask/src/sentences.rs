@@ -129,6 +129,7 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
                 for (line, text) in sentences_of(paragraph) {
                     // clap drops the full stop of a short comment.
                     let at = shown.find(text.trim_end_matches('.'));
+                    let at = at.filter(|&at| begins_sentence(&shown, at));
                     if let Some(at) = at.filter(|_| sentences.iter().all(|it| it.text != text)) {
                         let place = format!("{path}:{line}");
                         sentences.push(Sentence { place, before: before(&shown, at), text });
@@ -173,8 +174,21 @@ fn before(shown: &str, at: usize) -> String {
     let option = options.and(start).map(|start| near[start..].trim());
     let sentences = split(read.trim_end());
     let last = sentences.last().map(|&(start, end)| read[start..end].trim());
-    let near = option.or(last.filter(|last| last.len() <= MOST_BEFORE)).unwrap_or_default();
+    let near = option.or(last.map(end_of)).unwrap_or_default();
     format!("[{command}] {near}").trim_end().to_owned()
+}
+
+/// The last words, as many as are shown.
+fn end_of(text: &str) -> &str {
+    let too_many = text.len().saturating_sub(MOST_BEFORE);
+    let start = text.match_indices(' ').map(|(at, _)| at + 1).find(|&at| at > too_many);
+    if too_many == 0 { text } else { &text[start.unwrap_or(text.len())..] }
+}
+
+/// A message of the program may be part of a sentence of help.
+fn begins_sentence(shown: &str, at: usize) -> bool {
+    let is_lower = shown[at..].starts_with(char::is_lowercase);
+    !is_lower || shown[..at].trim_end().ends_with(['.', ':', ';'])
 }
 
 /// Of help, so many bytes of the sentence before are shown at most.
@@ -443,6 +457,18 @@ mod tests {
         let seen = |text: &str| before_of(help, text);
         assert_eq!(seen("Then it prints"), "[pagewise scan] \"pagewise scan\" Reads pages.");
         assert_eq!(seen("It may end"), "[pagewise scan] --pid <PID> Only this process.");
+        let long = format!("\"pagewise\" First {} last. Then it ends.\n", "words ".repeat(99));
+        let seen = before_of(&long, "Then it ends");
+        assert!(seen.starts_with("[pagewise] words words") && seen.ends_with("last."), "{seen}");
+        assert!(seen.len() <= MOST_BEFORE + 20, "{seen}");
+    }
+
+    #[test]
+    fn part_of_a_sentence_is_none() {
+        let help = "It ends (also if memory ran out). Then: memory ran out. Memory ran out.";
+        let begins = |text: &str| begins_sentence(help, help.find(text).unwrap());
+        assert!(begins("It ends") && begins("memory ran out. M") && begins("Memory ran out"));
+        assert!(!begins("memory ran out)"));
     }
 
     fn before_of(help: &str, text: &str) -> String {

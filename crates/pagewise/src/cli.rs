@@ -163,7 +163,7 @@ pub(crate) enum Verb {
     /// machine differs from a plan
     #[command(long_about = VERIFY)]
     Verify(Deferred<Verify>),
-    /// Print which share of the gains that plans predicted came true, and list all measured gains
+    /// Print in how many cases the gain that a plan predicted came true, and list all measured gains
     #[command(long_about = LEDGER)]
     Ledger,
     /// Measure this machine, plan changes, apply them on trial, measure again, and keep or undo them; needs root;

@@ -18,8 +18,8 @@ pub(super) const BENCH: &str = "Measure the speed and the compression ratio of e
     pages. Bench measures read and write requests of 4 to 32 KiB in rounds; each round measures all \
     algorithms, so that changes of the machine's load affect all algorithms alike. Then bench uses the \
     devices as swap: a process in a separate cgroup swaps its own memory out and in again. For the \
-    algorithm with the best balance, bench repeats the measurement of swap with three kinds of memory \
-    (private, shared after a fork, shmem) and with vm.page-cluster at 0, 1, 2 and 3. When bench ends, even \
+    algorithm that is best for the goal `balanced`, bench repeats this measurement with each combination of \
+    memory (private, shared after a fork, shmem) and vm.page-cluster (0 to 3). When bench ends, even \
     after Ctrl-C, it removes its devices and restores every setting that it changed. If bench is killed, \
     the next pagewise command that changes the machine, or `pagewise undo`, removes the devices and \
     restores the settings. Without root or without zram, bench measures compression libraries in user \

@@ -182,7 +182,7 @@ const WORKLOAD: &str = "Run a workload (a test program that experiments use to c
     memory is short, so run the workload in a cgroup with a memory limit, or in a guest. The arguments \
     KEY=VALUE set the parameters of the workload; two runs with the same parameters and the same seed \
     access memory in the same order. The last line of the output is the result as JSON.\n\n\
-    The workload `swap` accesses data in memory, and the pages of a mapped file (called code). Each \
+    The workload `swap` accesses data in memory, and the pages of a mapped file, which stand for code. Each \
     iteration accesses a window of the data, and then the window moves on; the workload reports how long an \
     iteration takes in the steady state. Data and code together should be slightly larger than the memory of \
     the cgroup or guest.\n\n\
@@ -330,8 +330,8 @@ pub(crate) enum LabCache {
     /// status 3 if a file differs
     ///
     /// The command downloads Debian's current package lists, verifies their signatures with Debian's keyring, and
-    /// verifies the packages with the checksums in the lists. If Debian has replaced the packages of a cached kernel
-    /// by newer packages, this kernel is not compared, and the output says so. The command does not change the cache.
+    /// verifies the packages with the checksums in the lists. A cached kernel cannot be compared if Debian has
+    /// replaced its packages by newer ones; the output says so. The command does not change the cache.
     Verify {
         /// Verify only these items, such as trixie (a kernel) [default: all]. Disk images of userlands cannot be
         /// verified, because pagewise builds them on this machine and Debian publishes no file to compare them with

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The help of `pagewise ledger`.
 
-pub(super) const LEDGER: &str = "Print which share of the gains that plans predicted came true on this \
+pub(super) const LEDGER: &str = "Print in how many cases the gain that a plan predicted came true on this \
     machine, and list all measured gains.\n\n\
     A step of a plan can state a predicted gain with a 95 % interval. After the plan is applied, each \
     `pagewise verify` measures the gain and adds a line to the ledger (the file `ledger` in \
