@@ -2,6 +2,8 @@
 //! A built program → whether it is what we promise to ship: one file that asks for no loader and
 //! no library, and is small.
 //!
+//! It is also run once: it has no tables for unwinding the stack (`xtask/scripts/no-unwinding.ld`).
+//!
 //! A static program of today (static-pie) still has a dynamic section, so `ldd` and `file` differ
 //! in words; that it names no interpreter is what counts. Only 64-bit little-endian ELF is read.
 
@@ -9,6 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+
+use crate::run;
 
 /// The most that the program may measure: 8 MiB.
 pub(crate) const LARGEST: u64 = 8 << 20;
@@ -25,7 +29,19 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let program = args.program.display();
     let size = size_of_static(&args.program)?;
     ensure!(size <= LARGEST, "{program}: expected at most {LARGEST} bytes, found {size}");
+    check_backtrace(&args.program)?;
     println!("{program}: static, {:.2} MiB", size as f64 / f64::from(1 << 20));
+    Ok(())
+}
+
+/// The program has no tables for unwinding: that must not matter to who sets RUST_BACKTRACE.
+fn check_backtrace(program: &Path) -> Result<()> {
+    const NOWHERE: &str = "/nowhere/at/all";
+    let mut command = run::program(program);
+    let ran = command.args(["report", "--root", NOWHERE]).env("RUST_BACKTRACE", "1").output()?;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    let is_refused = ran.status.code() == Some(1) && said.contains(NOWHERE);
+    ensure!(is_refused, "with RUST_BACKTRACE=1: {}: {said}", ran.status);
     Ok(())
 }
 

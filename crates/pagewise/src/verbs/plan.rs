@@ -5,7 +5,6 @@ mod native;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use pagewise_model::plan::Goal;
 use pagewise_model::{Refusal, Snapshot};
 use pagewise_observe::UserFile;
@@ -78,7 +77,10 @@ impl From<cli::Goal> for Goal {
 fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let read = |path: &PathBuf| {
         let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text)?;
-        Measured::from_json(&text).with_context(|| path.display().to_string())
+        Measured::from_json(&text).map_err(|error| {
+            let next = "give it what `pagewise bench --json` or `pagewise scan --json` printed";
+            Refusal::advised(format!("--from {}: {error}", path.display()), next).into()
+        })
     };
     files.iter().map(read).collect()
 }
