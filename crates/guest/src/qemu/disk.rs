@@ -26,6 +26,14 @@ pub enum Disk {
     Empty(Bytes),
     /// An image file (raw) or a block device.
     Image(PathBuf, Access),
+    /// An image file that the guest writes to, and a file for a log of all writes and flushes, in the order in
+    /// which QEMU got them: the format is that of the kernel's dm-log-writes. The log file is emptied first.
+    Recorded {
+        /// The image.
+        image: PathBuf,
+        /// The log.
+        log: PathBuf,
+    },
 }
 
 /// What a guest may do with an image.
@@ -52,6 +60,8 @@ pub(super) struct Backed {
     /// Where QEMU finds it open.
     path: String,
     access: Access,
+    /// The same of the log of its writes.
+    log: Option<String>,
 }
 
 /// Makes the empty ones, opens the images and checks that they are usable. `root` is the last one, where
@@ -96,6 +106,9 @@ fn back_disk(
             let file = open.read(true).custom_flags(wait).open(path).with_path(path)?;
             (path.as_path(), *access, file)
         }
+        (Disk::Recorded { image, .. }, _) => {
+            (image.as_path(), Access::Write, File::open(image).with_path(image)?)
+        }
     };
     let driver = check(&file, path, disk)?;
     let to_write = match access {
@@ -104,7 +117,20 @@ fn back_disk(
     };
     let to_read = again(&file, false).with_path(path)?;
     let both = [Some(to_read), to_write].into_iter().flatten().map(OwnedFd::from);
-    Ok(Backed { driver, path: files.add(both), access })
+    let path = files.add(both);
+    let log = match disk {
+        Disk::Recorded { log, .. } => Some(open_log(log, files).with_path(log)?),
+        Disk::Empty(_) | Disk::Image(..) => None,
+    };
+    Ok(Backed { driver, path, access, log })
+}
+
+/// Empties the log; answers where QEMU finds it open.
+fn open_log(path: &Path, files: &mut OpenFiles) -> std::io::Result<String> {
+    let mut open = OpenOptions::new();
+    let log = open.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let both = [again(&log, false)?, again(&log, true)?];
+    Ok(files.add(both.map(OwnedFd::from)))
 }
 
 /// The same file, opened once more: the path may lead elsewhere by now.
@@ -127,7 +153,7 @@ fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
     let mut start = [0; 4];
     let read = match disk {
         Disk::Empty(_) => return Ok(driver),
-        Disk::Image(..) => file.read_exact_at(&mut start, 0),
+        Disk::Image(..) | Disk::Recorded { .. } => file.read_exact_at(&mut start, 0),
     };
     let what = match read {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -151,10 +177,16 @@ pub(super) fn arguments(disks: &[Backed]) -> Vec<OsString> {
             Access::Read => "readonly=on",
             Access::Write => "readonly=off",
         };
+        let (driver, path) = (disk.driver, &disk.path);
+        let file = match &disk.log {
+            None => format!("file.driver={driver},file.filename={path}"),
+            Some(log) => format!(
+                "file.driver=blklogwrites,file.file.driver={driver},file.file.filename={path},\
+                 file.log.driver=file,file.log.filename={log}"
+            ),
+        };
         let drive = format!(
-            "if=none,id=disk{number},format=raw,{access},rerror=report,werror=report,file.driver={},\
-             file.filename={}",
-            disk.driver, disk.path
+            "if=none,id=disk{number},format=raw,{access},rerror=report,werror=report,{file}"
         );
         line.extend(["-drive".into(), drive.into()]);
         line.extend(["-device".into(), format!("virtio-blk-pci,drive=disk{number}").into()]);

@@ -142,7 +142,7 @@ fn unwanted(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> 
 fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
     let forgetful = disks.iter().find_map(|disk| match disk {
         Disk::Image(path, Access::CopyOnWrite) => Some(path.clone()),
-        Disk::Image(..) | Disk::Empty(_) => None,
+        Disk::Image(..) | Disk::Recorded { .. } | Disk::Empty(_) => None,
     });
     forgetful.map_or(Ok(()), |path| Err(Error::Forgetful { path }))
 }
@@ -150,7 +150,7 @@ fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
 /// Empty disks as files that outlive a boot.
 fn keep_empty(disks: &[Disk], folder: &Path) -> Result<Vec<Disk>, Error> {
     let kept = |(number, disk): (usize, &Disk)| match disk {
-        Disk::Image(..) => Ok(disk.clone()),
+        Disk::Image(..) | Disk::Recorded { .. } => Ok(disk.clone()),
         Disk::Empty(size) => {
             let path = folder.join(format!("empty{number}"));
             let mut open = File::options();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::boot::{SAY, answer, answer_of_success, document, script};
 
-fn step(id: &str, change: Value) -> Value {
+pub(crate) fn step(id: &str, change: Value) -> Value {
     let mut step = json!({
         "id": id, "reason": "a test", "finding": null, "expected": null, "risk": "none", "cost": null,
         "coupled": [], "needs": [], "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
@@ -18,14 +18,14 @@ fn step(id: &str, change: Value) -> Value {
     step
 }
 
-fn file(id: &str, target: &str, to: &str) -> Value {
+pub(crate) fn file(id: &str, target: &str, to: &str) -> Value {
     step(id, json!({"action": "write-file", "target": target, "from": null, "to": to}))
 }
 
-const UNIT: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n";
+pub(crate) const UNIT: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n";
 
 /// Its machine is filled in by the guest.
-fn plan(steps: &[Value]) -> String {
+pub(crate) fn plan(steps: &[Value]) -> String {
     let plan = json!({
         "schema": "pagewise/plan/1", "id": "00112233aabbccdd", "goal": "balanced",
         "machine": {"machine_id_hash": "HASH", "memory_total_bytes": 4711, "kernel": null},

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A recording → disks as power losses can leave them.
+//!
+//! What was flushed is on the disk. Of the writes after the last flush each may be on it or not, whatever their
+//! order, and one may be on it with a part of its sectors. For each flush there are first the disk that has none of
+//! the later writes, and each disk that has the first of them, in order; then subsets at random. A disk that is
+//! equal to an earlier one is not counted.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+use fastrand::Rng;
+
+use super::recording::{Entry, Recording, SECTOR};
+
+/// When the power fails, and what is on the disk then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PowerLoss {
+    /// Entries before this one are on the disk.
+    pub flushed: usize,
+    /// Entries before this one were requested.
+    pub requested: usize,
+    /// The writes between these two that are on the disk.
+    pub kept: Vec<KeptWrite>,
+}
+
+/// A write that was not flushed and is on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptWrite {
+    /// Which entry it is.
+    entry: usize,
+    /// The sectors that are on the disk, if it was torn.
+    sectors: Option<Range<usize>>,
+}
+
+impl fmt::Display for PowerLoss {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "after {} entries, {} of them flushed; of the others there are [",
+            self.requested, self.flushed
+        )?;
+        for (number, kept) in self.kept.iter().enumerate() {
+            let comma = if number == 0 { "" } else { " " };
+            write!(out, "{comma}{}", kept.entry)?;
+            if let Some(sectors) = &kept.sectors {
+                write!(out, " (sectors {} to {})", sectors.start, sectors.end - 1)?;
+            }
+        }
+        out.write_str("]")
+    }
+}
+
+/// How many disks are made, and which.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampling {
+    /// This many, if there are so many different ones.
+    pub count: usize,
+    /// Decides which subsets are chosen.
+    pub seed: u64,
+}
+
+/// How often subsets are drawn for one that is new.
+const TRIES: usize = 20;
+
+/// Makes the disks of power losses between two entries, all different, and answers how many there are.
+pub fn replay(
+    recording: &Recording,
+    span: &Range<usize>,
+    sampling: Sampling,
+    examine: &mut dyn FnMut(&PowerLoss, &[u8]),
+) -> usize {
+    let intervals = intervals(recording, span);
+    let writes =
+        intervals.iter().map(|interval| writes_in(recording, interval).len()).sum::<usize>();
+    let mut rng = Rng::with_seed(sampling.seed);
+    let mut disk = Disk::new(&recording.start);
+    let mut seen = HashSet::new();
+    let mut take = |disk: &mut Disk, loss: PowerLoss| {
+        disk.lose(recording, &loss, |sum, bytes| {
+            let is_new = seen.insert(sum);
+            if is_new {
+                examine(&loss, bytes);
+            }
+            is_new
+        })
+    };
+    let (mut taken, mut passed) = (0, 0);
+    for interval in &intervals {
+        disk.flush(recording, interval.start);
+        let unflushed = writes_in(recording, interval);
+        for loss in in_order(interval, &unflushed) {
+            taken += usize::from(take(&mut disk, loss));
+        }
+        passed += unflushed.len();
+        // what other intervals could not give is taken here
+        let due = sampling.count * passed / writes.max(1);
+        for _ in 0..TRIES * due.saturating_sub(taken) {
+            if taken >= due || unflushed.is_empty() {
+                break;
+            }
+            let loss = at_random(recording, interval, &unflushed, &mut rng);
+            taken += usize::from(take(&mut disk, loss));
+        }
+    }
+    taken
+}
+
+/// From behind a flush up to the next one.
+fn intervals(recording: &Recording, span: &Range<usize>) -> Vec<Range<usize>> {
+    let is_flush = |entry: &usize| recording.entries[*entry] == Entry::Flush;
+    let before = (0..span.start).rev().find(is_flush).map_or(0, |flush| flush + 1);
+    let flushes: Vec<usize> = (span.start..span.end).filter(is_flush).collect();
+    let starts = [before].into_iter().chain(flushes.iter().map(|flush| flush + 1));
+    let ends = flushes.iter().copied().chain([span.end]);
+    starts.zip(ends).map(|(start, end)| start..end).collect()
+}
+
+fn writes_in(recording: &Recording, interval: &Range<usize>) -> Vec<usize> {
+    let is_write = |entry: &usize| matches!(recording.entries[*entry], Entry::Write { .. });
+    interval.clone().filter(is_write).collect()
+}
+
+/// None of the writes, the first one, the first two, ...; and all when everything up to the flush was requested.
+fn in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
+    let kept = |count: usize| {
+        writes[..count].iter().map(|entry| KeptWrite { entry: *entry, sectors: None }).collect()
+    };
+    let loss = |count: usize| PowerLoss {
+        flushed: interval.start,
+        requested: writes.get(count).copied().unwrap_or(interval.end),
+        kept: kept(count),
+    };
+    (0..=writes.len()).map(loss).collect()
+}
+
+fn at_random(
+    recording: &Recording,
+    interval: &Range<usize>,
+    writes: &[usize],
+    rng: &mut Rng,
+) -> PowerLoss {
+    let requested = rng.usize(1..=writes.len());
+    let share = rng.f64();
+    let chosen = writes[..requested].iter().filter(|_| rng.f64() < share);
+    let mut kept: Vec<KeptWrite> =
+        chosen.map(|entry| KeptWrite { entry: *entry, sectors: None }).collect();
+    if !kept.is_empty() && rng.bool() {
+        let torn = rng.usize(..kept.len());
+        kept[torn].sectors = sectors_of(recording, kept[torn].entry, rng);
+    }
+    let requested = writes.get(requested).copied().unwrap_or(interval.end);
+    PowerLoss { flushed: interval.start, requested, kept }
+}
+
+/// Some sectors of a write, if it has several.
+fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Range<usize>> {
+    let Entry::Write { data, .. } = &recording.entries[entry] else { return None };
+    let sectors = data.len() / SECTOR;
+    let start = if rng.bool() { 0 } else { rng.usize(..sectors) };
+    let end = rng.usize(start + 1..=sectors);
+    (end - start < sectors).then_some(start..end)
+}
+
+/// A disk while it is written to, with a sum that is equal for equal disks.
+struct Disk {
+    bytes: Vec<u8>,
+    sum: u64,
+    /// Entries before this one are on it.
+    flushed: usize,
+}
+
+impl Disk {
+    fn new(start: &[u8]) -> Self {
+        Self { bytes: start.to_owned(), sum: 0, flushed: 0 }
+    }
+
+    fn flush(&mut self, recording: &Recording, until: usize) {
+        for entry in &recording.entries[self.flushed..until] {
+            if let Entry::Write { at, data } = entry {
+                self.write(*at, data);
+            }
+        }
+        self.flushed = until;
+    }
+
+    /// Shows the disk after a loss, and takes it back.
+    fn lose<T>(
+        &mut self,
+        recording: &Recording,
+        loss: &PowerLoss,
+        show: impl FnOnce(u64, &[u8]) -> T,
+    ) -> T {
+        let sum = self.sum;
+        let mut before = Vec::new();
+        for kept in &loss.kept {
+            let Entry::Write { at, data } = &recording.entries[kept.entry] else { continue };
+            let sectors = kept.sectors.clone().unwrap_or(0..data.len() / SECTOR);
+            let (start, end) = (sectors.start * SECTOR, sectors.end * SECTOR);
+            before.push((at + start, self.bytes[at + start..at + end].to_vec()));
+            self.write(at + start, &data[start..end]);
+        }
+        let shown = show(self.sum, &self.bytes);
+        for (at, bytes) in before.into_iter().rev() {
+            self.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+        self.sum = sum;
+        shown
+    }
+
+    fn write(&mut self, at: usize, data: &[u8]) {
+        for (number, new) in data.chunks(SECTOR).enumerate() {
+            let at = at + number * SECTOR;
+            let old = &mut self.bytes[at..at + new.len()];
+            if old != new {
+                self.sum ^= sum(at, old) ^ sum(at, new);
+                old.copy_from_slice(new);
+            }
+        }
+    }
+}
+
+fn sum(at: usize, sector: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (at, sector).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn write(sector: usize, bytes: &[u8]) -> Entry {
+        let data = bytes.iter().flat_map(|byte| [*byte; SECTOR]).collect();
+        Entry::Write { at: sector * SECTOR, data }
+    }
+
+    /// The disk's sectors, each as one character.
+    fn shown(bytes: &[u8]) -> String {
+        bytes.chunks(SECTOR).map(|sector| char::from(sector[0])).collect()
+    }
+
+    fn disks(entries: Vec<Entry>, count: usize) -> Vec<(PowerLoss, String)> {
+        let start = vec![b'.'; 4 * SECTOR];
+        let span = 0..entries.len();
+        let recording = Recording { start, entries };
+        let mut disks = Vec::new();
+        let sampling = Sampling { count, seed: 1 };
+        let taken = replay(&recording, &span, sampling, &mut |loss, bytes| {
+            disks.push((loss.clone(), shown(bytes)));
+        });
+        assert_eq!(taken, disks.len());
+        disks
+    }
+
+    /// Every subset of the writes after a flush, and every run of sectors of one of them; nothing twice.
+    #[test]
+    fn what_was_flushed_stays_and_the_rest_may_be_lost() {
+        let entries = vec![
+            write(0, b"a"),
+            Entry::Flush,
+            write(1, b"bc"),
+            write(3, b"d"),
+            Entry::Flush,
+            write(0, b"e"),
+        ];
+        let found: Vec<String> = disks(entries, 1000).into_iter().map(|(_, disk)| disk).collect();
+        let different: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+        let expected =
+            ["....", "a...", "abc.", "abcd", "a..d", "ab..", "a.c.", "ab.d", "a.cd", "ebcd"];
+        assert_eq!(different, BTreeSet::from(expected));
+        assert_eq!(found.len(), expected.len());
+    }
+
+    /// Two writes to one place: the later one wins where both are there.
+    #[test]
+    fn writes_to_one_place_keep_their_order() {
+        let entries = vec![write(0, b"a"), write(0, b"b"), Entry::Flush];
+        let found: Vec<String> = disks(entries, 1000).into_iter().map(|(_, disk)| disk).collect();
+        assert_eq!(found, ["....", "a...", "b..."]);
+    }
+
+    #[test]
+    fn a_seed_makes_the_same_losses_and_a_loss_names_its_writes() {
+        let entries: Vec<Entry> = (0..4).map(|sector| write(sector, b"x")).collect();
+        assert_eq!(disks(entries.clone(), 12), disks(entries.clone(), 12));
+        assert_eq!(disks(entries, 12).len(), 12);
+        let kept = [(2, None), (3, Some(1..3))];
+        let kept = kept.map(|(entry, sectors)| KeptWrite { entry, sectors }).to_vec();
+        let loss = PowerLoss { flushed: 2, requested: 5, kept };
+        let expected =
+            "after 5 entries, 2 of them flushed; of the others there are [2 3 (sectors 1 to 2)]";
+        assert_eq!(loss.to_string(), expected);
+    }
+}
