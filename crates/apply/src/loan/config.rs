@@ -74,9 +74,13 @@ fn clear_staged(hands: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
     }
 }
 
+/// A folder that does not exist has nothing to sync: whoever removed it removed what was in it.
 fn sync_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Error> {
     let folder = folder_of(path);
-    hands.act(&HostChange::SyncFolder(folder)).doing(|| folder.to_owned())
+    match hands.act(&HostChange::SyncFolder(folder)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        synced => synced.doing(|| folder.to_owned()),
+    }
 }
 
 fn found(hands: &dyn HostOps, path: &str) -> Result<Config, Error> {

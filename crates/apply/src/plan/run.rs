@@ -160,13 +160,8 @@ pub(crate) fn carry_out(
             Err(source) => {
                 let source =
                     if options.stop.load(Ordering::Relaxed) { Error::Stopped } else { source };
-                return Err(Box::new(undone(
-                    &mut session,
-                    &steps,
-                    drained,
-                    journal,
-                    failed(at + 1, source),
-                )));
+                let failure = failed(at + 1, source);
+                return Err(Box::new(undone(&mut session, &steps, drained, journal, failure)));
             }
         }
     }

@@ -291,6 +291,23 @@ fn a_plan_that_does_not_fit_changes_nothing() {
     assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
 }
 
+/// Pagewise makes the folder of a file, but no folder above that.
+#[test]
+fn a_plan_whose_folder_cannot_be_made_is_undone() {
+    let site = Site::new();
+    let before = site.tree();
+    let target = "/etc/udev/rules.d/99-pagewise.rules";
+    let rule = json!({"action": "write-file", "target": target, "from": null, "to": "x\n"});
+    let ended = site.apply(&[site.steps()[1].clone(), step("rule", rule)]);
+    let message = said(&ended);
+    assert_eq!(ended.status.code(), Some(1), "{message}");
+    assert!(message.contains("/etc/udev/rules.d: No such file or directory"), "{message}");
+    assert!(message.contains("undone and read back; nothing else was written"), "{message}");
+    assert_eq!(site.tree(), before);
+    let undo = site.output(&["undo"]);
+    assert_eq!(String::from_utf8_lossy(&undo.stdout), "nothing to put back\n");
+}
+
 /// One that somebody else made: switched off, replaced, and made again by the undo.
 struct TheirSwap {
     number: u32,
