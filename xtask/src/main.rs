@@ -11,6 +11,7 @@ mod fixture;
 mod fuzz;
 mod heads;
 mod literals;
+mod power_loss;
 mod prose;
 mod ratchet;
 mod run;
@@ -57,6 +58,8 @@ enum Chore {
     Fixture(fixture::Args),
     /// Feed every parser with whatever a fuzzer thinks of
     Fuzz(fuzz::Args),
+    /// Replay power losses while plans are applied and undone: a long run; root
+    PowerLoss(power_loss::Args),
     /// Measure the promised numbers
     Bench(bench::Args),
     /// Run a program and print what it used
@@ -91,6 +94,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
         Chore::Fixture(args) => fixture::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),
+        Chore::PowerLoss(args) => power_loss::main(&args),
         Chore::Bench(args) => bench::main(&args),
         Chore::Measure(args) => bench::measure::main(&args),
     }

@@ -131,19 +131,28 @@ pub(crate) fn bless() -> Result<()> {
     Ok(())
 }
 
-fn setting(tier: Tier, quick: bool, names: Vec<String>) -> Result<Setting> {
-    let build = run::project().join("xtask/scripts/build-static.sh");
+/// The script that builds the static program, which guests run.
+pub(crate) fn static_builder() -> PathBuf {
+    run::project().join("xtask/scripts/build-static.sh")
+}
+
+/// What tests with guests are given; the program is not built here.
+pub(crate) fn for_guests(quick: bool) -> Result<ForGuests> {
     let quick: &[&str] = if quick { &["--where", "--quick"] } else { &["--where"] };
-    let program = run::output(run::program(build).args(quick))?;
+    let program = run::output(run::program(static_builder()).args(quick))?;
     let cache = match std::env::var_os("PAGEWISE_CACHE") {
         Some(named) => PathBuf::from(named),
         None => shared_cache(&["guests"])?,
     };
+    Ok(ForGuests { static_program: run::project().join(program.trim()), cache })
+}
+
+fn setting(tier: Tier, quick: bool, names: Vec<String>) -> Result<Setting> {
     Ok(Setting {
         tier,
         toolchain: remembered::toolchain()?,
         passed: run::project().join("xtask/passed.toml"),
-        given: ForGuests { static_program: run::project().join(program.trim()), cache },
+        given: for_guests(quick)?,
         turn: shared_cache(&[])?.join("borrowing.lock"),
         names,
     })

@@ -68,10 +68,18 @@ fn program(message: &str) -> Option<TestProgram> {
 
 /// What tests with guests are given.
 #[derive(Debug, Clone)]
-pub(super) struct ForGuests {
+pub(crate) struct ForGuests {
     pub(super) static_program: PathBuf,
     /// Kernels and userlands.
     pub(super) cache: PathBuf,
+}
+
+impl ForGuests {
+    /// Sets the variables that the tests read.
+    pub(crate) fn give(&self, command: &mut Command) {
+        command.env("PAGEWISE_STATIC", &self.static_program);
+        command.env("PAGEWISE_CACHE", &self.cache);
+    }
 }
 
 impl TestProgram {
@@ -80,8 +88,7 @@ impl TestProgram {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).args(arguments);
         if let Some(given) = given {
-            command.env("PAGEWISE_STATIC", &given.static_program);
-            command.env("PAGEWISE_CACHE", &given.cache);
+            given.give(&mut command);
         }
         command
     }

@@ -219,6 +219,23 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_disk_is_written_and_its_log_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let [image, log] = ["image", "log"].map(|name| folder.path().join(name));
+        std::fs::write(&image, [1; 4096]).unwrap();
+        std::fs::write(&log, "of an earlier guest").unwrap();
+        let mut files = OpenFiles::default();
+        let disk = Disk::Recorded { image, log: log.clone() };
+        let backed = back(&[disk], None, folder.path(), &mut files).unwrap();
+        assert_eq!((log.metadata().unwrap().len(), files.into_parts().1.len()), (0, 4));
+        let line = arguments(&backed);
+        let line = line[1].to_str().unwrap();
+        let expected = "file.driver=blklogwrites,file.file.driver=file,file.file.filename=/dev/fdset/1,\
+                        file.log.driver=file,file.log.filename=/dev/fdset/2";
+        assert!(line.contains("readonly=off") && line.contains(expected), "{line}");
+    }
+
+    #[test]
     fn what_is_no_image_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");

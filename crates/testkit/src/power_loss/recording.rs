@@ -124,7 +124,7 @@ fn parse_entry(
         let found = format!("flags {flags:#x}, {sectors} sectors, {text} bytes of text");
         return Err(format!("expected a flush or a write, found {found}"));
     }
-    let length = sectors as usize * sector;
+    let length = usize::try_from(sectors).map_err(|error| error.to_string())? * sector;
     let bytes = log.get(data..data + length).ok_or("the log ends in its data")?.to_vec();
     let next = data + length;
     let to = usize::try_from(first).ok().and_then(|first| first.checked_mul(sector));
@@ -146,11 +146,11 @@ fn number(log: &[u8], at: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
     /// A log as QEMU writes it.
-    pub(in super::super) fn log_of(entries: &[Entry], disk: usize) -> Vec<u8> {
+    fn log_of(entries: &[Entry], disk: usize) -> Vec<u8> {
         let mut log = vec![0; SECTOR];
         let fields = [MAGIC, VERSION, entries.len() as u64, SECTOR as u64];
         log[..32].copy_from_slice(&fields.map(u64::to_le_bytes).concat());

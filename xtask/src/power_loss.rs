@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs the test of power losses with as many disks as are wanted: `make test` has a sample of them.
+//!
+//! The guest writes one recording; the disks of power losses are made from it. A seed and a recording make the same
+//! disks again, so a recording is kept where somebody names a folder for it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::{run, suite};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Different disks for each kind of plan
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    states: usize,
+    /// Decides which writes reach the disk
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Keep the recording in this folder; if the folder has one, replay it and start no guest that writes
+    #[arg(long, value_name = "FOLDER")]
+    recording: Option<PathBuf>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
+    let mut test = run::cargo();
+    test.args(["test", "--locked", "--package", "pagewise", "--test", "guest"]);
+    test.args(["power_loss::", "--", "--nocapture"]);
+    suite::for_guests(true)?.give(&mut test);
+    test.env("PAGEWISE_POWER_LOSS_STATES", args.states.to_string());
+    test.env("PAGEWISE_POWER_LOSS_SEED", args.seed.to_string());
+    if let Some(folder) = &args.recording {
+        test.env("PAGEWISE_POWER_LOSS_FOLDER", std::path::absolute(folder)?);
+    }
+    run::succeed(&mut test)
+}
