@@ -43,7 +43,7 @@ build_quick() {
 linking() {
 	local folder
 	folder=$(mktemp -d)
-	if echo 'fn main() {}' | "${RUSTC:-rustc}" --crate-name probe -C link-arg="-Wl,$1" -o "$folder/probe" - 2>/dev/null; then
+	if echo 'fn main() {}' | "${RUSTC:-rustc}" --crate-name probe -C target-feature=+crt-static -C link-arg="-Wl,$1" -o "$folder/probe" - 2>/dev/null; then
 		printf ' -C link-arg=-Wl,%s' "$1"
 	fi
 	rm -rf "$folder"
