@@ -16,6 +16,7 @@ packages=(
 	fio                    # the referee of bench's block path
 	strace                 # which files the heavy steps open
 	qemu-system-x86        # tests in guests
+	e2fsprogs              # mke2fs, e2fsck, debugfs: power losses are replayed
 	clang libclang-rt-dev  # kernel/zmerge's core in user space: sanitizers and fuzzing
 	liblz4-dev             # what its comparing of LZ4 blocks is held against
 )
