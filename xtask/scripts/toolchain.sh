@@ -3,8 +3,8 @@
 #
 # Makes sure that there are a new enough Rust and a C compiler (zstd is C). Root gets them by apt;
 # anybody else is told the one command. A Rust that is there and too old is never replaced.
-# With --checks rustfmt and clippy are wanted too. The C++ compiler that fuzzing needs comes with
-# packages.sh, as all that only `make test` needs.
+# With --checks rustfmt, clippy and e2fsprogs (which unit tests run) are wanted too. The C++ compiler that fuzzing
+# needs comes with packages.sh, as all that only `make test` needs.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -34,6 +34,7 @@ missing() {
 	command -v "$cargo" >/dev/null || rust_packages
 	command -v cc >/dev/null || echo gcc libc6-dev
 	has_checks || check_packages
+	[ -z "$checks" ] || [ -x /usr/sbin/mke2fs ] || echo e2fsprogs
 	[ -z "$(command -v cc)" ] || [ "$(cc -print-file-name=libc.a)" != libc.a ] || echo libc6-dev
 }
 
