@@ -11,6 +11,7 @@ mod fixture;
 mod fuzz;
 mod heads;
 mod literals;
+mod long_runs;
 mod power_loss;
 mod prose;
 mod ratchet;
@@ -60,6 +61,10 @@ enum Chore {
     Fuzz(fuzz::Args),
     /// Replay power losses while plans are applied and undone: a long run; root
     PowerLoss(power_loss::Args),
+    /// Apply plans in guests and reboot them many times: a long run
+    Reboots(long_runs::Reboots),
+    /// Make system calls fail while a plan is applied or undone in a guest: a long run
+    Faults(long_runs::Faults),
     /// Measure the promised numbers
     Bench(bench::Args),
     /// Run a program and print what it used
@@ -95,6 +100,8 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Fixture(args) => fixture::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),
         Chore::PowerLoss(args) => power_loss::main(&args),
+        Chore::Reboots(args) => long_runs::reboots(&args),
+        Chore::Faults(args) => long_runs::faults(&args),
         Chore::Bench(args) => bench::main(&args),
         Chore::Measure(args) => bench::measure::main(&args),
     }

@@ -459,6 +459,7 @@ impl FakeHost {
             | HostChange::ReloadUnits => return self.configure(deed),
             HostChange::Arm { seconds, .. } => self.timer = Some(self.clock / 1000 + seconds),
             HostChange::Disarm => self.timer = None,
+            HostChange::StopUnit(_) | HostChange::StartUnit(_) => {}
             HostChange::Load { .. } => state.is_loaded = true,
             HostChange::Unload(_) => {
                 if !state.zrams.is_empty() {

@@ -108,6 +108,10 @@ pub(crate) enum HostChange<'a> {
     RemoveFolder(&'a str),
     /// Makes systemd read its unit files again.
     ReloadUnits,
+    /// Stops a unit of systemd, or keeps it from starting if it is about to.
+    StopUnit(&'a str),
+    /// Has systemd start a unit, and does not wait for it.
+    StartUnit(&'a str),
     /// Starts a timer of systemd that runs `undo --unconfirmed`.
     Arm {
         /// When.

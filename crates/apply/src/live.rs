@@ -108,6 +108,8 @@ impl HostOps for Live {
             HostChange::MakeFolder(path) => config_files::make_folder(path),
             HostChange::RemoveFolder(path) => config_files::remove_folder(path),
             HostChange::ReloadUnits => run("systemctl", &["daemon-reload"]),
+            HostChange::StartUnit(unit) => run("systemctl", &["start", "--no-block", "--", unit]),
+            HostChange::StopUnit(unit) => run("systemctl", &["stop", "--", unit]),
             HostChange::Arm { seconds, program, state } => arm(seconds, program, state),
             HostChange::Disarm => disarm(),
             HostChange::Begin(journal) => begin(journal),

@@ -12,7 +12,9 @@ use crate::journal::{self, Journal, JournalName, Loan, Lock, Open, Reading, Reco
 use crate::live::Live;
 use crate::loan;
 use crate::loan::run::{Boot, Run};
+use crate::loan::zram;
 use crate::outcome::{Outcome, Recovered, Return, SkippedJournal};
+use crate::plan::trial;
 use pagewise_model::Advice;
 
 /// What becomes of a conflict that has been told.
@@ -149,12 +151,49 @@ pub(crate) fn recover_one(
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
     recovered.returns = put_back(hands, &mut journal, in_order(reading.open()), run);
+    if run.is_plan && recovered.earlier_boot && recovered.is_settled() {
+        stop_units(hands, &reading);
+    }
     let is_over = recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told();
     let is_removed = is_over && journal.remove(hands).is_ok();
     if !is_removed {
         recovered.unnoted = journal.trouble().map(str::to_owned);
     }
     (recovered, is_removed)
+}
+
+/// Stops the units of files that a plan wrote before this boot, now that the files are gone: systemd reads all
+/// units before it starts the first, `undo --unconfirmed` among them. If another file of zram-generator has the
+/// device, its swap is started. What systemd refuses is no failure: a unit that is not there cannot be stopped.
+fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
+    const GENERATOR: &str = "/etc/systemd/zram-generator.conf";
+    let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
+    for it in reading.open() {
+        match it.what {
+            Loan::File { path, old, .. } => {
+                has_generator |= path.starts_with(GENERATOR);
+                let new = path.strip_prefix("/etc/systemd/system/").filter(|_| old.is_none());
+                let unit = new.filter(|it| it.ends_with(".service") && *it != trial::SERVICE);
+                units.extend(unit.map(str::to_owned));
+            }
+            Loan::SwapOn { area, .. } => areas.extend(zram::number_of(&area)),
+            _ => {}
+        }
+    }
+    let swap = |number: &u32| format!("dev-zram{number}.swap");
+    if has_generator {
+        units.extend(areas.iter().map(swap));
+        units.extend(areas.iter().map(|number| format!("systemd-zram-setup@zram{number}.service")));
+    }
+    for unit in &units {
+        let _ = hands.act(&HostChange::StopUnit(unit));
+    }
+    if has_generator && hands.act(&HostChange::ReloadUnits).is_ok() {
+        let generated = |unit: &String| hands.exists(&format!("/run/systemd/generator/{unit}"));
+        for unit in areas.iter().map(swap).filter(generated).collect::<Vec<_>>() {
+            let _ = hands.act(&HostChange::StartUnit(&unit));
+        }
+    }
 }
 
 /// Its name says it, and its first line; where they contradict each other, neither is believed.

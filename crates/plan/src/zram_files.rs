@@ -5,9 +5,9 @@
 //! The unit runs `sh` on files of sysfs, and cat, modprobe, mkswap and swapon, which every installation that can
 //! have swap has. zramctl is not used: it sets neither a memory limit nor, before 2.41, a level. The order of
 //! writes is the one that the driver needs: algorithm, its level, memory limit, size. The unit waits for
-//! modprobe@zram.service and not for a device unit, which in slow boots came too late. It makes a device of
-//! its own (`hot_add`), so that it never takes one from another program, and does nothing if compressed swap
-//! is on: the plan has made it already, or another program has. An algorithm that the kernel does not offer is no
+//! no device unit, which in slow boots came too late, and loads the module itself, without the device that the
+//! module makes by default. It makes a device of its own (`hot_add`), so that it never takes one from another
+//! program, and does nothing if compressed swap is on: the plan has made it already, or another program has. An algorithm that the kernel does not offer is no
 //! reason to have no swap: the driver's own is used then, and the error is in the journal.
 
 use pagewise_model::plan::ZramSwap;
@@ -29,8 +29,6 @@ pub(crate) fn unit(zram: &ZramSwap) -> String {
 [Unit]
 Description=Swap in compressed RAM (zram), set up by pagewise
 DefaultDependencies=no
-Wants=modprobe@zram.service
-After=modprobe@zram.service
 Before=swap.target
 ConditionVirtualization=!container
 
@@ -55,7 +53,7 @@ WantedBy=swap.target
 const STOP: &str = "\
 [ -e /run/pagewise-zram/number ] || exit 0
 read -r number </run/pagewise-zram/number
-swapoff /dev/zram$number
+swapoff /dev/zram$number || :
 echo $number >/sys/class/zram-control/hot_remove";
 
 /// Sets the device up. Holds no single quote: the unit puts it into a pair of them.
@@ -68,7 +66,7 @@ pub(crate) fn start_script(zram: &ZramSwap) -> String {
     format!(
         "\
 while read -r area rest; do case $area in /dev/zram*) exit 0;; esac; done </proc/swaps
-[ -e /sys/class/zram-control ] || modprobe zram
+[ -e /sys/class/zram-control ] || modprobe zram num_devices=0
 number=$(cat /sys/class/zram-control/hot_add)
 trap \"echo $number >/sys/class/zram-control/hot_remove\" EXIT
 sys=/sys/block/zram$number

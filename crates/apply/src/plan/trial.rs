@@ -18,6 +18,7 @@ use crate::plan::undo::{PlanJournal, journals};
 use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::session::Session;
 
+pub(crate) const SERVICE: &str = "pagewise-unconfirmed.service";
 const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
 const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 const LINKED: &str = "../pagewise-unconfirmed.service";
@@ -33,6 +34,7 @@ DefaultDependencies=no
 RequiresMountsFor={state} {program}
 After=systemd-remount-fs.service
 Before=swap.target systemd-sysctl.service systemd-tmpfiles-setup.service sysinit.target
+Before=pagewise-zram.service systemd-zram-setup@zram0.service systemd-zram-setup@zram1.service
 Conflicts=shutdown.target
 
 [Service]

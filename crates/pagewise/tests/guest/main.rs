@@ -28,6 +28,7 @@ mod loans;
 mod oom;
 mod outcomes;
 mod owners;
+mod plan_faults;
 mod power_loss;
 mod reboots;
 mod sizes;

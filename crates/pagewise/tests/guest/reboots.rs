@@ -160,6 +160,8 @@ fn guest_reboots_that_cannot_be_are_refused() {
 
 /// Other suites, and what takes many boots.
 mod long {
+    mod plans;
+
     use super::*;
     use std::process::Stdio;
     use std::time::{Duration, Instant};

@@ -102,7 +102,10 @@ fn contents_never_reach_the_disk_that_bench_measures() {
     };
     assert!(references.iter().any(written), "{references:?}");
     let against_the_disk = message["cost_ratios"].as_array().map_or(0, Vec::len);
-    assert_eq!((disk.markers(), against_the_disk > 0), (0, true), "{}", message["not_measured"]);
+    assert_eq!(disk.markers(), 0);
+    // a machine that is busy enough has no whole round in that time, and bench says so
+    let is_told = message["notes"].to_string().contains("swap: not all rounds fit");
+    assert!(against_the_disk > 0 || is_told, "{} {}", message["not_measured"], message["notes"]);
 }
 
 /// Where a program may be swapped to another device than ours, its pages could get to that.

@@ -107,7 +107,8 @@ fn watching_collapses_again_once_the_sharer_is_gone() {
     let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
     assert_eq!(done["stopped"], "the target has ended");
     assert!(number(&done, "/collapsed") >= 64, "{done}");
-    assert!(number(&done, "/memory_peak") <= number(&done, "/memory_limit"), "{done}");
+    // the process itself is twice as large without the sharer: only what collapsing took must be within the limit
+    assert_eq!(number(&done, "/growth"), 0, "{done}");
 }
 
 #[test]

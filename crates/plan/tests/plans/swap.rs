@@ -51,7 +51,7 @@ fn a_short_host_gets_zram_now_and_at_each_boot() {
     let order = ["comp_algorithm", "mem_limit", "disksize", "mkswap", "swapon"];
     let places: Vec<usize> = order.iter().map(|word| unit.find(word).unwrap()).collect();
     assert!(places.is_sorted(), "{unit}");
-    assert!(unit.contains("After=modprobe@zram.service") && unit.contains("Before=swap.target"));
+    assert!(unit.contains("modprobe zram num_devices=0") && unit.contains("Before=swap.target"));
     assert!(!unit.contains("BindsTo") && !unit.contains(".device\n"), "{unit}");
     let link = &plan.steps[2].change;
     let expected = Change::MakeLink {

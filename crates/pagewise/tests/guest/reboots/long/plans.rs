@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans over real reboots: a plan on trial is gone after a power loss, a kept one is in force at every later
+//! boot, a file that overrules it is named, and after `undo` the machine starts as it did before.
+//!
+//! Three places keep the plans: files of sysctl.d and tmpfiles.d in each run, and for zram a unit of Pagewise or a
+//! drop-in of zram-generator. In a run of `make test` a plan outlasts few boots, with the kernel of trixie;
+//! `cargo xtask reboots` has it outlast twenty, with three kernels.
+
+use serde_json::{Value, json};
+
+use crate::applied::{file, plan, step};
+use crate::boot::{Boot, SAY, answer, answer_of_success, document, reboots};
+
+/// How the machine is, without what a boot or its load decides.
+const STATE: &str = r#"
+state() {
+    (cd /etc && find . \( -type f -o -type l \) -printf '%p %m %u %g %l\n' | sort
+     find . -type f | sort | xargs sha256sum) 2>&1
+    grep -s '' /proc/sys/vm/* | grep -Ev '/(user_reserve|admin_reserve|min_free)_kbytes'
+    grep -rs '' /sys/kernel/mm/transparent_hugepage /sys/kernel/mm/lru_gen /sys/kernel/mm/ksm \
+        /sys/module/zswap/parameters \
+        | grep -Ev 'khugepaged/(full_scans|pages_collapsed)|/stats/|ksm/(full_scans|general_profit)' | sort
+    grep -v Filename /proc/swaps | cut -d' ' -f1
+}
+"#;
+
+/// What each boot says of the plans.
+const LOOK: &str = r#"
+say failed systemctl --failed --no-legend --plain
+say swap swapon --show=NAME,SIZE,PRIO --bytes --noheadings --raw
+say sysctl sysctl -n vm.extfrag_threshold
+say max-ptes cat /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none
+say zram sh -c 'cd /sys/block/zram0 && cat disksize comp_algorithm'
+get verify pagewise verify --json
+"#;
+
+/// The operator's file, which a file of the plan overrules; and memory so full that swap is planned for.
+const PLAN: &str = r#"
+echo 'vm.extfrag_threshold = 0' > /etc/sysctl.d/10-own.conf; sysctl -q vm.extfrag_threshold=0
+id=$(cat /etc/machine-id)
+hash=$(printf 'pagewise machine-id %s' "$id" | sha256sum | cut -c1-32)
+total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
+sed -i "s/HASH/$hash/; s/4711/$total/" /root/made-up.json
+state > /root/before
+head -c 200M /dev/zero > /dev/shm/filled
+get plan pagewise plan --goal ratio --only zram,extfrag-threshold --json
+pagewise plan --goal ratio --only zram,extfrag-threshold --json > /root/plan.json
+rm /dev/shm/filled; sync
+"#;
+
+const NO_GENERATOR: &str = "";
+/// Its package comes with a configuration that takes half of the memory.
+const GENERATOR: &str = r"
+swapoff /dev/zram0 && echo 1 > /sys/block/zram0/reset
+rm -f /etc/systemd/zram-generator.conf /usr/lib/systemd/zram-generator.conf; systemctl daemon-reload
+";
+
+/// Applied on trial, and the power is lost: only what Pagewise syncs is on the disk.
+const TRIAL: &str = r"
+say apply pagewise apply --yes --settle 0 --trial-for 20m /root/plan.json
+state > /tmp/on-trial
+say changed sh -c 'diff /root/before /tmp/on-trial; test $? = 1'
+echo lose-power; sleep 1000
+";
+
+/// Nothing is left of the trial; now both plans are applied for good, and the power is lost again.
+const APPLY: &str = r"
+state > /tmp/after; say difference diff /root/before /tmp/after
+say failed systemctl --failed --no-legend --plain
+say apply pagewise apply --yes --settle 0 /root/plan.json
+say made-up pagewise apply --yes --settle 0 /root/made-up.json
+echo lose-power; sleep 1000
+";
+
+/// Somebody's file overrules the plan from the next boot on.
+const OVERRULE: &str = "echo 'vm.extfrag_threshold = 5' > /etc/sysctl.d/zz-other.conf\n";
+
+/// The drift is named; mended; and the plans are undone.
+const UNDO: &str = r"
+get drifted sh -c 'pagewise verify --json; test $? = 3'
+rm /etc/sysctl.d/zz-other.conf; sysctl -q vm.extfrag_threshold=500
+get verify pagewise verify --json
+say undo pagewise undo --all
+state > /tmp/after; say difference diff /root/before /tmp/after
+";
+
+const GONE: &str = r"
+say failed systemctl --failed --no-legend --plain
+state > /tmp/after; say difference diff /root/before /tmp/after
+say nothing pagewise undo
+";
+
+/// How many boots see the plans in force, beside the ones that apply and undo them.
+fn looks() -> usize {
+    std::env::var("PAGEWISE_REBOOTS").map_or(1, |number| number.parse().expect("a number of boots"))
+}
+
+/// A setting of the second plan, with its line in tmpfiles.d.
+fn made_up() -> String {
+    let knob = "thp.khugepaged.max_ptes_none";
+    let path = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
+    plan(&[
+        step("knob", json!({"action": "set-knob", "target": knob, "from": "511", "to": "64"})),
+        file("tmpfiles", "/etc/tmpfiles.d/05-pagewise.conf", &format!("w {path} - - - - 64\n")),
+    ])
+}
+
+fn outlast_reboots(options: &[&str], prepare: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let sent = folder.path().join("made-up.json");
+    std::fs::write(&sent, made_up()).unwrap();
+    let sent = format!("--file={}:/root/made-up.json", sent.display());
+    let functions = format!("{SAY}{STATE}");
+    let mut scripts =
+        vec![format!("{functions}{prepare}{PLAN}{TRIAL}"), format!("{functions}{APPLY}")];
+    scripts.extend((1..looks()).map(|_| format!("{functions}{LOOK}")));
+    scripts.push(format!("{functions}{LOOK}{OVERRULE}"));
+    scripts.push(format!("{functions}{UNDO}"));
+    scripts.push(format!("{functions}{GONE}"));
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let own = ["--memory", "512M", "--lose-power", "0", "--deadline", "5m", &sent];
+    let boots = reboots(&[&own[..], options].concat(), &scripts);
+    assert_eq!(boots.len(), scripts.len(), "{boots:#?}");
+
+    let planned = document(&boots[0].output, "plan");
+    answer_of_success(&boots[0].output, "apply");
+    answer_of_success(&boots[0].output, "changed");
+    let after_trial = &boots[1].output;
+    assert_eq!(answer(after_trial, "difference"), ("", "0"), "a plan on trial is undone");
+    assert_eq!(answer(after_trial, "failed"), ("", "0"));
+    answer_of_success(after_trial, "apply");
+    answer_of_success(after_trial, "made-up");
+    let [.., undone, gone] = &boots[..] else { unreachable!() };
+    for boot in &boots[2..boots.len() - 2] {
+        boot.assert_exited(0);
+        is_in_force(boot, &planned);
+    }
+    is_named_and_undone(&undone.output);
+    gone.assert_exited(0);
+    assert_eq!(answer(&gone.output, "failed"), ("", "0"));
+    assert_eq!(answer(&gone.output, "difference"), ("", "0"));
+    assert_eq!(answer(&gone.output, "nothing").1, "0", "{}", gone.output);
+}
+
+/// What the boot itself has set, and what `verify` says of it.
+#[track_caller]
+fn is_in_force(boot: &Boot, planned: &Value) {
+    let said = &boot.output;
+    assert_eq!(answer(said, "failed"), ("", "0"), "{said}");
+    assert_eq!(answer_of_success(said, "sysctl"), "500\n", "{said}");
+    assert_eq!(answer_of_success(said, "max-ptes"), "64\n", "{said}");
+    let steps = planned["steps"].as_array().unwrap();
+    let zram =
+        steps.iter().find(|step| step["action"] == "add-zram-swap").expect("zram is planned");
+    let size = zram["to"]["disksize_bytes"].as_u64().unwrap();
+    let swap = format!("/dev/zram0 {} {}\n", size - 4096, zram["to"]["priority"]);
+    assert_eq!(answer(said, "swap"), (swap.as_str(), "0"), "{said}");
+    let device = answer_of_success(said, "zram");
+    let algorithm = zram["to"]["compressor"]["algorithm"].as_str().unwrap();
+    assert!(device.starts_with(&format!("{size}\n")), "{device}");
+    assert!(device.contains(&format!("[{algorithm}]")), "{device}");
+    let verified = document(said, "verify");
+    assert_eq!(verified["drifted"], false, "{verified:#}");
+    assert_eq!(verified["plans"].as_array().unwrap().len(), 2, "{verified:#}");
+}
+
+fn is_named_and_undone(said: &str) {
+    let drifted = document(said, "drifted");
+    assert_eq!(drifted["drifted"], true);
+    assert!(drifted.to_string().contains("/etc/sysctl.d/zz-other.conf"), "{drifted:#}");
+    assert_eq!(document(said, "verify")["drifted"], false);
+    answer_of_success(said, "undo");
+    assert_eq!(answer(said, "difference"), ("", "0"));
+}
+
+const WITH_GENERATOR: [&str; 2] = ["--package", "systemd-zram-generator"];
+const BOOKWORM: [&str; 2] = ["--userland=systemd/bookworm", "--kernel=bookworm"];
+const SID: [&str; 2] = ["--userland=systemd/sid", "--kernel=sid"];
+
+#[test]
+fn guest_reboots_keep_a_plan_with_a_unit() {
+    outlast_reboots(&[], NO_GENERATOR);
+}
+
+#[test]
+fn guest_reboots_keep_a_plan_with_zram_generator() {
+    outlast_reboots(&WITH_GENERATOR, GENERATOR);
+}
+
+#[test]
+#[ignore = "run by cargo xtask reboots"]
+fn guest_reboots_of_bookworm_keep_a_plan_with_a_unit() {
+    outlast_reboots(&BOOKWORM, NO_GENERATOR);
+}
+
+#[test]
+#[ignore = "run by cargo xtask reboots"]
+fn guest_reboots_of_bookworm_keep_a_plan_with_zram_generator() {
+    outlast_reboots(&[BOOKWORM, WITH_GENERATOR].concat(), GENERATOR);
+}
+
+#[test]
+#[ignore = "run by cargo xtask reboots"]
+fn guest_reboots_of_sid_keep_a_plan_with_a_unit() {
+    outlast_reboots(&SID, NO_GENERATOR);
+}
+
+#[test]
+#[ignore = "run by cargo xtask reboots"]
+fn guest_reboots_of_sid_keep_a_plan_with_zram_generator() {
+    outlast_reboots(&[SID, WITH_GENERATOR].concat(), GENERATOR);
+}
