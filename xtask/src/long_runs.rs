@@ -31,6 +31,10 @@ pub(crate) fn faults(args: &Faults) -> Result<()> {
     run_longer(&["plan_faults::"], "PAGEWISE_PLAN_FAULTS", args.faults)
 }
 
+pub(crate) fn ledger() -> Result<()> {
+    run_longer(&["ledger::guest_"], "PAGEWISE_LEDGER_KINDS", usize::MAX)
+}
+
 /// Two at a time: each guest has one processor.
 fn run_longer(names: &[&str], variable: &str, number: usize) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;

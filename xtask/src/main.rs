@@ -65,6 +65,8 @@ enum Chore {
     Reboots(long_runs::Reboots),
     /// Make system calls fail while a plan is applied or undone in a guest: a long run
     Faults(long_runs::Faults),
+    /// Apply many plans in guests and measure the gains that they predicted: a long run
+    Ledger,
     /// Measure the promised numbers
     Bench(bench::Args),
     /// Run a program and print what it used
@@ -101,6 +103,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Fuzz(args) => fuzz::main(&args),
         Chore::PowerLoss(args) => power_loss::main(&args),
         Chore::Reboots(args) => long_runs::reboots(&args),
+        Chore::Ledger => long_runs::ledger(),
         Chore::Faults(args) => long_runs::faults(&args),
         Chore::Bench(args) => bench::main(&args),
         Chore::Measure(args) => bench::measure::main(&args),

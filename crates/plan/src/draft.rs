@@ -76,7 +76,11 @@ impl Draft {
     }
 
     /// Adds a step that sets the running value, unless it is that already.
+    /// What an earlier rule has set stays.
     pub(crate) fn set(&mut self, context: &Context<'_>, wish: Wish) {
+        if self.granted.iter().any(|it| it.wish.knob == wish.knob) {
+            return;
+        }
         let what = format!("{} = {}", wish.knob, wish.to);
         let Some(reading) = context.host.knob(wish.knob) else {
             return self.decline(what, "this setting was not read");

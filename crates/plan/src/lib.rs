@@ -19,6 +19,7 @@ mod owner;
 mod persist;
 mod request;
 mod rules;
+mod tried;
 mod zram_files;
 
 use pagewise_model::plan::{Declined, Goal, Plan, PlannedMachine, Step};

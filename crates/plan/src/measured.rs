@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `bench` or `scan` measured: their JSON documents → [`Measured`].
+//! What `bench`, `scan` or `trial` measured: their JSON documents → [`Measured`].
 //!
 //! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
 //! `pagewise_decide`, as for findings.
@@ -10,11 +10,14 @@ use pagewise_model::{Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::tried::Tried;
+
 /// What was measured; empty if nothing was.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     bench: Option<Bench>,
     scan: Option<ScanEstimate>,
+    trial: Option<Tried>,
     /// The kernel's release in the document, if it has one.
     kernel: Option<String>,
     /// The name of the host in the document, if it has one.
@@ -124,7 +127,7 @@ struct ScanAlgorithm {
 }
 
 impl Measured {
-    /// Reads the document that `pagewise bench --json` or `pagewise scan --json` printed.
+    /// Reads the document that `bench`, `scan`, `trial` or `lab replay` printed with `--json`.
     ///
     /// # Errors
     /// If it is no such document.
@@ -145,10 +148,18 @@ impl Measured {
                 let first = document["estimates"][0].clone();
                 measured.scan = Some(serde_json::from_value(first).map_err(bad)?);
             }
+            Some("pagewise/trial/1") => {
+                measured.trial = Some(serde_json::from_value(document).map_err(bad)?);
+            }
+            Some("pagewise/replay/1") => {
+                let trial = document["trial"].clone();
+                measured.trial = Some(serde_json::from_value(trial).map_err(bad)?);
+            }
             other => {
                 let found = other.unwrap_or("no key `schema`");
-                let what =
-                    format!("expected the output of bench --json or scan --json, found {found}");
+                let what = format!(
+                    "expected the JSON output of bench, scan, trial or lab replay, found {found}"
+                );
                 return Err(NotMeasured(what));
             }
         }
@@ -161,6 +172,7 @@ impl Measured {
         Self {
             bench: later.bench.or(self.bench),
             scan: later.scan.or(self.scan),
+            trial: later.trial.or(self.trial),
             kernel: later.kernel.or(self.kernel),
             host: later.host.or(self.host),
         }
@@ -176,6 +188,11 @@ impl Measured {
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
+    }
+
+    /// What a trial showed.
+    pub(crate) fn tried(&self) -> Option<&Tried> {
+        self.trial.as_ref()
     }
 
     /// The device that `bench` implies for a goal.

@@ -55,16 +55,19 @@ pub(crate) fn give_back(
                 ..ZramSpec::new(disksize)
             };
             zram::set_up(hands, setup.number, &spec)?;
-            swap::on(hands, path, priority)?;
-            return Ok(Outcome::Returned);
-        }
-        if now.disksize != setup.disksize {
+        } else if now.disksize != setup.disksize {
             let size = |setup: &ZramSetup| format!("a size of {}", Bytes::new(setup.disksize));
             let (old, found) = (size(setup), size(&now));
             return Ok(Outcome::Conflict { old, ours: "no size".to_owned(), found });
         }
     }
-    // its head is still the one that it had
-    hands.act(&HostChange::SwapOn { area: path, priority }).doing(|| format!("swapon {path}"))?;
+    // a device has no head just after it got its size, which may have been by an undo that was killed
+    if setup.is_some_and(|setup| zram::is_empty(hands, setup.number)) {
+        swap::on(hands, path, priority)?;
+    } else {
+        hands
+            .act(&HostChange::SwapOn { area: path, priority })
+            .doing(|| format!("swapon {path}"))?;
+    }
     Ok(Outcome::Returned)
 }

@@ -287,6 +287,11 @@ fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<De
     Ok(later.filter(|device| !has_size(hands, device.number)).collect())
 }
 
+/// Whether it stores nothing, not even the head of a swap area: the first column of `mm_stat` is 0.
+pub(crate) fn is_empty(hands: &dyn HostOps, number: u32) -> bool {
+    hands.read(&format!("{}/mm_stat", sysfs(number))).is_ok_and(|stat| stat.starts_with("0 "))
+}
+
 pub(crate) fn has_size(hands: &dyn HostOps, number: u32) -> bool {
     hands.read(&format!("{}/disksize", sysfs(number))).is_ok_and(|size| size != "0")
 }

@@ -24,6 +24,7 @@ mod boot;
 mod caches;
 mod journal;
 mod lab;
+mod ledger;
 mod loans;
 mod oom;
 mod outcomes;

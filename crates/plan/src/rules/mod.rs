@@ -9,6 +9,7 @@ mod owners;
 mod page_cluster;
 mod swappiness;
 mod tier_order;
+mod trial;
 mod watermarks;
 mod zram;
 mod zram_size;
@@ -31,6 +32,8 @@ pub struct PlanRule {
 
 /// Every rule.
 pub static RULES: &[PlanRule] = &[
+    // what was measured with the user's own command comes before what follows from anything else
+    trial::RULE,
     zram::RULE,
     zram_size::RULE,
     tier_order::RULE,

@@ -12,6 +12,7 @@ mod swap;
 #[expect(dead_code, reason = "rules are tested with the rest of it")]
 #[path = "../../../decide/tests/made/testing.rs"]
 mod testing;
+mod trial;
 
 use pagewise_decide::Rule;
 use pagewise_model::plan::{Change, Goal, Plan};

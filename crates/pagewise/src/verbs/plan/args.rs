@@ -12,8 +12,8 @@ pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memor
     For each setting, the plan contains two changes: one to the running value, and one to a file that sets \
     the value again at each boot. This file is in sysctl.d or tmpfiles.d; for zram, it is a file of \
     zram-generator if zram-generator is installed, else a unit of systemd. The plan can use measurements: \
-    pass the JSON output of `pagewise bench` and `pagewise scan` with --from. The plan predicts the gain of \
-    a change only if the gain follows from such a measurement or from a formula in the kernel.\n\n  \
+    pass the JSON output of `pagewise bench`, `pagewise scan` or `pagewise trial` with --from. The plan \
+    predicts the gain of a change only if the gain follows from such a measurement or from a formula in the kernel.\n\n  \
     pagewise plan                            print what to change, and why\n  \
     pagewise plan --diff                     print how each file and setting would change\n  \
     pagewise plan --only zram-unused         plan only what fixes this finding of `pagewise doctor`\n  \
@@ -24,8 +24,8 @@ pub(crate) struct Plan {
     /// What to optimize for, if a setting that improves one goal worsens another
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
-    /// Base the plan on the measurements in this file: the output of `pagewise bench --json` or `pagewise
-    /// scan --json`; may be given several times
+    /// Base the plan on the measurements in this file: the output of `pagewise bench --json`, `pagewise scan
+    /// --json` or `pagewise trial --json`; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Vec<PathBuf>,
     /// Plan only the changes that fix this finding of `pagewise doctor`, such as zram-unused, or only the

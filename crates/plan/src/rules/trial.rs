@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The settings of the arm that a trial has shown to be better.
+
+use pagewise_model::{arm, knob::KNOBS};
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::{Draft, Wish};
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "trial",
+    findings: &[],
+    doc: "Sets what `pagewise trial` has shown to be better (only if --from gives its output).",
+    add,
+};
+
+const WHAT: &str = "the settings of the trial";
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let Some(tried) = context.measured.tried() else { return };
+    let winner = match tried.winner() {
+        Ok(winner) => winner,
+        Err(why) => return draft.decline(WHAT, why),
+    };
+    if !tried.is_of_real_machine() {
+        let why = "the trial ran in an emulated machine, and what is faster there may be slower here. Run \
+                   `pagewise trial` on this machine";
+        return draft.decline(WHAT, why);
+    }
+    let told = tried.told(&winner);
+    if winner.arm.swap.is_some() {
+        let why = format!(
+            "{told}. This arm of the trial had swap of its own, and with the swap of this machine the \
+             settings may not be better. Repeat the trial without swap=…"
+        );
+        return draft.decline(WHAT, why);
+    }
+    if winner.arm.program.is_some() {
+        return draft.decline(WHAT, "the arms of the trial ran different commands");
+    }
+    for set in &winner.arm.settings {
+        let known = KNOBS.iter().find(|knob| knob.name == set.knob);
+        let Some(knob) = known.filter(|knob| !arm::is_of_zram(knob.name)) else {
+            let why = format!("{told}. A plan sets only settings of the whole machine");
+            draft.decline(format!("{} = {}", set.knob, set.value), why);
+            continue;
+        };
+        let wish = Wish {
+            id: knob.name,
+            knob: knob.name,
+            to: set.value.clone(),
+            reason: format!("{told}."),
+            finding: None,
+            expected: None,
+            risk:
+                "the trial measured one command; other programs on this machine may become slower"
+                    .to_owned(),
+        };
+        draft.set(context, wish);
+    }
+    if winner.arm.settings.is_empty() {
+        draft.decline(
+            "any setting of the trial",
+            format!("{told}, so the settings stay as they are"),
+        );
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a trial showed: the JSON document of `trial`, or of `lab replay` → [`Tried`].
+
+use pagewise_model::{Clock, Ends, TrialArm, Verdict};
+use serde::Deserialize;
+
+/// A trial, as far as a plan follows from it.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Tried {
+    primary: String,
+    verdict: Verdict,
+    pairs: u32,
+    arms: Vec<TrialArm>,
+    metrics: Vec<Metric>,
+    #[serde(default)]
+    others: Vec<Comparison>,
+    #[serde(default)]
+    clock: Clock,
+    #[serde(default)]
+    command: Vec<String>,
+}
+
+/// An arm against the first one.
+#[derive(Debug, Clone, Deserialize)]
+struct Comparison {
+    arm: String,
+    verdict: Verdict,
+    pairs: u32,
+    metrics: Vec<Metric>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Metric {
+    name: String,
+    higher_is_better: bool,
+    b_per_a: Option<f64>,
+    interval: Option<Ends<f64>>,
+}
+
+/// The arm that was shown to be better.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Winner<'a> {
+    pub(crate) arm: &'a TrialArm,
+    loser: &'a TrialArm,
+    /// How much the metric of the winner is of the loser's.
+    ratio: f64,
+    interval: Ends<f64>,
+    pairs: u32,
+}
+
+impl Tried {
+    /// The arm that was shown to be better than the first one, or the first if it is better than the only other.
+    ///
+    /// # Errors
+    /// Why no arm was, as a sentence without its full stop.
+    pub(crate) fn winner(&self) -> Result<Winner<'_>, String> {
+        let Some((first, later)) = self.arms.split_first() else {
+            return Err("the trial has no arms".to_owned());
+        };
+        let second = later.first().map(|arm| (arm, self.verdict, self.pairs, &self.metrics));
+        let arm = |name: &str| later.iter().find(|arm| arm.name == name);
+        let others = self
+            .others
+            .iter()
+            .filter_map(|it| Some((arm(&it.arm)?, it.verdict, it.pairs, &it.metrics)));
+        let compared =
+            second.into_iter().chain(others).filter_map(|(arm, verdict, pairs, metrics)| {
+                let metric = metrics.iter().find(|metric| metric.name == self.primary)?;
+                let (ratio, interval) = (metric.b_per_a?, metric.interval?);
+                Some((verdict, metric, Winner { arm, loser: first, ratio, interval, pairs }))
+            });
+        let compared: Vec<_> = compared.collect();
+        let better = compared.iter().filter(|(verdict, ..)| *verdict == Verdict::Better);
+        // the less, the better; turned round where more is wanted
+        let score = |(_, metric, it): &&(_, &Metric, Winner<'_>)| {
+            if metric.higher_is_better { -it.ratio } else { it.ratio }
+        };
+        if let Some((.., best)) = better.min_by(|one, other| score(one).total_cmp(&score(other))) {
+            return Ok(*best);
+        }
+        if let [(Verdict::Worse, _, it)] = compared.as_slice()
+            && it.ratio > 0.0
+            && it.interval[0] > 0.0
+        {
+            let interval = [1.0 / it.interval[1], 1.0 / it.interval[0]];
+            return Ok(Winner {
+                arm: it.loser,
+                loser: it.arm,
+                ratio: 1.0 / it.ratio,
+                interval,
+                pairs: it.pairs,
+            });
+        }
+        Err(format!(
+            "the trial with {} shows no arm to be better in {} than the first one",
+            self.program(),
+            self.primary
+        ))
+    }
+
+    /// Whether times were those of a real machine.
+    pub(crate) fn is_of_real_machine(&self) -> bool {
+        self.clock == Clock::Real
+    }
+
+    /// What ran: its first word without folders.
+    fn program(&self) -> String {
+        let first = self.command.first().map_or("a command", String::as_str);
+        format!("`{}`", first.rsplit('/').next().unwrap_or(first))
+    }
+
+    /// What the trial showed, in a sentence.
+    pub(crate) fn told(&self, winner: &Winner<'_>) -> String {
+        let Winner { arm, loser, ratio, interval, pairs } = *winner;
+        let change = |ratio: f64| (ratio - 1.0).abs() * 100.0;
+        let (word, [one, other]) =
+            if ratio < 1.0 { ("lower", [interval[1], interval[0]]) } else { ("higher", interval) };
+        format!(
+            "In a trial with {} on {pairs} pairs of runs, {} was {:.1} % {word} with {} than with {} (95 % \
+             interval {:.1} to {:.1} %)",
+            self.program(),
+            self.primary,
+            change(ratio),
+            described(arm),
+            described(loser),
+            change(one),
+            change(other),
+        )
+    }
+}
+
+/// What an arm sets.
+fn described(arm: &TrialArm) -> String {
+    let set: Vec<String> =
+        arm.settings.iter().map(|set| format!("{} = {}", set.knob, set.value)).collect();
+    match set.as_slice() {
+        [] => "the settings that the machine had".to_owned(),
+        set => set.join(", "),
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plans from trials: the arm that was shown to be better, or why none is planned for.
+
+use pagewise_model::Interval;
+use pagewise_model::plan::{Change, Goal, Plan};
+use pagewise_plan::{Measured, Request, make_plan};
+use serde_json::{Value, json};
+
+use super::testing::{calm, knob};
+use super::{declined, file, ids, plain};
+
+fn plan_with(interval: &Interval, documents: &[&Value]) -> Plan {
+    let read = documents.iter().map(|it| Measured::from_json(&it.to_string()).unwrap());
+    let measured = read.reduce(Measured::and).unwrap();
+    let request = Request {
+        interval,
+        installation: &plain(),
+        measured: &measured,
+        goal: Goal::Balanced,
+        only: &[],
+    };
+    make_plan(&request)
+}
+
+fn host() -> Interval {
+    let mut interval = calm();
+    knob(&mut interval.end, "vm.swappiness", "60");
+    knob(&mut interval.end, "vm.page-cluster", "3");
+    interval
+}
+
+fn metric(b_per_a: f64, interval: [f64; 2], higher_is_better: bool) -> Value {
+    json!({
+        "name": "time", "higher_is_better": higher_is_better, "b_per_a": b_per_a, "interval": interval,
+    })
+}
+
+fn arm(name: &str, settings: &[(&str, &str)]) -> Value {
+    let settings: Vec<Value> =
+        settings.iter().map(|(knob, value)| json!({"knob": knob, "value": value})).collect();
+    json!({"name": name, "settings": settings})
+}
+
+/// B with this swappiness against the machine as it is.
+fn trial(verdict: &str, b_per_a: f64, interval: [f64; 2]) -> Value {
+    json!({
+        "schema": "pagewise/trial/1", "verdict": verdict, "primary": "time", "pairs": 14, "clock": "real",
+        "arms": [arm("a", &[]), arm("b", &[("vm.swappiness", "100")])],
+        "metrics": [metric(b_per_a, interval, false)], "others": [], "command": ["/usr/bin/redis-benchmark"],
+    })
+}
+
+fn set(plan: &Plan, id: &str) -> (String, String) {
+    match &plan.step(id).unwrap_or_else(|| panic!("no step {id}: {plan:#?}")).change {
+        Change::SetKnob { target, to, .. } => (target.clone(), to.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+const NONE: &str = "the settings of the trial";
+
+#[test]
+fn what_was_better_is_set_now_and_at_each_boot_with_its_figures() {
+    let plan = plan_with(&host(), &[&trial("better", 0.81, [0.75, 0.88])]);
+    assert_eq!(ids(&plan), ["vm.swappiness", "sysctl-file"]);
+    assert_eq!(set(&plan, "vm.swappiness"), ("vm.swappiness".to_owned(), "100".to_owned()));
+    assert_eq!(
+        plan.steps[0].reason,
+        "In a trial with `redis-benchmark` on 14 pairs of runs, time was 19.0 % lower with vm.swappiness = \
+         100 than with the settings that the machine had (95 % interval 12.0 to 25.0 %)."
+    );
+    assert!(file(&plan, "sysctl-file").1.contains("\nvm.swappiness = 100\n"));
+    let replayed =
+        json!({"schema": "pagewise/replay/1", "trial": trial("better", 0.81, [0.75, 0.88])});
+    assert_eq!(plan_with(&host(), &[&replayed]).steps, plan.steps);
+}
+
+#[test]
+fn the_first_arm_is_set_where_the_other_is_worse() {
+    let mut worse = trial("worse", 1.25, [1.25, 2.0]);
+    worse["arms"][0] = arm("a", &[("vm.swappiness", "10")]);
+    let plan = plan_with(&host(), &[&worse]);
+    assert_eq!(set(&plan, "vm.swappiness").1, "10");
+    let reason = &plan.steps[0].reason;
+    assert!(
+        reason.contains(
+            "time was 20.0 % lower with vm.swappiness = 10 than with vm.swappiness = 100"
+        ),
+        "{reason}"
+    );
+    assert!(reason.contains("(95 % interval 20.0 to 50.0 %)"), "{reason}");
+    let plan = plan_with(&host(), &[&trial("worse", 1.25, [1.2, 1.3])]);
+    assert!(plan.steps.is_empty(), "{plan:#?}");
+    assert!(declined(&plan, "any setting").contains("so the settings stay as they are"));
+}
+
+#[test]
+fn the_best_of_several_arms_is_set_also_where_more_is_better() {
+    for (higher, ratios, best) in [(false, [0.9, 0.7, 0.8], "7"), (true, [1.1, 1.2, 1.4], "8")] {
+        let mut many = trial("better", ratios[0], [ratios[0]; 2]);
+        many["metrics"] = json!([metric(ratios[0], [ratios[0]; 2], higher)]);
+        many["arms"] = json!([
+            arm("a", &[]),
+            arm("b", &[("vm.swappiness", "6")]),
+            arm("c", &[("vm.swappiness", "7")]),
+            arm("d", &[("vm.swappiness", "8")]),
+        ]);
+        many["others"] = json!([
+            {"arm": "c", "verdict": "better", "pairs": 9, "metrics": [metric(ratios[1], [ratios[1]; 2], higher)]},
+            {"arm": "d", "verdict": "better", "pairs": 9, "metrics": [metric(ratios[2], [ratios[2]; 2], higher)]},
+        ]);
+        assert_eq!(set(&plan_with(&host(), &[&many]), "vm.swappiness").1, best);
+    }
+}
+
+#[test]
+fn nothing_follows_from_a_trial_that_shows_nothing_for_this_machine() {
+    for verdict in ["undecided", "equivalent"] {
+        let plan = plan_with(&host(), &[&trial(verdict, 0.99, [0.9, 1.1])]);
+        assert!(plan.steps.is_empty(), "{plan:#?}");
+        assert!(declined(&plan, NONE).contains("shows no arm to be better in time"));
+    }
+    let mut few = trial("better", 0.5, [0.4, 0.6]);
+    few["metrics"][0]["interval"] = Value::Null;
+    assert!(declined(&plan_with(&host(), &[&few]), NONE).contains("shows no arm"));
+    let better = trial("better", 0.81, [0.75, 0.88]);
+    let mut emulated = better.clone();
+    emulated["clock"] = "emulated".into();
+    assert!(declined(&plan_with(&host(), &[&emulated]), NONE).contains("emulated machine"));
+    let mut swap = better.clone();
+    swap["arms"][1]["swap"] = json!([{"kind": "zram", "size_bytes": 1 << 29}]);
+    assert!(declined(&plan_with(&host(), &[&swap]), NONE).contains("swap of its own"));
+    let mut command = better.clone();
+    command["arms"][1]["command"] = json!(["other"]);
+    assert!(declined(&plan_with(&host(), &[&command]), NONE).contains("different commands"));
+    let mut device = better;
+    device["arms"][1] = arm("b", &[("block.read_ahead_kb[vda]", "0")]);
+    let plan = plan_with(&host(), &[&device]);
+    assert!(plan.steps.is_empty() && !plan.declined.is_empty(), "{plan:#?}");
+}
+
+/// What the user's own command showed stands above costs of single pages.
+#[test]
+fn a_trial_comes_before_what_bench_implies() {
+    let bench = json!({
+        "schema": "pagewise/bench/1", "cost_ratios": [{"algorithm": "lz4", "rounds": 7,
+        "swap_ns_per_page": 5100.0, "file_ns_per_page": 98000.0, "swappiness": 160,
+        "swappiness_spread": [150, 170]}], "tier_mixes": [], "cluster_choices": [],
+    });
+    let better = trial("better", 0.81, [0.75, 0.88]);
+    for documents in [[&bench, &better], [&better, &bench]] {
+        let plan = plan_with(&host(), &documents);
+        let set = plan.steps.iter().filter(|step| {
+            matches!(&step.change, Change::SetKnob { target, .. } if target == "vm.swappiness")
+        });
+        let ids: Vec<&str> = set.map(|step| step.id.as_str()).collect();
+        assert_eq!(ids, ["vm.swappiness"]);
+    }
+}
