@@ -162,16 +162,14 @@ pub(crate) fn recover_one(
     (recovered, is_removed)
 }
 
-/// Stops the units of files that a plan wrote before this boot, now that the files are gone: systemd reads all
-/// units before it starts the first, `undo --unconfirmed` among them. If another file of zram-generator has the
-/// device, its swap is started. What systemd refuses is no failure: a unit that is not there cannot be stopped.
+/// Stops the units of files that a plan wrote before this boot, now that the files are gone: systemd reads units
+/// before it starts one. If another file of zram-generator has the device, its swap is started.
 fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
-    const GENERATOR: &str = "/etc/systemd/zram-generator.conf";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
     for it in reading.open() {
         match it.what {
             Loan::File { path, old, .. } => {
-                has_generator |= path.starts_with(GENERATOR);
+                has_generator |= path.starts_with("/etc/systemd/zram-generator.conf");
                 let new = path.strip_prefix("/etc/systemd/system/").filter(|_| old.is_none());
                 let unit = new.filter(|it| it.ends_with(".service") && *it != trial::SERVICE);
                 units.extend(unit.map(str::to_owned));

@@ -116,7 +116,7 @@ impl Tried {
         let (word, [one, other]) =
             if ratio < 1.0 { ("lower", [interval[1], interval[0]]) } else { ("higher", interval) };
         format!(
-            "In a trial with {} on {pairs} pairs of runs, {} was {:.1} % {word} with {} than with {} (95 % \
+            "In a trial with {} ({pairs} pairs of runs), {} was {:.1} % {word} with {} than with {} (95 % \
              interval {:.1} to {:.1} %)",
             self.program(),
             self.primary,

@@ -61,8 +61,8 @@ pub(crate) fn give_back(
             return Ok(Outcome::Conflict { old, ours: "no size".to_owned(), found });
         }
     }
-    // a device has no head just after it got its size, which may have been by an undo that was killed
-    if setup.is_some_and(|setup| zram::is_empty(hands, setup.number)) {
+    // an earlier undo may have got no further than the size, or a part of the head
+    if setup.is_some_and(|setup| zram::is_blank(hands, setup.number)) {
         swap::on(hands, path, priority)?;
     } else {
         hands

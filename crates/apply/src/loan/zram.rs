@@ -287,9 +287,11 @@ fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<De
     Ok(later.filter(|device| !has_size(hands, device.number)).collect())
 }
 
-/// Whether it stores nothing, not even the head of a swap area: the first column of `mm_stat` is 0.
-pub(crate) fn is_empty(hands: &dyn HostOps, number: u32) -> bool {
-    hands.read(&format!("{}/mm_stat", sysfs(number))).is_ok_and(|stat| stat.starts_with("0 "))
+/// Whether it stores no more than the head of a swap area (column 1 of `mm_stat`), or the part of a head.
+pub(crate) fn is_blank(hands: &dyn HostOps, number: u32) -> bool {
+    let stat = hands.read(&format!("{}/mm_stat", sysfs(number))).unwrap_or_default();
+    let stored = stat.split_whitespace().next().and_then(|stored| stored.parse::<u64>().ok());
+    stored.is_some_and(|stored| stored <= 64 << 10)
 }
 
 pub(crate) fn has_size(hands: &dyn HostOps, number: u32) -> bool {

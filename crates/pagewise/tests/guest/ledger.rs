@@ -19,7 +19,7 @@ numbers() { seq 1000000 9999999 | few | flat; }
 json() { some 1 'printf "{\"id\":%d,\"user\":\"u%x\",\"at\":%d.%03d,\"ok\":%s},", i, rand()*99999, 1700000000+i, rand()*999, rand()<.5?"true":"false"'; }
 logs() { some 2 'printf "2026-11-%02d 12:%02d:%02d node%d kernel: request %d took %d ms ", i%28+1, i%60, i%59, rand()*9, i, rand()*999'; }
 words() { some 3 'n=split("the memory of a machine is short and pages are read back from swap when programs need them again", w, " "); for (j = 0; j < 12; j++) printf "%s ", w[int(rand()*n)+1]; printf "%d ", rand()*1000'; }
-symbols() { while :; do cat /proc/kallsyms; done | flat | few; }
+symbols() { cat /proc/kallsyms /proc/kallsyms | flat | few; }
 program() { cat /bin/busybox /bin/busybox /bin/busybox | tr '\n' x | few; }
 noise() { cat /dev/urandom | flat | few; }
 halves() { for i in $(seq 512); do head -c 4096 /dev/zero; head -c 4096 /dev/urandom | tr '\n' x; done; }
@@ -93,7 +93,7 @@ fn predictions_come_true(kernel: &str) {
     let exact = EXACT.iter().map(|(_, call)| format!("{call}\n"));
     let calls: String = calls.chain(exact).collect();
     let session = format!("{SAY}{KINDS}{SCRIPT}{calls}get ledger pagewise ledger --json\n");
-    let options = ["--kernel", kernel, "--memory", "512M", "--module", "zram", "--deadline", "20m"];
+    let options = ["--kernel", kernel, "--memory", "512M", "--module", "zram", "--deadline", "40m"];
     let ran = script(&options, &session);
     let ledger = document(&ran.out, "ledger");
     assert!(!ran.out.contains("bad "), "{} {}", ran.out, ran.err);

@@ -44,8 +44,8 @@ fn what_is_not_known_or_not_measured_here_is_refused() {
     };
     let refused = with("{\"schema\": \"pagewise/report/1\"}");
     assert_eq!(refused.status, 1);
-    assert!(refused.err.contains("expected the output of bench --json"), "{}", refused.err);
-    assert!(refused.err.contains("\n  next   give it what"), "{}", refused.err);
+    assert!(refused.err.contains("expected the JSON output of bench"), "{}", refused.err);
+    assert!(refused.err.contains("\n  next   give it the output"), "{}", refused.err);
     let elsewhere =
         "{\"schema\": \"pagewise/bench/1\", \"host\": {\"name\": {\"value\": \"elsewhere\"}}}";
     let refused = with(elsewhere);

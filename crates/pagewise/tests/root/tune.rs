@@ -60,3 +60,35 @@ fn tune_that_is_stopped_while_it_watches_undoes_the_plan() {
     let left = json_of(&site.output(&["undo", "--json"]));
     assert_eq!((&left["plans"], &left["runs"]), (&json!([]), &json!([])));
 }
+
+/// The command prints the setting, so that the arm with the larger value is better, and certainly so.
+#[test]
+fn what_a_trial_has_shown_is_planned_applied_and_undone() {
+    let site = Site::new();
+    let before = read(KNOB);
+    let arms = ["--a", "vm.extfrag_threshold=400", "--b", "vm.extfrag_threshold=600"];
+    let metric = ["--metric", "^([0-9]+)", "--higher-is-better", "--json", "--", "cat", KNOB];
+    let tried = site.output(&[&["trial"][..], &arms, &metric].concat());
+    assert_eq!(tried.status.code(), Some(0), "{}", said(&tried));
+    let [trial, planned] =
+        ["trial.json", "plan.json"].map(|name| site.place.folder.path().join(name));
+    std::fs::write(&trial, &tried.stdout).unwrap();
+    let from = trial.display().to_string();
+    let plan = site.output(&["plan", "--only", "trial", "--from", &from, "--json"]);
+    assert_eq!(plan.status.code(), Some(0), "{}", said(&plan));
+    let step = &json_of(&plan)["steps"][0];
+    assert_eq!((&step["target"], &step["to"]), (&json!("vm.extfrag_threshold"), &json!("600")));
+    let reason = step["reason"].as_str().unwrap();
+    assert!(reason.contains("was 50.0 % higher with vm.extfrag_threshold = 600"), "{reason}");
+    std::fs::write(&planned, &plan.stdout).unwrap();
+    let planned = planned.display().to_string();
+    let applied = site.output(&["apply", "--yes", "--settle", "0", &planned]);
+    assert_eq!(
+        (applied.status.code(), read(KNOB).as_str()),
+        (Some(0), "600"),
+        "{}",
+        said(&applied)
+    );
+    let undone = site.output(&["undo", "--all"]);
+    assert_eq!((undone.status.code(), read(KNOB)), (Some(0), before), "{}", said(&undone));
+}

@@ -66,7 +66,7 @@ fn what_was_better_is_set_now_and_at_each_boot_with_its_figures() {
     assert_eq!(set(&plan, "vm.swappiness"), ("vm.swappiness".to_owned(), "100".to_owned()));
     assert_eq!(
         plan.steps[0].reason,
-        "In a trial with `redis-benchmark` on 14 pairs of runs, time was 19.0 % lower with vm.swappiness = \
+        "In a trial with `redis-benchmark` (14 pairs of runs), time was 19.0 % lower with vm.swappiness = \
          100 than with the settings that the machine had (95 % interval 12.0 to 25.0 %)."
     );
     assert!(file(&plan, "sysctl-file").1.contains("\nvm.swappiness = 100\n"));
