@@ -109,7 +109,7 @@ impl Tried {
         format!("`{}`", first.rsplit('/').next().unwrap_or(first))
     }
 
-    /// What the trial showed, in a sentence.
+    /// What the trial showed, in a sentence on one line, whatever stands in the document.
     pub(crate) fn told(&self, winner: &Winner<'_>) -> String {
         let Winner { arm, loser, ratio, interval, pairs } = *winner;
         let change = |ratio: f64| (ratio - 1.0).abs() * 100.0;
@@ -126,6 +126,7 @@ impl Tried {
             change(one),
             change(other),
         )
+        .replace(char::is_control, " ")
     }
 }
 

@@ -39,10 +39,20 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(WHAT, "the arms of the trial ran different commands");
     }
     for set in &winner.arm.settings {
+        let what = format!("{} = {}", set.knob, set.value.escape_debug());
+        // the document may be anybody's, and the value becomes a line of a file
+        let is_plain = !set.value.contains(|letter: char| letter.is_control() || letter == '%');
+        let checked = arm::setting(&format!("{}={}", set.knob, set.value));
+        if let Err(why) = checked
+            .and_then(|_| is_plain.then_some(()).ok_or_else(|| "expected plain text".to_owned()))
+        {
+            draft.decline(what, format!("the trial's document is no such setting: {why}"));
+            continue;
+        }
         let known = KNOBS.iter().find(|knob| knob.name == set.knob);
         let Some(knob) = known.filter(|knob| !arm::is_of_zram(knob.name)) else {
             let why = format!("{told}. A plan sets only settings of the whole machine");
-            draft.decline(format!("{} = {}", set.knob, set.value), why);
+            draft.decline(what, why);
             continue;
         };
         let wish = Wish {

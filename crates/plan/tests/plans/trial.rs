@@ -139,6 +139,25 @@ fn nothing_follows_from_a_trial_that_shows_nothing_for_this_machine() {
     assert!(plan.steps.is_empty() && !plan.declined.is_empty(), "{plan:#?}");
 }
 
+/// A document may be anybody's: nothing of it becomes a line of a file but a value that the setting can have.
+#[test]
+fn values_that_no_trial_has_written_are_declined() {
+    let cases = [
+        ("vm.swappiness", "100\nkernel.core_pattern = |/x"),
+        ("vm.swappiness", "1000000"),
+        ("vm.swappiness", ""),
+        ("kernel.core_pattern", "|/x"),
+        ("thp.enabled", "sometimes"),
+        ("vm.swappiness\nvm.x", "1"),
+    ];
+    for (knob, value) in cases {
+        let mut document = trial("better", 0.81, [0.75, 0.88]);
+        document["arms"][1] = arm("b", &[(knob, value)]);
+        let plan = plan_with(&host(), &[&document]);
+        assert!(plan.steps.is_empty() && !plan.declined.is_empty(), "{knob} {value}: {plan:#?}");
+    }
+}
+
 /// What the user's own command showed stands above costs of single pages.
 #[test]
 fn a_trial_comes_before_what_bench_implies() {
