@@ -14,7 +14,6 @@ use crate::loan;
 use crate::loan::run::{Boot, Run};
 use crate::loan::zram;
 use crate::outcome::{Outcome, Recovered, Return, SkippedJournal};
-use crate::plan::trial;
 use pagewise_model::Advice;
 
 /// What becomes of a conflict that has been told.
@@ -165,13 +164,14 @@ pub(crate) fn recover_one(
 /// Stops the units of files that a plan wrote before this boot, now that the files are gone: systemd reads units
 /// before it starts one. If another file of zram-generator has the device, its swap is started.
 fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
+    const OWN_UNIT: &str = "pagewise-unconfirmed.service";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
     for it in reading.open() {
         match it.what {
             Loan::File { path, old, .. } => {
                 has_generator |= path.starts_with("/etc/systemd/zram-generator.conf");
                 let new = path.strip_prefix("/etc/systemd/system/").filter(|_| old.is_none());
-                let unit = new.filter(|it| it.ends_with(".service") && *it != trial::SERVICE);
+                let unit = new.filter(|it| it.ends_with(".service") && *it != OWN_UNIT);
                 units.extend(unit.map(str::to_owned));
             }
             Loan::SwapOn { area, .. } => areas.extend(zram::number_of(&area)),

@@ -18,7 +18,6 @@ use crate::plan::undo::{PlanJournal, journals};
 use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::session::Session;
 
-pub(crate) const SERVICE: &str = "pagewise-unconfirmed.service";
 const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
 const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 const LINKED: &str = "../pagewise-unconfirmed.service";
