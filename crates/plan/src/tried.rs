@@ -78,24 +78,20 @@ impl Tried {
         if let Some((.., best)) = better.min_by(|one, other| score(one).total_cmp(&score(other))) {
             return Ok(*best);
         }
-        if let [(Verdict::Worse, _, it)] = compared.as_slice()
-            && it.ratio > 0.0
-            && it.interval[0] > 0.0
-        {
-            let interval = [1.0 / it.interval[1], 1.0 / it.interval[0]];
-            return Ok(Winner {
+        match compared.as_slice() {
+            [(Verdict::Worse, _, it)] if it.ratio > 0.0 && it.interval[0] > 0.0 => Ok(Winner {
                 arm: it.loser,
                 loser: it.arm,
                 ratio: 1.0 / it.ratio,
-                interval,
+                interval: [1.0 / it.interval[1], 1.0 / it.interval[0]],
                 pairs: it.pairs,
-            });
+            }),
+            _ => Err(format!(
+                "the trial with {} shows no arm to be better in {} than the first one",
+                self.program(),
+                self.primary
+            )),
         }
-        Err(format!(
-            "the trial with {} shows no arm to be better in {} than the first one",
-            self.program(),
-            self.primary
-        ))
     }
 
     /// Whether times were those of a real machine.

@@ -104,7 +104,10 @@ fn is_kept(
     interval: &Interval,
     installation: &Installation,
 ) -> bool {
-    let last = sysctl_lines(interval, name).last();
+    // systemd does not read this file
+    let read =
+        |it: &&pagewise_model::PersistentSetting| it.value.source.path() != "/etc/sysctl.conf";
+    let last = sysctl_lines(interval, name).filter(read).last();
     if last.and_then(|it| it.value.value()).is_some_and(|value| value.as_str() == to) {
         return true;
     }
