@@ -99,6 +99,12 @@ impl TestProgram {
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
+    /// Names of its tests that run only if somebody asks for them (`#[ignore]`).
+    pub(super) fn ignored_tests(&self) -> Result<Vec<String>> {
+        let mut list = self.command(&["--list", "--ignored", "--format", "terse"], None);
+        Ok(libtest::names(&run::output(&mut list)?))
+    }
+
     /// Names of the tests that no step runs, and whether there are others. A module that a step names
     /// and that has no test is an error: nobody would run them.
     pub(super) fn tests_outside_steps(&self) -> Result<(Vec<String>, bool)> {

@@ -359,7 +359,8 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
     } else {
         (guest.tests()?, false)
     };
-    for name in tests.iter().filter(|name| setting.wants(name)) {
+    let ignored = guest.ignored_tests()?;
+    for name in tests.iter().filter(|name| setting.wants(name) && !ignored.contains(name)) {
         let (setting, guest, test) = (Arc::clone(setting), guest.clone(), name.clone());
         let job_name = format!("guest {name}");
         let own = job_name.clone();
