@@ -37,7 +37,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "pagewise-sample",
         &["pagewise-model", "pagewise-observe", "pagewise-procmem", "pagewise-confine"],
     ),
-    ("pagewise-apply", &["pagewise-model", "pagewise-observe", "pagewise-procmem"]),
+    ("pagewise-apply", &["pagewise-model", "pagewise-observe"]),
+    (
+        "pagewise-collapse",
+        &["pagewise-model", "pagewise-observe", "pagewise-procmem", "pagewise-apply"],
+    ),
     ("pagewise-stats", &["pagewise-model"]),
     ("pagewise-region", &[]),
     (
@@ -76,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-report",
             "pagewise-sample",
             "pagewise-apply",
+            "pagewise-collapse",
             "pagewise-stats",
             "pagewise-bench",
             "pagewise-guest",

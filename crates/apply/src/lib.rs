@@ -27,7 +27,6 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-pub mod act;
 mod calls;
 mod config_files;
 mod error;
@@ -37,6 +36,7 @@ mod ledger;
 mod lender;
 mod live;
 mod loan;
+pub mod merge;
 mod outcome;
 pub mod plan;
 mod recover;

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use pagewise_apply::Rescue;
-use pagewise_apply::act::{ActError, MergeError};
+use pagewise_apply::merge::MergeError;
 use pagewise_apply::plan::Failed;
+use pagewise_collapse::ActError;
 use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::{Advice, Name, Refusal};
 use pagewise_observe::{OpenError, UserFileError};

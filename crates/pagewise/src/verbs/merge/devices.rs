@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! As typed → the devices to merge, or why there is none.
 
-use pagewise_apply::act::MergeError;
+use pagewise_apply::merge::MergeError;
 use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
 

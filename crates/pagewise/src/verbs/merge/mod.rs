@@ -7,7 +7,7 @@ mod predict;
 
 use std::sync::atomic::Ordering;
 
-use pagewise_apply::act;
+use pagewise_apply::merge;
 use pagewise_model::{Interval, Merge, MergedDevice, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
 use pagewise_report::{Merged, json, text};
@@ -32,7 +32,7 @@ pub(super) fn run(
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
     let chosen = devices::select(&args.device, &interval.end, &host.end)?;
-    chosen.devices.iter().try_for_each(|device| act::may_merge(device.id))?;
+    chosen.devices.iter().try_for_each(|device| merge::may_merge(device.id))?;
     let stop = Stop::listen()?;
     let waited_seconds =
         args.when_calm.then(|| calm::wait(global, &host.end, args.timeout, &stop)).transpose()?;
@@ -79,12 +79,12 @@ fn merge_device(
         seconds: None,
     };
     if args.no_wait {
-        act::start_merge(device.id)?;
+        merge::start_merge(device.id)?;
         return Ok(merged);
     }
     let all = slots(device, snapshot);
     let shown = Following::start(global, &format!("merging {name}"));
-    let took = act::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
+    let took = merge::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
     drop(shown);
     let after = took.and_then(|_| now(&host.end, &name));
     Ok(MergedDevice { after, seconds: took.map(|took| took.as_secs_f64()), ..merged })

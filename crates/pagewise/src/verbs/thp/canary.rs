@@ -7,8 +7,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
 use pagewise_bench::canary::{self, BLOCK, ChaseResult, ROUNDS, SIZE, SmallPages};
+use pagewise_collapse::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_procmem::coverage;
@@ -72,7 +72,7 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
         watch: None,
         block: BLOCK,
     };
-    act::collapse(host, &targets, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
+    pagewise_collapse::collapse(host, &targets, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
     let found = coverage::process(pid, BLOCK, false)?.coverage;
     Ok((found.anon_huge.get() as f64 / SIZE as f64).min(1.0))
 }

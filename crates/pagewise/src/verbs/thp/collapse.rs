@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pagewise_apply::act::{self, AccessProfile, CollapseTargets, CollapseWish};
+use pagewise_collapse::{AccessProfile, CollapseTargets, CollapseWish};
 use pagewise_model::{ByAccess, Collapse, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Collapsed, json, text};
@@ -50,7 +50,8 @@ pub(super) fn run(
         shown.show_count(narrow(done), narrow(all));
         evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
     };
-    let mut collapse = act::collapse(&host.end, &targets, &wish, stop.flag(), &mut tell)?;
+    let mut collapse =
+        pagewise_collapse::collapse(&host.end, &targets, &wish, stop.flag(), &mut tell)?;
     if unknown.is_some() {
         collapse.by_access = Some(ByAccess { unknown, ..ByAccess::default() });
     }
@@ -76,7 +77,14 @@ fn accesses(
 ) -> anyhow::Result<AccessProfile> {
     let mut loans = HostLoans::open(true)?;
     let session = &mut loans.session;
-    let profile = act::measure_accesses(session, host, &snapshot.damon, targets, time, stop.flag());
+    let profile = pagewise_collapse::measure_accesses(
+        session,
+        host,
+        &snapshot.damon,
+        targets,
+        time,
+        stop.flag(),
+    );
     loans.end().iter().for_each(output::message);
     Ok(profile?)
 }

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use pagewise_apply::act;
 use pagewise_confine::Confinement;
 use pagewise_model::{Bytes, CollapsedProcess, Restrain, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
@@ -91,7 +90,7 @@ fn restrain_process(
     restrain.partial = restrain.partial.take().or(partial);
     let bloated: Vec<u64> = tally(&seen, page, restrain).iter().map(|at| at * block).collect();
     if args.split {
-        let split = act::split(pid, block, &bloated, stop.flag())?;
+        let split = pagewise_collapse::split(pid, block, &bloated, stop.flag())?;
         let after = coverage::proportional(pid)?;
         restrain.split = Some(restrain.split.unwrap_or(0) + split);
         restrain.memory_before = sum(restrain.memory_before, before);

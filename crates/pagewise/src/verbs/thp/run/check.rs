@@ -8,7 +8,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_apply::act::{self, CollapseTargets, CollapseWish};
+use pagewise_collapse::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name, Percent};
 use pagewise_observe::HostRoot;
 use pagewise_procmem::coverage::{self, Share};
@@ -94,7 +94,13 @@ impl Check {
             block: self.block,
         };
         let host = HostRoot::live()?;
-        act::collapse(&host, &targets, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
+        pagewise_collapse::collapse(
+            &host,
+            &targets,
+            &wish,
+            &AtomicBool::new(false),
+            &mut |_, _, _| (),
+        )?;
         Ok(coverage::share(pid, self.block)?)
     }
 

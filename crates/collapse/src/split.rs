@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pagewise_procmem::coverage::{LookError, Memory};
 use rustix::io::Errno;
 
-use super::subject::{ActError, handle};
 use crate::calls::cool_range;
+use crate::subject::{ActError, handle};
 
 /// Splits the huge pages at these addresses; answers how many were told to the kernel.
 ///

@@ -9,16 +9,16 @@ use pagewise_procmem::coverage::{Block, Exclusive};
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CollapsePolicy {
+pub(crate) struct CollapsePolicy {
     /// Pages of a block.
-    pub(super) pages: u32,
+    pub(crate) pages: u32,
     /// Also blocks with pages in swap, which would come back into memory.
-    pub(super) swapped: bool,
+    pub(crate) swapped: bool,
 }
 
 /// Why a block is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SkipReason {
+pub(crate) enum SkipReason {
     /// It is huge, or stores nothing.
     Nothing,
     Sparse,
@@ -30,7 +30,7 @@ pub(super) enum SkipReason {
 
 impl CollapsePolicy {
     /// Whether a block is worth it, as far as a walk over page tables tells.
-    pub(super) fn judge(self, block: &Block) -> Result<(), SkipReason> {
+    pub(crate) fn judge(self, block: &Block) -> Result<(), SkipReason> {
         match () {
             () if block.huge || block.present == 0 => Err(SkipReason::Nothing),
             () if block.swapped > 0 && !self.swapped => Err(SkipReason::Swapped),
@@ -41,7 +41,7 @@ impl CollapsePolicy {
 
     /// The same right before the call, with what pagemap says of each page. The page of zeros is
     /// mapped by everybody and is no sharing: collapsing replaces it.
-    pub(super) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
+    pub(crate) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
         self.judge(block)?;
         match () {
             () if pages.of_file > 0 => Err(SkipReason::Changed),
@@ -55,7 +55,7 @@ impl CollapsePolicy {
 }
 
 /// The blocks worth it, fullest first, and in order of address where they are equal.
-pub(super) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
+pub(crate) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
     let worth = |block: &Block| match taste.judge(block) {
         Ok(()) => true,
         Err(why) => {
@@ -69,7 +69,7 @@ pub(super) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlo
 }
 
 /// Counts a block that is left alone.
-pub(super) fn note(left: &mut LeftAlone, why: SkipReason) {
+pub(crate) fn note(left: &mut LeftAlone, why: SkipReason) {
     match why {
         SkipReason::Nothing => (),
         SkipReason::Sparse => left.sparse += 1,

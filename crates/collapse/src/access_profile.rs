@@ -27,7 +27,7 @@ impl AccessProfile {
     }
 
     /// Bytes of these addresses, times how often they were seen in use; 0 also where nobody looked.
-    pub(super) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
+    pub(crate) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();
         looks.map(|regions| in_use(regions, start, end)).sum()

@@ -13,7 +13,7 @@ use pagewise_model::Bytes;
 
 /// The budget of one act.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     before: u64,
     allowance: u64,
     /// What our calls have added so far.
@@ -26,54 +26,54 @@ pub(super) struct Budget {
 
 impl Budget {
     /// `share` of what is measured now.
-    pub(super) fn new(before: Bytes, share: f64) -> Self {
+    pub(crate) fn new(before: Bytes, share: f64) -> Self {
         let before = before.get();
         let allowance = allowance(before, share);
         Self { before, allowance, spent: 0, measured: before, peak: before, since: 0 }
     }
 
     /// Whether a call that adds so much is within it.
-    pub(super) fn has_room(&self, growth: Bytes) -> bool {
+    pub(crate) fn has_room(&self, growth: Bytes) -> bool {
         let growth = growth.get();
         let expected = self.measured.saturating_add(self.since).saturating_add(growth);
         growth == 0 || (self.spent + growth <= self.allowance && expected <= self.limit().get())
     }
 
     /// A call was made that added so much.
-    pub(super) fn spend(&mut self, growth: Bytes) {
+    pub(crate) fn spend(&mut self, growth: Bytes) {
         self.spent = self.spent.saturating_add(growth.get());
         self.since = self.since.saturating_add(growth.get());
     }
 
     /// What it is now.
-    pub(super) fn measure(&mut self, now: Bytes) {
+    pub(crate) fn measure(&mut self, now: Bytes) {
         self.measured = now.get();
         self.peak = self.peak.max(self.measured);
         self.since = 0;
     }
 
     /// Whether it is time to measure again: an eighth of the allowance was added since.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.since > self.allowance / 8
     }
 
-    pub(super) fn before(&self) -> Bytes {
+    pub(crate) fn before(&self) -> Bytes {
         Bytes::new(self.before)
     }
 
-    pub(super) fn limit(&self) -> Bytes {
+    pub(crate) fn limit(&self) -> Bytes {
         Bytes::new(self.before.saturating_add(self.allowance))
     }
 
-    pub(super) fn measured(&self) -> Bytes {
+    pub(crate) fn measured(&self) -> Bytes {
         Bytes::new(self.measured)
     }
 
-    pub(super) fn peak(&self) -> Bytes {
+    pub(crate) fn peak(&self) -> Bytes {
         Bytes::new(self.peak)
     }
 
-    pub(super) fn spent(&self) -> Bytes {
+    pub(crate) fn spent(&self) -> Bytes {
         Bytes::new(self.spent)
     }
 }

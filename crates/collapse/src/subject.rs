@@ -76,18 +76,18 @@ impl Advice for ActError {
 
 /// A process whose memory we may collapse.
 #[derive(Debug)]
-pub(super) struct Subject {
-    pub(super) pid: u32,
-    pub(super) memory: Memory,
-    pub(super) scans: bool,
+pub(crate) struct Subject {
+    pub(crate) pid: u32,
+    pub(crate) memory: Memory,
+    pub(crate) scans: bool,
     /// It may have huge pages at all; it can say otherwise at any time.
-    pub(super) allowed: bool,
+    pub(crate) allowed: bool,
     handle: OwnedFd,
 }
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Called {
+pub(crate) enum Called {
     Collapsed,
     /// No huge page could be had, or charged to the cgroup.
     NoMemory,
@@ -99,7 +99,7 @@ pub(super) enum Called {
 }
 
 impl Subject {
-    pub(super) fn open(pid: u32, block: u64) -> Result<Self, ActError> {
+    pub(crate) fn open(pid: u32, block: u64) -> Result<Self, ActError> {
         if !knows_collapse() {
             return Err(ActError::NoCollapse);
         }
@@ -114,13 +114,13 @@ impl Subject {
     }
 
     /// Asks once more whether it may have huge pages; why not, where that is so.
-    pub(super) fn recheck(&mut self) -> Option<String> {
+    pub(crate) fn recheck(&mut self) -> Option<String> {
         self.allowed = thp_allowed(self.pid) != Some(false);
         (!self.allowed).then(|| ActError::SwitchedOff(self.pid).to_string())
     }
 
     /// Collapses one block.
-    pub(super) fn collapse(&self, address: u64) -> Result<Called, ActError> {
+    pub(crate) fn collapse(&self, address: u64) -> Result<Called, ActError> {
         let block = self.memory.block();
         let error = match collapse_range(&self.handle, address, block) {
             Ok(()) => return Ok(Called::Collapsed),
@@ -137,7 +137,7 @@ impl Subject {
     }
 }
 
-pub(super) fn handle(pid: u32) -> Result<OwnedFd, ActError> {
+pub(crate) fn handle(pid: u32) -> Result<OwnedFd, ActError> {
     let gone = || ActError::Look(LookError::Gone(pid));
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
     pidfd_open(id, PidfdFlags::empty()).map_err(|errno| match errno {

@@ -14,12 +14,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pagewise_apply::Session;
 use pagewise_model::lend::{KnobSetting, Lender, LoanId};
 use pagewise_model::{Damon, DamonModule, Refusal};
 use pagewise_observe::{HostRoot, damon_regions};
 
-use super::{AccessProfile, CollapseTargets};
-use crate::Session;
+use crate::access_profile::AccessProfile;
+use crate::collapse::CollapseTargets;
 
 /// Processes that are sampled: each takes a thread.
 const MOST: usize = 4;

@@ -18,21 +18,21 @@ const BLOCKS_BELOW_LIMIT: u64 = 4;
 
 /// What there is to look at.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BrakeSignals {
-    pub(super) machine: Shortage,
-    pub(super) charges: Vec<Charge>,
-    pub(super) block: u64,
+pub(crate) struct BrakeSignals {
+    pub(crate) machine: Shortage,
+    pub(crate) charges: Vec<Charge>,
+    pub(crate) block: u64,
 }
 
 impl BrakeSignals {
     /// Reads the machine and the cgroups that the targets are in.
-    pub(super) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
+    pub(crate) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
         Self { machine: shortage(host), charges, block }
     }
 
     /// Why to stop; `None` where all is well, or nothing is known.
-    pub(super) fn why(&self) -> Option<String> {
+    pub(crate) fn why(&self) -> Option<String> {
         self.stall().or_else(|| self.short()).or_else(|| self.full())
     }
 

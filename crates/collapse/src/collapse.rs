@@ -20,11 +20,11 @@ use pagewise_observe::charge;
 use pagewise_procmem::coverage::{Block, LookError, proportional};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::access_profile::AccessProfile;
-use super::brake::BrakeSignals;
-use super::budget::Budget;
-use super::pick::{self, CollapsePolicy, SkipReason};
-use super::subject::{ActError, Called, Subject};
+use crate::access_profile::AccessProfile;
+use crate::brake::BrakeSignals;
+use crate::budget::Budget;
+use crate::pick::{self, CollapsePolicy, SkipReason};
+use crate::subject::{ActError, Called, Subject};
 
 /// Blocks that get no huge page in a row, after which there are none.
 const MOST_WITHOUT: u32 = 16;
