@@ -26,7 +26,8 @@ use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall};
 use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, shortage, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
-    AtFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, openat, statat, unlinkat,
+    AtFlags, FallocateFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, openat, statat,
+    unlinkat,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -449,11 +450,17 @@ fn make_file(path: &str) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Written and not only reserved: the kernel swaps to no file with holes.
+/// Without holes, since the kernel swaps to no file that has any. Where the file system cannot allocate blocks
+/// without writing them, zeros are written.
 fn fill_file(path: &str, meant: Identity, size: Bytes) -> io::Result<()> {
     let mut file = open_own(path, OpenOptions::new().write(true))?;
     if identity(&file.metadata()?) != meant {
         return Err(io::Error::other("another file took its place"));
+    }
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.get()) {
+        Ok(()) => return file.sync_all(),
+        Err(rustix::io::Errno::OPNOTSUPP) => {}
+        Err(errno) => return Err(errno.into()),
     }
     let zeros = vec![0; 1 << 20];
     let mut left = size.get();

@@ -171,7 +171,8 @@ fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
             Loan::File { path, old, .. } => {
                 has_generator |= path.starts_with("/etc/systemd/zram-generator.conf");
                 let new = path.strip_prefix("/etc/systemd/system/").filter(|_| old.is_none());
-                let unit = new.filter(|it| it.ends_with(".service") && *it != OWN_UNIT);
+                let is_unit = |it: &str| it.ends_with(".service") || it.ends_with(".swap");
+                let unit = new.filter(|it| is_unit(it) && *it != OWN_UNIT);
                 units.extend(unit.map(str::to_owned));
             }
             Loan::SwapOn { area, .. } => areas.extend(zram::number_of(&area)),

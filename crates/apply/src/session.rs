@@ -169,7 +169,14 @@ impl Session {
         let folder = self.hands().resolved(folder).doing(|| folder.display().to_string())?;
         file::plain(&folder)?;
         let what = file::announced(self.hands(), &folder, self.next, size)?;
-        let Loan::SwapFile { path, .. } = &what else { return Err(Error::NotOurs(folder)) };
+        self.filled(what, size)
+    }
+
+    /// Makes the swap file that was announced so.
+    pub(crate) fn filled(&mut self, what: Loan, size: Bytes) -> Result<SwapFile, Error> {
+        let Loan::SwapFile { path, .. } = &what else {
+            return Err(Error::NotOurs(what.described(None)));
+        };
         let path = path.clone();
         let id = self.announce(what)?;
         self.finish(id, |session| {

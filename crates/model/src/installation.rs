@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::{Bytes, Disk};
+
 /// How a machine is set up at boot.
 #[derive(Debug, Clone, Default)]
 pub struct Installation {
@@ -21,4 +23,16 @@ pub struct Installation {
     pub tmpfiles_names: Vec<String>,
     /// The files that a plan of Pagewise may have written, by absolute path, with their contents.
     pub own_files: BTreeMap<String, String>,
+    /// Where a plan puts a swap file.
+    pub swap_folder: SwapFolder,
+}
+
+/// The folder of swap files, and what is under it.
+#[derive(Debug, Clone, Default)]
+pub struct SwapFolder {
+    /// Its disk and file system.
+    pub disk: Disk,
+    /// Free space, without what is reserved for root; `None` if it was not read, as of a network file system, which
+    /// may not answer.
+    pub free_bytes: Option<Bytes>,
 }

@@ -93,7 +93,7 @@ pub use finding::{Evidence, Finding, Severity};
 pub use generations::{Generation, GroupGenerations};
 pub use grouped::grouped;
 pub use hugetlb::HugePool;
-pub use installation::Installation;
+pub use installation::{Installation, SwapFolder};
 pub use interval::{Change, Interval};
 pub use ksm::Ksm;
 pub use limit::Limit;

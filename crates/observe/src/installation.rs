@@ -7,11 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagewise_model::Installation;
+use pagewise_model::{Bytes, Installation, SwapFolder};
 use sha2::{Digest, Sha256};
 
 use pagewise_files::{HostRoot, ReadHost};
 use pagewise_settings::zram_managers::GENERATOR;
+
+use crate::disk::Disks;
+use crate::mounts;
 
 const TMPFILES_FOLDERS: [&str; 4] =
     ["etc/tmpfiles.d", "run/tmpfiles.d", "usr/local/lib/tmpfiles.d", "usr/lib/tmpfiles.d"];
@@ -20,10 +23,15 @@ const DROP_IN_FOLDERS: [&str; 2] = ["etc/sysctl.d", "etc/tmpfiles.d"];
 /// What the name of each of them ends with.
 const OWN_FILE: &str = "pagewise.conf";
 /// Other files that a plan may write.
-const OWN_FILES: [&str; 2] = [
+const OWN_FILES: [&str; 3] = [
     "etc/systemd/system/pagewise-zram.service",
     "etc/systemd/zram-generator.conf.d/50-pagewise.conf",
+    r"etc/systemd/system/var-pagewise\x2dswap\x2d0.swap",
 ];
+/// Where a plan puts a swap file.
+const SWAP_FOLDER: &str = "/var";
+/// File systems on local disks, which answer at once how much is free.
+const LOCAL: [&str; 4] = ["ext4", "xfs", "btrfs", "f2fs"];
 
 /// How this host is set up at boot.
 pub fn installation(host: &HostRoot) -> Installation {
@@ -35,6 +43,7 @@ pub fn installation(host: &HostRoot) -> Installation {
         machine_id_hash: text(host, "etc/machine-id").and_then(|text| machine_id_hash(&text)),
         tmpfiles_names: tmpfiles_names(host),
         own_files: own_files(host),
+        swap_folder: swap_folder(host),
     }
 }
 
@@ -73,6 +82,16 @@ fn own_files(host: &HostRoot) -> BTreeMap<String, String> {
     });
     let all = named.chain(OWN_FILES.map(str::to_owned));
     all.filter_map(|path| Some((format!("/{path}"), text(host, &path)?))).collect()
+}
+
+fn swap_folder(host: &HostRoot) -> SwapFolder {
+    let mounts = mounts::read(host);
+    let disk = Disks::new(host, &mounts).of_file(SWAP_FOLDER);
+    let is_local = disk.file_system.value().is_some_and(|name| LOCAL.contains(&name.as_str()));
+    let stat =
+        (is_local && host.is_live()).then(|| rustix::fs::statvfs(SWAP_FOLDER).ok()).flatten();
+    let free_bytes = stat.map(|stat| Bytes::new(stat.f_bavail.saturating_mul(stat.f_frsize)));
+    SwapFolder { disk, free_bytes }
 }
 
 #[cfg(test)]

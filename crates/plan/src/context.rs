@@ -17,6 +17,7 @@ pub(crate) struct Context<'a> {
     pub(crate) installation: &'a Installation,
     pub(crate) measured: &'a Measured,
     pub(crate) goal: Goal,
+    only: &'a [String],
     pub(crate) findings: Vec<Finding>,
     pub(crate) verdict: HostVerdict,
 }
@@ -29,9 +30,15 @@ impl<'a> Context<'a> {
             installation: request.installation,
             measured: request.measured,
             goal: request.goal,
+            only: request.only,
             findings: pagewise_decide::diagnose(interval),
             verdict: pagewise_decide::judge(interval),
         }
+    }
+
+    /// Whether a plan was asked for by this name.
+    pub(crate) fn is_asked_for(&self, name: &str) -> bool {
+        self.only.iter().any(|only| only == name)
     }
 
     pub(crate) fn owners(&self) -> Owners<'a> {
@@ -124,6 +131,11 @@ impl<'a> Context<'a> {
     /// Whether the host itself, or a group that may swap, is short of memory.
     pub(crate) fn is_short(&self) -> bool {
         self.verdict.level > Level::Calm
+    }
+
+    /// Whether the host itself is short of memory.
+    pub(crate) fn host_is_short(&self) -> bool {
+        self.verdict.host > Level::Calm
     }
 
     /// If only groups are short, because of their own limits: why swap for the whole host is not the answer.

@@ -16,15 +16,15 @@ const SCALE: &str = "vm.watermark_scale_factor";
 /// Of a new zram device: the compression that `scan` predicts, else the size of the swap area.
 pub(crate) fn expect_of_zram(context: &Context<'_>, zram: &ZramSwap) -> Expected {
     let scanned = context.measured.ratio(&zram.compressor);
-    scanned.unwrap_or_else(|| expect_area(context.host, zram.disksize_bytes))
+    scanned.unwrap_or_else(|| expect_area(context.host, zram.disksize_bytes, "device"))
 }
 
-/// mkswap keeps one page of the device for its header.
-fn expect_area(host: &Snapshot, disksize: Bytes) -> Expected {
+/// mkswap keeps one page of the device or file for its header.
+pub(crate) fn expect_area(host: &Snapshot, size: Bytes, what: &str) -> Expected {
     let page = host.page_size();
-    let pages = disksize.get().div_ceil(page.get().max(1)).saturating_sub(1);
+    let pages = size.get().div_ceil(page.get().max(1)).saturating_sub(1);
     let area = pages.saturating_mul(page.get()) as f64;
-    let source = format!("the size of the device minus the swap header ({page})");
+    let source = format!("the size of the {what} minus the swap header ({page})");
     Expected::exact(SWAP_AREA, area, None, source)
 }
 

@@ -36,14 +36,21 @@ pub(crate) fn announced(
     loan: u64,
     size: Bytes,
 ) -> Result<Loan, Error> {
+    let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), hands.pid());
+    let names = (loan..).map(|n| format!("{stem}-{n}"));
+    let path = names.into_iter().find(|path| !hands.exists(path)).unwrap_or(stem);
+    announced_as(hands, &path, size)
+}
+
+/// The same of a file whose name is known.
+pub(crate) fn announced_as(hands: &dyn HostOps, path: &str, size: Bytes) -> Result<Loan, Error> {
+    let folder = folder_of(path);
     let found = hands.room(folder).doing(|| folder.to_owned())?;
     if size.get() > found.get() - found.get() / SPARE {
         return Err(Error::NoSpace { folder: folder.to_owned(), requested: size, found });
     }
-    let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), hands.pid());
-    let names = (loan..).map(|n| format!("{stem}-{n}"));
-    let path = names.into_iter().find(|path| !hands.exists(path)).unwrap_or(stem);
-    Ok(Loan::SwapFile { path, folder_inode: hands.inode(folder).doing(|| folder.to_owned())? })
+    let folder_inode = hands.inode(folder).doing(|| folder.to_owned())?;
+    Ok(Loan::SwapFile { path: path.to_owned(), folder_inode })
 }
 
 /// Makes it, still empty.
@@ -62,6 +69,13 @@ pub(crate) fn fill(
     hands.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/')
+        .map(|(folder, _)| folder)
+        .filter(|folder| !folder.is_empty())
+        .unwrap_or("/")
+}
+
 /// Removes it, where it is the file that the journal means.
 pub(crate) fn give_back(
     hands: &mut dyn HostOps,
@@ -75,7 +89,7 @@ pub(crate) fn give_back(
     if !is_ours(path, KIND) {
         return uncertain("no run gives a swap file such a name");
     }
-    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+    let folder = folder_of(path);
     let is_mounted = hands.inode(folder).is_ok_and(|inode| inode == folder_inode);
     let found = match hands.entry(path) {
         Ok(found) => found,

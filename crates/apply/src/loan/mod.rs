@@ -42,6 +42,12 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<
         (Loan::SwapOn { area, zram: Some(setup), .. }, Boot::Earlier) if run.is_plan => {
             swap::give_back_made_at_boot(hands, area, setup)
         }
+        // the unit of the plan may have switched it on
+        (Loan::SwapOn { area, zram: None, .. }, Boot::Earlier)
+            if run.is_plan && swap::is_swap_file(hands, area) =>
+        {
+            swap::give_back(hands, area, None, run)
+        }
         // the kernel's own things are gone by themselves
         (_, Boot::Earlier) => Ok(Outcome::Gone),
         (_, Boot::Unknown) => Err(Error::Uncertain {

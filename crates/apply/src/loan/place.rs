@@ -5,6 +5,9 @@
 //! Neither makes root write anywhere else, nor to a name that a service which has nothing to do with
 //! memory would read.
 
+use crate::loan::file;
+use crate::loan::run::{OURS, is_ours};
+
 /// A folder, how names in it end, and what else is asked of a name.
 struct Place {
     folder: &'static str,
@@ -143,6 +146,16 @@ fn is_wanted(folder: &str, name: &str) -> bool {
         && (is_own(name) || is_zram_swap(name))
 }
 
+/// Why no plan makes a swap file of that path.
+pub(crate) fn known_swap_file(path: &str) -> Result<(), String> {
+    const FOLDER: &str = "/var";
+    let (folder, _) = split(path)?;
+    if folder == FOLDER && is_ours(path, file::KIND) {
+        return Ok(());
+    }
+    Err(format!("a swap file of a plan is called {FOLDER}/{OURS}{}NUMBER", file::KIND))
+}
+
 const MAX_NAME: usize = 200;
 
 /// Folder and name of a path that has no part which could lead elsewhere.
@@ -218,5 +231,21 @@ mod tests {
         assert_eq!(known_folder("/etc/systemd/system/system.slice.d"), Ok(()));
         assert_eq!(known_folder("/etc/sysctl.d"), Ok(()));
         assert!(known_folder("/etc/x").is_err() && known_folder("/etc/../x").is_err());
+    }
+
+    #[test]
+    fn swap_files_are_in_one_folder_and_have_our_name() {
+        assert_eq!(known_swap_file("/var/pagewise-swap-0"), Ok(()));
+        for path in [
+            "/var/swapfile",
+            "/var/pagewise-swap-x",
+            "/var/lib/pagewise-swap-0",
+            "/etc/cron.d/pagewise-swap-0",
+            "/var/../etc/pagewise-swap-0",
+            "var/pagewise-swap-0",
+            "/pagewise-swap-0",
+        ] {
+            assert!(known_swap_file(path).is_err(), "{path}");
+        }
     }
 }

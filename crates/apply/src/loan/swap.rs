@@ -93,6 +93,7 @@ pub(crate) fn diskseq_of(hands: &dyn HostOps, area: &str) -> Option<u64> {
     zram::diskseq_of(hands, area.strip_prefix("/dev/")?)
 }
 
-fn is_swap_file(hands: &dyn HostOps, area: &str) -> bool {
+/// Whether a file that a plan made at an earlier boot is on.
+pub(crate) fn is_swap_file(hands: &dyn HostOps, area: &str) -> bool {
     is_ours(area, file::KIND) && hands.entry(area).is_ok_and(|found| found.is_own_file)
 }

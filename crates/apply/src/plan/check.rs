@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use pagewise_model::plan::{
-    Change, Complaint, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap,
+    Change, Complaint, Plan, PlannedMachine, Step, StepUndo, SwapFilePlan, SwapHeld, ZramSwap,
 };
 use pagewise_model::{Advice, Bytes};
 
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::host_ops::{Area, Config, HostOps, Site};
 use crate::journal::{FileText, Loan, Open, Reading};
 use crate::loan::config::{described, folder_of};
-use crate::loan::{drain, knob, place, zram};
+use crate::loan::{drain, file as swap_file, knob, place, zram};
 
 /// What a step has to do on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,10 @@ pub(crate) enum Todo {
         exists: bool,
         lasts: bool,
         to: ZramSwap,
+    },
+    AddSwapFile {
+        path: String,
+        to: SwapFilePlan,
     },
     Drain {
         area: String,
@@ -81,6 +85,7 @@ pub(crate) fn check(
             Change::AddZramSwap { target, to } => {
                 add_zram(hands, plan, step, target.as_deref(), to, applied)
             }
+            Change::AddSwapFile { target, to } => add_swap_file(hands, target, to),
             Change::DrainSwap { target, from } => drain_swap(hands, &areas, target, from, added),
         };
         match checked {
@@ -201,7 +206,8 @@ fn target(change: &Change) -> Option<&str> {
     match change {
         Change::SetKnob { target, .. }
         | Change::WriteFile { target, .. }
-        | Change::MakeLink { target, .. } => Some(target),
+        | Change::MakeLink { target, .. }
+        | Change::AddSwapFile { target, .. } => Some(target),
         _ => None,
     }
 }
@@ -216,6 +222,9 @@ pub(crate) fn described_change(change: &Change) -> String {
         Change::AddZramSwap { target, to } => {
             let device = target.as_deref().unwrap_or("a new zram device");
             format!("swap of {} on {device} with {}", to.disksize_bytes, to.compressor)
+        }
+        Change::AddSwapFile { target, to } => {
+            format!("swap of {} on the file {target}", to.size_bytes)
         }
         Change::DrainSwap { target, .. } => format!("swapoff {target}"),
     }
@@ -365,6 +374,40 @@ fn add_zram(
         }
     }
     Ok(Todo::AddZram { number: Some(number), exists, lasts, to })
+}
+
+fn add_swap_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Result<Todo, Error> {
+    let value = |expected: &str, found: String| Error::Value {
+        name: "add-swap-file".to_owned(),
+        expected: expected.to_owned(),
+        found,
+    };
+    place::known_swap_file(path).map_err(|why| no_place(path, why))?;
+    if to.priority.is_some_and(|priority| priority < 0) {
+        let found = to.priority.unwrap_or_default().to_string();
+        return Err(value("a priority of 0 to 32767, or none", found));
+    }
+    if to.size_bytes.get() < 1 << 20 {
+        return Err(value("a size of at least 1 MiB", to.size_bytes.to_string()));
+    }
+    if is_swap_file_as_planned(hands, path, to) {
+        return Ok(Todo::Nothing);
+    }
+    if hands.exists(path) {
+        return Err(stale(path, "no file", "a file, which is not this swap"));
+    }
+    swap_file::announced_as(hands, path, to.size_bytes)?;
+    Ok(Todo::AddSwapFile { path: path.to_owned(), to: *to })
+}
+
+/// Whether swap is on in this file as the plan says.
+pub(crate) fn is_swap_file_as_planned(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> bool {
+    let Some(area) = drain::area(hands, path) else { return false };
+    let is_priority = match to.priority {
+        Some(priority) => area.priority == i32::from(priority),
+        None => area.priority < 0,
+    };
+    is_priority && hands.entry(path).is_ok_and(|entry| entry.size == to.size_bytes.get())
 }
 
 /// The swap that a step of an applied plan made.

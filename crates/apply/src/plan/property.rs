@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_model::plan::{Applied, Change, Goal, Plan, Step, StepUndo, SwapHeld, ZramSwap};
+use pagewise_model::plan::{
+    Applied, Change, Goal, Plan, Step, StepUndo, SwapFilePlan, SwapHeld, ZramSwap,
+};
 use pagewise_model::{Bytes, Compressor};
 use proptest::prelude::*;
 
@@ -24,6 +26,7 @@ pub(super) const SYSCTL: &str = "/etc/sysctl.d/90-pagewise.conf";
 const DROP_IN: &str = "/etc/systemd/system/system.slice.d/50-pagewise.conf";
 const MASK: &str = "/etc/systemd/system/zramswap.service";
 const WANTED: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram0.service";
+pub(super) const SWAP_FILE: &str = "/var/pagewise-swap-0";
 const THEIRS: &str = "/dev/zram0";
 
 /// A step without its present value.
@@ -37,6 +40,8 @@ pub(super) enum Wish {
     Units,
     /// A new device, or the one with this number.
     AddZram(Option<u32>),
+    /// A swap file, with a priority or without one.
+    AddSwapFile(Option<i16>),
     Drain,
 }
 
@@ -50,6 +55,7 @@ fn wish() -> impl Strategy<Value = Wish> {
         1 => Just(Wish::Wanted),
         1 => Just(Wish::Units),
         2 => prop::option::of(Just(1u32)).prop_map(Wish::AddZram),
+        2 => prop::option::of(Just(7i16)).prop_map(Wish::AddSwapFile),
         2 => Just(Wish::Drain),
     ]
 }
@@ -165,6 +171,10 @@ fn change(state: &State, wish: Wish) -> Change {
                 priority: 100,
             },
         },
+        Wish::AddSwapFile(priority) => Change::AddSwapFile {
+            target: SWAP_FILE.to_owned(),
+            to: SwapFilePlan { size_bytes: Bytes::new(3 << 20), priority },
+        },
         Wish::Drain => Change::DrainSwap {
             target: THEIRS.to_owned(),
             from: SwapHeld {
@@ -213,6 +223,11 @@ fn target(before: &State, wishes: &[Wish]) -> State {
                 state.zrams.insert(number, made);
                 state.swaps.insert(area.clone());
                 state.priorities.insert(area, i32::from(to.priority));
+            }
+            Change::AddSwapFile { target, to } => {
+                state.files.insert(target.clone(), to.size_bytes.get());
+                state.swaps.insert(target.clone());
+                state.priorities.insert(target, to.priority.map_or(-2, i32::from));
             }
             Change::DrainSwap { target, .. } => {
                 if state.swaps.remove(&target) {

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use pagewise_model::Advice;
 use pagewise_model::lend::{LoanId, ZramSpec};
-use pagewise_model::plan::{Applied, Plan, StepDone, Watched};
+use pagewise_model::plan::{Applied, Plan, StepDone, SwapFilePlan, Watched};
 
 use crate::error::Error;
 use crate::host_ops::{Config, HostOps, Strain};
 use crate::journal::{JournalName, Loan, Record};
 use crate::loan::config::{self, folder_of};
-use crate::loan::{drain, drained, knob, place, swap, zram};
+use crate::loan::{drain, drained, file, knob, place, swap, zram};
 use crate::outcome::Return;
 use crate::plan::check::{Todo, described_change};
 use crate::plan::trial;
@@ -246,6 +246,7 @@ fn carry_out_step(
         }
         Todo::Units => drop(session.taken(Loan::Units, config::reload)?),
         Todo::AddZram { .. } => add_zram(session, todo)?,
+        Todo::AddSwapFile { path, to } => add_swap_file(session, path, *to)?,
         Todo::Drain { area } => return drain(session, area).map(Some),
     }
     Ok(None)
@@ -315,20 +316,33 @@ fn add_zram(session: &mut Session, todo: &Todo) -> Result<(), Error> {
     let diskseq = swap::diskseq_of(session.hands(), &area);
     let lasting = lasts.then(|| to.clone());
     let loan = Loan::SwapOn { area: area.clone(), diskseq, zram: lasting };
-    session.taken(loan, |hands| {
-        swap::on(hands, &area, Some(to.priority))?;
-        let found = drain::area(hands, &area).map(|found| found.priority);
-        if found == Some(i32::from(to.priority)) {
-            return Ok(());
-        }
-        let found = found.map_or("no swap".to_owned(), |priority| format!("priority {priority}"));
-        Err(Error::Changed {
-            what: area.clone(),
-            wrote: format!("priority {}", to.priority),
-            found,
-        })
-    })?;
+    session.taken(loan, |hands| switch_on(hands, &area, Some(to.priority)))?;
     Ok(())
+}
+
+fn add_swap_file(session: &mut Session, path: &str, to: SwapFilePlan) -> Result<(), Error> {
+    let what = file::announced_as(session.hands(), path, to.size_bytes)?;
+    session.filled(what, to.size_bytes)?;
+    let loan = Loan::SwapOn { area: path.to_owned(), diskseq: None, zram: None };
+    session.taken(loan, |hands| switch_on(hands, path, to.priority))?;
+    Ok(())
+}
+
+/// Switches it on and reads back its priority; without one, the kernel chooses a negative one.
+fn switch_on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
+    swap::on(hands, area, priority)?;
+    let found = drain::area(hands, area).map(|found| found.priority);
+    let is_it = match priority {
+        Some(priority) => found == Some(i32::from(priority)),
+        None => found.is_some_and(|found| found < 0),
+    };
+    if is_it {
+        return Ok(());
+    }
+    let wrote =
+        priority.map_or("no priority".to_owned(), |priority| format!("priority {priority}"));
+    let found = found.map_or("no swap".to_owned(), |priority| format!("priority {priority}"));
+    Err(Error::Changed { what: area.to_owned(), wrote, found })
 }
 
 fn drain(session: &mut Session, path: &str) -> Result<LoanId, Error> {

@@ -4,11 +4,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pagewise_model::plan::{Change, Complaint, DifferenceKind, Plan, StepUndo};
-use pagewise_model::{Configuration, PersistentSetting, Reading as Found, Source};
+use pagewise_model::plan::{Change, Complaint, DifferenceKind, Plan, StepUndo, SwapFilePlan};
+use pagewise_model::{Bytes, Configuration, PersistentSetting, Reading as Found, Source};
 
 use super::check::check;
-use super::property::{Machine, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all};
+use super::property::{
+    Machine, SWAP_FILE, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all,
+};
 use super::run::{Options, carry_out};
 use super::trial::{confirm, none_on_trial, undo_unconfirmed};
 use super::undo::{Undone, journals, none_interrupted, undo};
@@ -168,6 +170,48 @@ fn after_a_boot_the_running_value_and_the_file_are_undone_apart() {
         assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
         assert_eq!(fake.config(SYSCTL).unwrap(), Config::Missing);
     }
+}
+
+/// At a later boot the unit of the plan has switched the file on: a file in use cannot be removed.
+#[test]
+fn a_swap_file_is_switched_off_and_removed_after_a_boot_too() {
+    for is_on in [true, false] {
+        let fake = PLAIN.make();
+        let at_boot = fake.world().state.clone();
+        apply(&fake, &plan_for(&fake, &[Wish::AddSwapFile(None)])).unwrap().unwrap();
+        fake.world().boot(&at_boot);
+        assert_eq!(fake.world().state.files.keys().collect::<Vec<_>>(), [SWAP_FILE]);
+        if is_on {
+            fake.world().state.swaps.insert(SWAP_FILE.to_owned());
+            fake.world().state.priorities.insert(SWAP_FILE.to_owned(), -2);
+        }
+        let verified = verify_journals(
+            &fake,
+            &journals(&fake, STATE).unwrap(),
+            Verify::All,
+            &Configuration::default(),
+        );
+        assert_eq!(verified.unwrap()[0].steps[0].differences.is_empty(), is_on);
+        let told = undo_all(&fake);
+        assert!(told.iter().all(Recovered::is_settled), "{told:?}");
+        assert!(fake.world().state.files.is_empty() && fake.world().state.swaps.is_empty());
+    }
+}
+
+#[test]
+fn a_swap_file_goes_where_no_other_file_is() {
+    let fake = PLAIN.make();
+    let of = |target: &str, mib: u64, priority| {
+        let to = SwapFilePlan { size_bytes: Bytes::new(mib << 20), priority };
+        changed(Change::AddSwapFile { target: target.to_owned(), to })
+    };
+    assert_complaint(&fake, &of("/etc/cron.d/pagewise-swap-0", 2, None), "is called /var/pagewise");
+    assert_complaint(&fake, &of("/var/swapfile", 2, None), "is called /var/pagewise");
+    assert_complaint(&fake, &of(SWAP_FILE, 0, None), "a size of at least 1 MiB");
+    assert_complaint(&fake, &of(SWAP_FILE, 2, Some(-1)), "a priority of 0 to 32767");
+    assert_complaint(&fake, &of(SWAP_FILE, 1 << 20, None), "1.0 GiB");
+    fake.world().state.files.insert(SWAP_FILE.to_owned(), 4096);
+    assert_complaint(&fake, &of(SWAP_FILE, 2, None), "which is not this swap");
 }
 
 #[test]

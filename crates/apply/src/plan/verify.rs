@@ -5,7 +5,7 @@
 //! the other. Nothing is changed here.
 
 use pagewise_model::plan::{
-    Change, Difference, DifferenceKind, Plan, Step, StepVerified, Verified,
+    Change, Difference, DifferenceKind, Plan, Step, StepVerified, SwapFilePlan, Verified,
 };
 use pagewise_model::{Configuration, Mechanism, PersistentSetting, Target, boot_order};
 
@@ -14,7 +14,9 @@ use crate::host_ops::{Config, HostOps};
 use crate::journal::{Loan, Reading};
 use crate::loan::config::described;
 use crate::loan::{drain, knob};
-use crate::plan::check::{area_of_step, described_change, is_as_planned, name_and_instance};
+use crate::plan::check::{
+    area_of_step, described_change, is_as_planned, is_swap_file_as_planned, name_and_instance,
+};
 use crate::plan::undo::PlanJournal;
 
 /// Which plan is compared with the machine.
@@ -104,6 +106,11 @@ fn verify_step(
                 Ok(area) => StepVerified { area: Some(area), ..verified },
                 Err(difference) => StepVerified { differences: vec![difference], ..verified },
             };
+        }
+        Change::AddSwapFile { target, to } => {
+            let differences = added_file(hands, target, to);
+            let area = differences.is_empty().then(|| target.clone());
+            return StepVerified { differences, area, ..verified };
         }
         Change::DrainSwap { target, .. } => Ok(drained(hands, plan, target)),
     };
@@ -241,11 +248,35 @@ fn added(
         "{} of swap on zram with {} and priority {}",
         to.disksize_bytes, to.compressor, to.priority
     );
-    let found = match drain::area(hands, &area) {
+    Err(Difference {
+        kind: DifferenceKind::Swap,
+        planned,
+        found: found_swap(hands, &area),
+        by: None,
+    })
+}
+
+fn added_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
+    if is_swap_file_as_planned(hands, path, to) {
+        return Vec::new();
+    }
+    let priority = to.priority.map_or("a priority below all others".to_owned(), |priority| {
+        format!("priority {priority}")
+    });
+    let planned = format!("{} of swap with {priority}", to.size_bytes);
+    vec![Difference {
+        kind: DifferenceKind::Swap,
+        planned,
+        found: found_swap(hands, path),
+        by: None,
+    }]
+}
+
+fn found_swap(hands: &dyn HostOps, area: &str) -> String {
+    match drain::area(hands, area) {
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
-    };
-    Err(Difference { kind: DifferenceKind::Swap, planned, found, by: None })
+    }
 }
 
 /// Another step may have made a device of the same number.

@@ -51,6 +51,13 @@ pub enum Change {
         /// How it is set up.
         to: ZramSwap,
     },
+    /// Makes a file on a disk, without holes, and switches swap on it.
+    AddSwapFile {
+        /// The file, as `/var/pagewise-swap-0`.
+        target: String,
+        /// Its size and when it is filled.
+        to: SwapFilePlan,
+    },
     /// Switches a swap area off, which reads all its pages back into RAM or into other swap. Of a zram device
     /// the memory is released too.
     DrainSwap {
@@ -74,6 +81,15 @@ pub struct ZramSwap {
     pub priority: i16,
 }
 
+/// A file that is used as swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SwapFilePlan {
+    /// The size of the file.
+    pub size_bytes: Bytes,
+    /// The priority of the swap; higher is filled first. `null`: the kernel chooses one below all others.
+    pub priority: Option<i16>,
+}
+
 /// A swap area when a plan was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwapHeld {
@@ -95,6 +111,7 @@ impl Change {
             Self::MakeLink { .. } => "make-link",
             Self::ReloadUnits { .. } => "reload-units",
             Self::AddZramSwap { .. } => "add-zram-swap",
+            Self::AddSwapFile { .. } => "add-swap-file",
             Self::DrainSwap { .. } => "drain-swap",
         }
     }
@@ -124,6 +141,10 @@ mod tests {
             Change::MakeLink { target: path, from: None, to },
             Change::ReloadUnits { target: "systemd".into() },
             Change::AddZramSwap { target: None, to: zram },
+            Change::AddSwapFile {
+                target: "/var/pagewise-swap-0".into(),
+                to: SwapFilePlan { size_bytes: Bytes::new(1 << 30), priority: None },
+            },
             Change::DrainSwap { target: "/dev/zram1".into(), from: held },
         ];
         for change in all {

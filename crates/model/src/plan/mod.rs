@@ -10,7 +10,7 @@ mod gain;
 mod ledger;
 mod outcome;
 
-pub use change::{Change, SwapHeld, ZramSwap};
+pub use change::{Change, SwapFilePlan, SwapHeld, ZramSwap};
 pub use gain::{
     Expected, GAIN_METRICS, GainMeasured, GainMetric, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL,
     SWAP_AREA, ZRAM_RATIO,

@@ -7,6 +7,7 @@ mod hugetlb;
 mod mglru;
 mod owners;
 mod page_cluster;
+mod swap_file;
 mod swappiness;
 mod tier_order;
 mod trial;
@@ -37,6 +38,7 @@ pub static RULES: &[PlanRule] = &[
     zram::RULE,
     zram_size::RULE,
     tier_order::RULE,
+    swap_file::RULE,
     zswap::RULE,
     page_cluster::RULE,
     swappiness::RULE,

@@ -138,10 +138,7 @@ fn is_offered(host: &Snapshot, wanted: &str) -> bool {
 
 fn not_wanted(context: &Context<'_>) -> Option<String> {
     let host = context.host;
-    let groups = &host.cgroups.groups;
-    let is_kubernetes = groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
-        || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet");
-    if is_kubernetes {
+    if is_kubernetes(host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless \
                    failSwapOn is false, so the cluster's configuration has to allow swap first";
         return Some(why.to_owned());
@@ -155,6 +152,13 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
         format!("memory is not short: {available} are available, so nothing would be swapped")
     };
     Some(context.only_groups_are_short().unwrap_or_else(plenty))
+}
+
+/// Whether kubelet runs here.
+pub(super) fn is_kubernetes(host: &Snapshot) -> bool {
+    let groups = &host.cgroups.groups;
+    groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
+        || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet")
 }
 
 fn not_possible(context: &Context<'_>) -> Option<String> {

@@ -15,7 +15,11 @@ use super::{plain, plan_for, plan_of};
 
 /// The area that a step added: the one with its priority.
 fn area_of(step: &Step, host: &Snapshot) -> Option<String> {
-    let Change::AddZramSwap { to, .. } = &step.change else { return None };
+    let to = match &step.change {
+        Change::AddZramSwap { to, .. } => to,
+        Change::AddSwapFile { target, .. } => return Some(target.clone()),
+        _ => return None,
+    };
     let priority = Some(i32::from(to.priority));
     let tier = host.tiers.iter().find(|tier| tier.priority.get() == priority);
     tier.map(|tier| tier.path.as_str().to_owned())

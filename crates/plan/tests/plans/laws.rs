@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use pagewise_model::knob::{Domain, KNOBS, Persist};
 use pagewise_model::plan::{Change, Goal, Plan, StepUndo};
-use pagewise_model::{Bytes, Installation, Interval, Level, Name, Reading, TierKind, ZramUse};
+use pagewise_model::{
+    Bytes, FeatureState, Installation, Interval, Level, Name, Reading, TierKind, ZramUse,
+};
 use pagewise_testkit::scene::{Scene, slugs};
 use proptest::prelude::*;
 
@@ -33,6 +35,7 @@ fn target(change: &Change) -> (&str, &str) {
         | Change::WriteFile { target, .. }
         | Change::MakeLink { target, .. }
         | Change::ReloadUnits { target }
+        | Change::AddSwapFile { target, .. }
         | Change::DrainSwap { target, .. } => target,
         Change::AddZramSwap { target, .. } => target.as_deref().unwrap_or("a new zram device"),
     };
@@ -74,6 +77,16 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
             Change::AddZramSwap { to, .. } => {
                 assert_eq!(step.survives_reboot, plan.step("zram-file").is_some(), "{plan:#?}");
                 assert!(to.priority >= 0 && to.disksize_bytes >= Bytes::new(1 << 20), "{step:#?}");
+            }
+            Change::AddSwapFile { to, .. } => {
+                assert_eq!(
+                    step.survives_reboot,
+                    plan.step("swap-file-unit").is_some(),
+                    "{plan:#?}"
+                );
+                let free = installation.swap_folder.free_bytes.unwrap();
+                assert!(to.size_bytes.get() <= free.get() / 4, "{step:#?}");
+                assert!(plan.step("zram").is_none(), "{plan:#?}");
             }
             _ => {}
         }
@@ -210,6 +223,8 @@ enum Oddity {
     ZramSize(u64),
     ZramUsed(u64),
     NoZram,
+    /// Without zram swap, and the kernel was built without zram.
+    ZramNotBuilt,
     DiskFirst(u64),
     Available(u64),
     Pressure(f64),
@@ -242,6 +257,7 @@ fn oddity() -> impl Strategy<Value = Oddity> {
         (1..200u64).prop_map(Oddity::ZramSize),
         (0..=4096u64).prop_map(Oddity::ZramUsed),
         Just(Oddity::NoZram),
+        Just(Oddity::ZramNotBuilt),
         (0..4096u64).prop_map(Oddity::DiskFirst),
         (0..16_000u64).prop_map(Oddity::Available),
         (0.0..60.0f64).prop_map(Oddity::Pressure),
@@ -297,6 +313,11 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
             host.tiers.clear();
             host.zram = vec![zram(0, ZramUse::NotInitialised, Bytes::new(0))];
         }
+        Oddity::ZramNotBuilt => {
+            host.tiers.clear();
+            host.zram.clear();
+            testing::capability(host, FeatureState::NotBuilt { option: "CONFIG_ZRAM" });
+        }
         Oddity::DiskFirst(used) => {
             host.tiers.insert(0, tier("/swapfile", TierKind::File, mib(*used), 200));
         }
@@ -346,8 +367,11 @@ proptest! {
         oddities.iter().for_each(|oddity| make(&mut interval, oddity));
         let mut tmpfiles_names = names;
         tmpfiles_names.sort();
-        let installation =
+        let mut installation =
             Installation { has_systemd, has_generator, tmpfiles_names, ..Installation::default() };
+        let var = &mut installation.swap_folder;
+        var.disk.file_system = Reading::found(Name::from("ext4"), pagewise_model::Source::none());
+        var.free_bytes = Some(gib(100));
         check_all_goals(&interval, &installation);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A naive model of `apply`: what a host is like after a plan was carried out.
 
-use pagewise_model::plan::{Change, Plan, ZramSwap};
+use pagewise_model::plan::{Change, Plan, SwapFilePlan, ZramSwap};
 use pagewise_model::{
     Algorithms, Bytes, Installation, Interval, Mechanism, Name, Pages, PersistentSetting, Reading,
     Snapshot, Source, Target, Tier, TierKind, Zone, Zram, ZramUse,
@@ -34,6 +34,7 @@ fn change(change: &Change, host: &mut Snapshot, installation: &mut Installation)
             }
         }
         Change::AddZramSwap { to, .. } => add_zram(host, to),
+        Change::AddSwapFile { target, to } => add_swap_file(host, target, *to),
         Change::DrainSwap { target, .. } => {
             host.tiers.retain(|tier| tier.path.as_str() != target);
             host.zram.retain(|device| device.path() != *target);
@@ -118,6 +119,21 @@ fn read_sysctl(host: &mut Snapshot, path: &str, text: &str) {
         (path == "/etc/sysctl.conf", path.rsplit('/').next().unwrap().to_owned())
     };
     all.sort_by_key(name);
+}
+
+fn add_swap_file(host: &mut Snapshot, path: &str, to: SwapFilePlan) {
+    let at = Source::file("/made");
+    let lowest = host.tiers.iter().filter_map(|tier| tier.priority.get()).min();
+    let below_all = lowest.unwrap_or_default().min(-1) - 1;
+    host.tiers.push(Tier {
+        path: Name::from(path),
+        kind: TierKind::File,
+        size: Reading::found(to.size_bytes.saturating_sub(Bytes::new(4096)), at.clone()),
+        used: Reading::found(Bytes::new(0), at.clone()),
+        priority: Reading::found(to.priority.map_or(below_all, i32::from), at.clone()),
+        disk: pagewise_model::Disk::default(),
+        zswap_in_front: Reading::not_read(),
+    });
 }
 
 fn add_zram(host: &mut Snapshot, zram: &ZramSwap) {

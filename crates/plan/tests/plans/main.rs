@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
+mod disk_swap;
 mod files;
 mod gains;
 mod laws;

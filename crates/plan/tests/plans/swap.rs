@@ -15,7 +15,7 @@ use super::{declined, ids, plain, plan_for, plan_of};
 const ADD: &str = "add swap in compressed RAM";
 
 /// 16 GiB of which 200 MiB are available, without swap.
-fn short() -> Interval {
+pub(crate) fn short() -> Interval {
     with(|host| {
         host.tiers.clear();
         host.zram = vec![zram(0, ZramUse::NotInitialised, Bytes::new(0))];

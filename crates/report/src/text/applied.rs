@@ -7,7 +7,7 @@ use pagewise_model::Name;
 use pagewise_model::plan::{Applied, Change, DifferenceKind, Plan, Step, StepVerified, Verified};
 
 use super::TextStyle;
-use super::words::plural;
+use super::words::{plural, priority};
 use crate::VerifiedPlans;
 
 /// What a step does and why, before it is carried out.
@@ -32,6 +32,10 @@ pub fn step(step: &Step) -> Vec<String> {
                 to.priority,
                 limit.unwrap_or_default()
             )]
+        }
+        Change::AddSwapFile { target, to } => {
+            let priority = priority(to.priority);
+            vec![format!("  swap on the new file {target}: {}, {priority}", to.size_bytes)]
         }
         Change::DrainSwap { target, from } => {
             vec![format!(

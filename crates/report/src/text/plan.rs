@@ -6,7 +6,7 @@ use pagewise_model::plan::{Change, Declined, Goal, Step, StepUndo, ZramSwap};
 use super::gain;
 use super::header::machine;
 use super::kit::{Line, Page, Role};
-use super::words::plural;
+use super::words::{plural, priority};
 use crate::PlannedChanges;
 
 /// Columns before the text of a step.
@@ -80,7 +80,10 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
 
 /// A setting or device that a reboot takes away, and no file brings back.
 fn is_lost(step: &Step) -> bool {
-    let is_running = matches!(step.change, Change::SetKnob { .. } | Change::AddZramSwap { .. });
+    let is_running = matches!(
+        step.change,
+        Change::SetKnob { .. } | Change::AddZramSwap { .. } | Change::AddSwapFile { .. }
+    );
     is_running && !step.survives_reboot
 }
 
@@ -99,6 +102,9 @@ fn what(change: &Change) -> String {
         Change::AddZramSwap { target, to } => {
             let device = target.as_deref().unwrap_or("a new zram device");
             format!("swap on {device}: {}", zram(to))
+        }
+        Change::AddSwapFile { target, to } => {
+            format!("swap on the new file {target}: {}, {}", to.size_bytes, priority(to.priority))
         }
         Change::DrainSwap { target, from } => {
             format!("swapoff {target} ({} in use)", from.used_bytes.part_of(from.size_bytes))

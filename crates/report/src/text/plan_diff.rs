@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 use pagewise_model::plan::{Change, Plan};
 
+use super::words::priority;
+
 /// Lines around a hunk that are the same on both sides.
 const CONTEXT: usize = 3;
 
@@ -32,6 +34,11 @@ pub(super) fn print(plan: &Plan) -> String {
                     "# swap on {device}: nothing → {}, {}, priority {}",
                     to.disksize_bytes, to.compressor, to.priority
                 );
+                line(&mut out, format_args!("{text}"));
+            }
+            Change::AddSwapFile { target, to } => {
+                let priority = priority(to.priority);
+                let text = format!("# swap on {target}: nothing → {}, {priority}", to.size_bytes);
                 line(&mut out, format_args!("{text}"));
             }
             Change::DrainSwap { target, from } => {

@@ -12,6 +12,11 @@ const NEEDS_ROOT: &str = "needs root";
 /// What stands where root would not help either.
 const REFUSED: &str = "refused";
 
+/// The priority of a planned swap area.
+pub(super) fn priority(priority: Option<i16>) -> String {
+    priority.map_or("filled last".to_owned(), |priority| format!("priority {priority}"))
+}
+
 /// Why there is no value where the file is not there.
 pub(super) const MISSING: &str = "no such file";
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A swap file on a disk, where memory is short and swap in compressed RAM cannot help or is full.
+//!
+//! The file is in a folder that exists everywhere (`/var`), and a swap unit of systemd switches it on at each
+//! boot. `systemd-escape --path` gives the unit's name.
+
+use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
+use pagewise_model::{Bytes, Name, SwapFolder, Tier};
+
+use super::PlanRule;
+use super::zram::is_kubernetes;
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::expect::expect_area;
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: ID,
+    findings: &[
+        "memory-low",
+        "memory-pressure",
+        "oom-kills",
+        "swap-full",
+        "zram-full",
+        "commit-limit",
+    ],
+    doc: "Adds a swap file on a disk if memory is short and zram cannot be used or is full.",
+    add,
+};
+
+const ID: &str = "swap-file";
+const PATH: &str = "/var/pagewise-swap-0";
+const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
+const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
+const WHAT: &str = "add a swap file";
+/// The file is half of RAM, but not smaller and not larger than these.
+const SMALLEST: u64 = 512 << 20;
+const LARGEST: u64 = 8 << 30;
+/// It takes no more than this part of the free space.
+const PART_OF_FREE: u64 = 4;
+/// Less than this is not worth a file.
+const LEAST: u64 = 256 << 20;
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    if let Some(why) = not_needed(context, draft) {
+        // on a calm host the rule for zram says the same
+        if context.is_asked_for(ID) {
+            draft.decline(WHAT, why);
+        }
+        return;
+    }
+    match planned(context) {
+        Ok(to) => add_steps(context, draft, to),
+        Err(why) => draft.decline(WHAT, why),
+    }
+}
+
+fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<String> {
+    if !context.host_is_short() {
+        let plenty = || format!("memory is not short: {} are available", context.available());
+        return Some(context.only_groups_are_short().unwrap_or_else(plenty));
+    }
+    let free = |tier: &&Tier| tier.is_full() != Some(true);
+    let described = |tier: &Tier| match tier.used.get().zip(tier.size.get()) {
+        Some((used, size)) => format!("{} has room ({} in use)", tier.path, used.part_of(size)),
+        None => format!("{} is in use", tier.path),
+    };
+    if let Some(tier) = context.tiers_on_disk().find(free) {
+        return Some(format!("swap on a disk has room: {}", described(tier)));
+    }
+    let is_zram = |step: &Step| matches!(step.change, Change::AddZramSwap { .. });
+    if draft.steps.iter().any(is_zram) {
+        let why = "the plan adds zram swap, from which pages come back much faster than from a disk. If that \
+                   becomes full, plan again";
+        return Some(why.to_owned());
+    }
+    context.tiers_in_ram().find(free).map(described)
+}
+
+/// The file, or why there is none.
+fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
+    if is_kubernetes(context.host) {
+        let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
+                   is false";
+        return Err(why.to_owned());
+    }
+    let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;
+    let file_system = disk.file_system.value().map(Name::as_str);
+    suits_swap(file_system)?;
+    if !context.is_asked_for(ID) {
+        suits_writes(disk.name.value().map(Name::as_str))?;
+    }
+    let ram = context.ram().ok_or("the size of memory is not known")?;
+    let free = free_bytes.ok_or("how much space is free in /var was not read")?;
+    let size = (ram.get() / 2).clamp(SMALLEST, LARGEST).min(free.get() / PART_OF_FREE) >> 20 << 20;
+    if size < LEAST {
+        return Err(format!(
+            "only {free} are free in /var, and a swap file is to take a quarter of the free space at most"
+        ));
+    }
+    Ok(SwapFilePlan { size_bytes: Bytes::new(size), priority: None })
+}
+
+/// Why the kernel, or an administrator, would not want swap in a file of this file system.
+fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
+    match file_system {
+        Some("ext4" | "xfs") => Ok(()),
+        Some("btrfs") => {
+            let why = "/var is on btrfs, which makes no snapshots of a subvolume with an active swap file. Make \
+                       a subvolume for it: `btrfs subvolume create /swap`, then `btrfs filesystem mkswapfile \
+                       --size 2G /swap/swapfile` and `swapon /swap/swapfile`; a line in /etc/fstab keeps it";
+            Err(why.to_owned())
+        }
+        Some(other) => Err(format!(
+            "/var is on {other}; this rule makes swap files only on ext4 and xfs, on which they were tested"
+        )),
+        None => Err("the file system of /var is not known".to_owned()),
+    }
+}
+
+/// Why this disk should not be written to all the time.
+fn suits_writes(disk: Option<&str>) -> Result<(), String> {
+    let Some(disk) = disk else { return Ok(()) };
+    if disk.starts_with("mmcblk") {
+        return Err(format!(
+            "/var is on a memory card or eMMC ({disk}), which wears out if the kernel swaps to it often. With \
+             `--only {ID}` the plan contains it all the same"
+        ));
+    }
+    if disk.starts_with("nbd") || disk.starts_with("rbd") {
+        return Err(format!(
+            "/var is on a disk that is reached over a network ({disk}). To swap there takes memory when none is \
+             free, and the machine can hang"
+        ));
+    }
+    Ok(())
+}
+
+fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
+    draft.steps.push(running(context, to));
+    if let Some(why) = context.no_files() {
+        return draft.lose("the swap file", why);
+    }
+    let known = &context.installation.own_files;
+    let text = unit(to);
+    let needs = || vec![ID.to_owned()];
+    if known.get(UNIT) != Some(&text) {
+        let from = known.get(UNIT).cloned();
+        let undo =
+            if from.is_some() { "writes the earlier contents back" } else { "removes the file" };
+        draft.steps.push(Step {
+            change: Change::WriteFile { target: UNIT.to_owned(), from, to: text },
+            reason: "With this unit, systemd switches the swap on at each boot.".to_owned(),
+            risk: "none known".to_owned(),
+            needs: needs(),
+            ..kept("swap-file-unit", undo)
+        });
+    }
+    if !known.contains_key(UNIT) {
+        draft.steps.push(Step {
+            change: Change::MakeLink { target: LINK.to_owned(), from: None, to: UNIT.to_owned() },
+            reason: "systemd starts the unit at boot only if this link exists.".to_owned(),
+            risk: "none known".to_owned(),
+            needs: needs(),
+            ..kept("swap-file-link", "removes the link")
+        });
+        draft.steps.push(Step {
+            change: Change::ReloadUnits { target: "systemd".to_owned() },
+            reason: "systemd knows the new unit only after it has read its unit files again."
+                .to_owned(),
+            risk: "none known; no unit is started or stopped".to_owned(),
+            needs: needs(),
+            ..kept("swap-file-reload", "reads the unit files again, without the new one")
+        });
+    }
+}
+
+/// A step that keeps the swap over a reboot, without its change.
+fn kept(id: &str, undo: &str) -> Step {
+    Step {
+        id: id.to_owned(),
+        change: Change::ReloadUnits { target: String::new() },
+        reason: String::new(),
+        finding: None,
+        expected: None,
+        risk: String::new(),
+        cost: None,
+        coupled: Vec::new(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore { what: undo.to_owned() },
+        survives_reboot: true,
+    }
+}
+
+fn running(context: &Context<'_>, to: SwapFilePlan) -> Step {
+    let state = context.verdict.line.trim_end_matches('.');
+    let swap = match context.host.tiers.iter().next() {
+        Some(tier) => format!("{} is full", tier.path),
+        None => "There is no swap, and zram swap is not possible here (see below)".to_owned(),
+    };
+    let finding = RULE.findings.iter().find(|id| context.finding(id).is_some());
+    Step {
+        id: ID.to_owned(),
+        change: Change::AddSwapFile { target: PATH.to_owned(), to },
+        reason: format!(
+            "{state}. {swap}. The kernel can then move pages that programs do not use to the disk. The size is half \
+             of RAM, but at least 512 MiB, at most 8 GiB, and at most a quarter of the free space in /var."
+        ),
+        finding: finding.map(|&id| id.to_owned()),
+        expected: Some(expect_area(context.host, to.size_bytes, "file")),
+        risk: "a page comes back from a disk some hundred times slower than from zram: if programs use more memory \
+               than there is, they become very slow before the kernel kills one. Pages on the disk are not \
+               encrypted unless the disk is"
+            .to_owned(),
+        cost: Some(format!("{} of space in /var", to.size_bytes)),
+        coupled: vec!["vm.swappiness".to_owned()],
+        needs: Vec::new(),
+        undo: StepUndo::Restore {
+            what: "switches the swap off, which reads its pages back into RAM, and removes the file".to_owned(),
+        },
+        survives_reboot: context.no_files().is_none(),
+    }
+}
+
+fn unit(to: SwapFilePlan) -> String {
+    let priority = to.priority.map(|priority| format!("Priority={priority}\n"));
+    format!(
+        "\
+# Written by pagewise (pagewise plan, pagewise apply). To undo: pagewise undo.
+[Unit]
+Description=Swap file of {size}, made by pagewise
+ConditionVirtualization=!container
+
+[Swap]
+What={PATH}
+{priority}
+[Install]
+WantedBy=swap.target
+",
+        size = to.size_bytes,
+        priority = priority.unwrap_or_default(),
+    )
+}
