@@ -127,7 +127,7 @@ struct ScanAlgorithm {
 }
 
 impl Measured {
-    /// Reads the document that `bench`, `scan`, `trial` or `lab replay` printed with `--json`.
+    /// Reads the document that `bench`, `scan`, `trial`, `lab run` or `lab replay` printed with `--json`.
     ///
     /// # Errors
     /// If it is no such document.
@@ -155,10 +155,14 @@ impl Measured {
                 let trial = document["trial"].clone();
                 measured.trial = Some(serde_json::from_value(trial).map_err(bad)?);
             }
+            Some("pagewise/lab/1") => {
+                let cell = cell_of_host(&document)?.clone();
+                measured.trial = Some(serde_json::from_value(cell).map_err(bad)?);
+            }
             other => {
                 let found = other.unwrap_or("no key `schema`");
                 let what = format!(
-                    "expected the JSON output of bench, scan, trial or lab replay, found {found}"
+                    "expected the JSON output of bench, scan, trial, lab run or lab replay, found {found}"
                 );
                 return Err(NotMeasured(what));
             }
@@ -251,6 +255,19 @@ impl Measured {
                 scan.sized_pages, scan.pages, it.name
             ),
         })
+    }
+}
+
+/// The cell of an experiment that ran on the host itself, or the only one.
+fn cell_of_host(document: &Value) -> Result<&Value, NotMeasured> {
+    let cells = document["cells"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let host = cells.iter().find(|cell| cell["cell"] == "host");
+    match (host, cells) {
+        (Some(cell), _) | (None, [cell]) => Ok(cell),
+        _ => Err(NotMeasured(format!(
+            "expected an experiment that ran on the host, found {} cells, none of which is called host",
+            cells.len()
+        ))),
     }
 }
 

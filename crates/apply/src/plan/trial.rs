@@ -34,6 +34,7 @@ RequiresMountsFor={state} {program}
 After=systemd-remount-fs.service
 Before=swap.target systemd-sysctl.service systemd-tmpfiles-setup.service sysinit.target
 Before=pagewise-zram.service systemd-zram-setup@zram0.service systemd-zram-setup@zram1.service
+Before=var-pagewise\\x2dswap\\x2d0.swap
 Conflicts=shutdown.target
 
 [Service]

@@ -308,6 +308,53 @@ fn a_plan_whose_folder_cannot_be_made_is_undone() {
     assert_eq!(String::from_utf8_lossy(&undo.stdout), "nothing to put back\n");
 }
 
+const SWAP_FILE: &str = "/var/pagewise-swap-0";
+
+/// Its line in /proc/swaps: size in KiB and priority.
+fn swap_file() -> Option<(u64, i32)> {
+    let swaps = read("/proc/swaps");
+    let line = swaps.lines().find(|line| line.starts_with(SWAP_FILE))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    Some((words[2].parse().unwrap(), words[4].parse().unwrap()))
+}
+
+/// In the real /var, which has to be on a disk: the kernel swaps to no file of tmpfs.
+#[test]
+fn a_swap_file_is_added_verified_and_removed_also_after_a_kill() {
+    let mut site = Site::new();
+    site.place.loans.promise(&format!("swapoff {SWAP_FILE}; rm -f {SWAP_FILE}"));
+    let to = json!({"size_bytes": 16 << 20, "priority": null});
+    let change = json!({"action": "add-swap-file", "target": SWAP_FILE, "to": to});
+    let steps = [step("swap-file", change)];
+    for kill in [None, Some("kill:1"), Some("kill:2")] {
+        if let Some(kill) = kill {
+            let plan = site.plan(&steps);
+            let mut command = site.command(&["apply", "--yes", "--settle", "0", &plan]);
+            let killed = command.env("PAGEWISE_TEST_CRASH", kill).output().unwrap();
+            assert_eq!(killed.status.signal(), Some(9), "{kill}: {}", said(&killed));
+        } else {
+            site.apply_well(&steps);
+            let (kib, priority) = swap_file().expect("it is on");
+            assert_eq!(kib, (16 << 10) - 4);
+            assert!(priority < 0, "{priority}");
+            let file = fs::metadata(SWAP_FILE).unwrap();
+            assert_eq!((file.mode() & 0o7777, file.len()), (0o600, 16 << 20));
+            assert!(file.blocks() * 512 >= file.len(), "it has no holes");
+            let verified = site.output(&["verify", "--json"]);
+            assert_eq!(verified.status.code(), Some(0), "{}", said(&verified));
+            let again = site.apply(&steps);
+            assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to do"));
+        }
+        let undone = site.output(&["undo", "--all"]);
+        assert_eq!(undone.status.code(), Some(0), "{kill:?}: {}", said(&undone));
+        assert_eq!((swap_file(), Path::new(SWAP_FILE).exists()), (None, false), "{kill:?}");
+    }
+    fs::write(SWAP_FILE, "somebody's").unwrap();
+    let refused = site.apply(&steps);
+    fs::remove_file(SWAP_FILE).unwrap();
+    assert!(said(&refused).contains("a file, which is not this swap"), "{}", said(&refused));
+}
+
 /// One that somebody else made: switched off, replaced, and made again by the undo.
 struct TheirSwap {
     number: u32,

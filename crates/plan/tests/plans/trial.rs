@@ -57,6 +57,27 @@ fn set(plan: &Plan, id: &str) -> (String, String) {
     }
 }
 
+/// An experiment, of which one cell ran here.
+#[test]
+fn of_an_experiment_the_cell_of_the_host_counts() {
+    let cell = |name: &str, swappiness: &str| {
+        let mut cell = trial("better", 0.8, [0.7, 0.9]);
+        cell["cell"] = json!(name);
+        cell["arms"][1] = arm("b", &[("vm.swappiness", swappiness)]);
+        cell
+    };
+    let lab = |cells: &[Value]| json!({"schema": "pagewise/lab/1", "cells": cells});
+    let both = lab(&[cell("trixie-320M", "180"), cell("host", "100")]);
+    let plan = plan_with(&host(), &[&both]);
+    let step = plan.steps.iter().find(|step| step.change.action() == "set-knob").unwrap();
+    assert!(matches!(&step.change, Change::SetKnob { to, .. } if to == "100"), "{plan:#?}");
+    let bad = [lab(&[]), lab(&[cell("trixie-320M", "180"), cell("sid-320M", "180")])];
+    for bad in bad {
+        let why = Measured::from_json(&bad.to_string()).unwrap_err().to_string();
+        assert!(why.contains("expected an experiment that ran on the host"), "{why}");
+    }
+}
+
 const NONE: &str = "the settings of the trial";
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
     /// Base the plan on the measurements in this file: the output of `pagewise bench --json`, `pagewise scan
-    /// --json` or `pagewise trial --json`; may be given several times
+    /// --json`, `pagewise trial --json` or `pagewise lab run --json`; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Vec<PathBuf>,
     /// Plan only the changes that fix this finding of `pagewise doctor`, such as zram-unused, or only the

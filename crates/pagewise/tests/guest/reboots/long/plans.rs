@@ -21,6 +21,7 @@ state() {
         /sys/module/zswap/parameters \
         | grep -Ev 'khugepaged/(full_scans|pages_collapsed)|/stats/|ksm/(full_scans|general_profit)' | sort
     grep -v Filename /proc/swaps | cut -d' ' -f1
+    ls -A /var
 }
 "#;
 
@@ -34,7 +35,8 @@ say zram sh -c 'cd /sys/block/zram0 && cat disksize comp_algorithm'
 get verify pagewise verify --json
 "#;
 
-/// The operator's file, which a file of the plan overrules; and memory so full that swap is planned for.
+/// The operator's file, which a file of the plan overrules; and memory so full that swap is planned for. The
+/// steps of a swap file are added, because the plan takes zram where there is some.
 const PLAN: &str = r#"
 echo 'vm.extfrag_threshold = 0' > /etc/sysctl.d/10-own.conf; sysctl -q vm.extfrag_threshold=0
 id=$(cat /etc/machine-id)
@@ -44,7 +46,11 @@ sed -i "s/HASH/$hash/; s/4711/$total/" /root/made-up.json
 state > /root/before
 head -c 200M /dev/zero > /dev/shm/filled
 get plan pagewise plan --goal ratio --only zram,extfrag-threshold --json
-pagewise plan --goal ratio --only zram,extfrag-threshold --json > /root/plan.json
+pagewise plan --goal ratio --only zram,extfrag-threshold --json > /root/planned.json
+awk '{ at = index($0, "\"steps\": [") }
+    at && !done { getline more < "/root/more.json"; $0 = substr($0, 1, at + 9) more "," substr($0, at + 10); done = 1 }
+    { print }' /root/planned.json > /root/plan.json
+say has-file grep -c add-swap-file /root/plan.json
 rm /dev/shm/filled; sync
 "#;
 
@@ -105,11 +111,38 @@ fn made_up() -> String {
     ])
 }
 
+const SWAP_FILE: &str = "/var/pagewise-swap-0";
+const SWAP_FILE_BYTES: u64 = 16 << 20;
+
+/// The steps that keep a swap file, as plans have them.
+fn swap_file() -> String {
+    let unit = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
+    let link = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
+    let text = format!("[Swap]\nWhat={SWAP_FILE}\n\n[Install]\nWantedBy=swap.target\n");
+    let to = json!({"size_bytes": SWAP_FILE_BYTES, "priority": null});
+    let mut added =
+        step("swap-file", json!({"action": "add-swap-file", "target": SWAP_FILE, "to": to}));
+    added["survives_reboot"] = json!(true);
+    let steps = [
+        added,
+        file("swap-file-unit", unit, &text),
+        step(
+            "swap-file-link",
+            json!({"action": "make-link", "target": link, "from": null, "to": unit}),
+        ),
+        step("swap-file-reload", json!({"action": "reload-units", "target": "systemd"})),
+    ];
+    steps.map(|step| step.to_string()).join(",")
+}
+
 fn outlast_reboots(options: &[&str], prepare: &str) {
     let folder = tempfile::tempdir().unwrap();
     let sent = folder.path().join("made-up.json");
     std::fs::write(&sent, made_up()).unwrap();
     let sent = format!("--file={}:/root/made-up.json", sent.display());
+    let more = folder.path().join("more.json");
+    std::fs::write(&more, format!("{}\n", swap_file())).unwrap();
+    let more = format!("--file={}:/root/more.json", more.display());
     let functions = format!("{SAY}{STATE}");
     let mut scripts =
         vec![format!("{functions}{prepare}{PLAN}{TRIAL}"), format!("{functions}{APPLY}")];
@@ -118,11 +151,12 @@ fn outlast_reboots(options: &[&str], prepare: &str) {
     scripts.push(format!("{functions}{UNDO}"));
     scripts.push(format!("{functions}{GONE}"));
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    let own = ["--memory", "512M", "--lose-power", "0", "--deadline", "5m", &sent];
+    let own = ["--memory", "512M", "--lose-power", "0", "--deadline", "5m", &sent, &more];
     let boots = reboots(&[&own[..], options].concat(), &scripts);
     assert_eq!(boots.len(), scripts.len(), "{boots:#?}");
 
     let planned = document(&boots[0].output, "plan");
+    assert_eq!(answer_of_success(&boots[0].output, "has-file"), "1\n");
     answer_of_success(&boots[0].output, "apply");
     answer_of_success(&boots[0].output, "changed");
     let after_trial = &boots[1].output;
@@ -153,8 +187,11 @@ fn is_in_force(boot: &Boot, planned: &Value) {
     let zram =
         steps.iter().find(|step| step["action"] == "add-zram-swap").expect("zram is planned");
     let size = zram["to"]["disksize_bytes"].as_u64().unwrap();
-    let swap = format!("/dev/zram0 {} {}\n", size - 4096, zram["to"]["priority"]);
-    assert_eq!(answer(said, "swap"), (swap.as_str(), "0"), "{said}");
+    let mut swaps: Vec<&str> = answer_of_success(said, "swap").lines().collect();
+    swaps.sort_unstable();
+    let on_zram = format!("/dev/zram0 {} {}", size - 4096, zram["to"]["priority"]);
+    let on_disk = format!("{SWAP_FILE} {} -", SWAP_FILE_BYTES - 4096);
+    assert!(swaps.len() == 2 && swaps[0] == on_zram && swaps[1].starts_with(&on_disk), "{said}");
     let device = answer_of_success(said, "zram");
     let algorithm = zram["to"]["compressor"]["algorithm"].as_str().unwrap();
     assert!(device.starts_with(&format!("{size}\n")), "{device}");
