@@ -11,8 +11,8 @@ use pagewise_model::lend::{
 use pagewise_model::{Advice, Bytes, Refusal};
 
 use crate::error::Error;
-use crate::outcome::Outcome;
 use crate::session::Session;
+use pagewise_model::undo::Outcome;
 
 impl Lender for Session {
     fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {

@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State};
 use crate::journal::fuzzing::open_in;
 use crate::journal::{Loan, Reading, Record};
-use crate::outcome::{Outcome, Recovered};
 use crate::recover::{Conflicts, recover_all};
 use crate::session::Session;
+use pagewise_model::undo::{Outcome, Recovered};
 
 /// What a run does.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use crate::live::Live;
 use crate::loan;
 use crate::loan::run::{Boot, Run};
 use crate::loan::zram;
-use crate::outcome::{Outcome, Recovered, Return, SkippedJournal};
 use pagewise_model::Advice;
+use pagewise_model::undo::{Outcome, Recovered, Return, SkippedJournal};
 
 /// What becomes of a conflict that has been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::run::Run;
 use crate::loan::{file, group, knob, module, swap, zram};
-use crate::outcome::{Outcome, Recovered, Return};
 use crate::recover::{Conflicts, in_order, recover_all, settle, settled_or_left};
+use pagewise_model::undo::{Outcome, Recovered, Return};
 
 /// Everything that this run has borrowed.
 pub struct Session {

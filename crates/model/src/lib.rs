@@ -59,6 +59,7 @@ mod thp;
 mod thp_profile;
 mod trial;
 pub mod typed;
+pub mod undo;
 mod unit;
 mod units;
 mod verdict;

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pagewise_apply::{Outcome, Recovered, Rescue, Session, state_folder};
+use pagewise_apply::{Rescue, Session, state_folder};
 use pagewise_model::Name;
+use pagewise_model::undo::{Outcome, Recovered};
 use pagewise_stats::Experiment;
 
 use crate::output;

@@ -28,7 +28,7 @@ use crate::{
 };
 
 pub use head::Noun;
-pub use plans::{apply, ledger, tune, verify};
+pub use plans::{apply, ledger, tune, undo, verify};
 pub use thp::{collapse, restrain, thp};
 
 /// What was read. Empty where the document's scope leaves a noun out.
@@ -386,6 +386,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Verify => generator.into_root_schema_for::<plans::Verify<'_>>(),
         Noun::Ledger => generator.into_root_schema_for::<plans::Ledger<'_>>(),
         Noun::Tune => generator.into_root_schema_for::<plans::Tune<'_>>(),
+        Noun::Undo => generator.into_root_schema_for::<plans::Undo<'_>>(),
     };
     name_version(&mut schema, noun);
     printed(&schema)

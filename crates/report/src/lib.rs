@@ -239,6 +239,19 @@ pub struct LedgerReport<'a> {
     pub cost: Cost,
 }
 
+/// What `undo` did.
+#[derive(Debug, Clone, Copy)]
+pub struct UndoReport<'a> {
+    /// The host.
+    pub snapshot: &'a Snapshot,
+    /// What was put back.
+    pub runs: &'a [pagewise_model::undo::Recovered],
+    /// The plans that stay in force.
+    pub plans: &'a [pagewise_model::undo::InForce],
+    /// What looking cost.
+    pub cost: Cost,
+}
+
 /// What `trial` found.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialReport<'a> {

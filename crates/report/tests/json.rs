@@ -18,7 +18,7 @@ use pagewise_model::{
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
     Answer, AppliedPlan, ApplyOutcome, Benched, CellTried, Experimented, LedgerReport,
-    LedgerUpdate, ScanReport, TrialReport, TuneTrial, TunedPlan, VerifiedPlans,
+    LedgerUpdate, ScanReport, TrialReport, TuneTrial, TunedPlan, UndoReport, VerifiedPlans,
 };
 use serde_json::{Value, json};
 
@@ -70,6 +70,12 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Ledger => json::ledger(&LedgerReport {
             snapshot: &interval.end,
             ledger: &plan::gains::ledger(),
+            cost: host::cost(),
+        }),
+        Noun::Undo => json::undo(&UndoReport {
+            snapshot: &interval.end,
+            runs: &plan::gains::recovered(),
+            plans: &plan::gains::in_force(),
             cost: host::cost(),
         }),
         Noun::Restrain => json::restrain(&huge::restrained(&interval.end, &huge::restrain())),

@@ -11,7 +11,7 @@ use crate::error::{Doing, Error};
 use crate::host_ops::{Config, HostChange, HostOps, Staged};
 use crate::journal::{FileText, Loan};
 use crate::loan::place;
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// What a file or link is called until it is renamed: no reader of these folders takes such a name.
 pub(crate) fn staged_name(path: &str) -> String {

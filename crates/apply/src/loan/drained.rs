@@ -12,7 +12,7 @@ use crate::host_ops::{HostChange, HostOps};
 use crate::journal::ZramSetup;
 use crate::loan::drain::{area, switch_off};
 use crate::loan::{swap, zram};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// Switches the area of this loan off, and frees the memory of its zram device.
 pub(crate) fn drain(

@@ -12,7 +12,7 @@ use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// What stands in the name of each.
 pub(crate) const KIND: &str = "swap-";

@@ -15,7 +15,7 @@ use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
 use crate::loan::run::{OURS, Run, is_ours, rounded};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// Where memory cgroups are, and whether they are of version 2.
 pub(crate) fn mount(hands: &dyn HostOps) -> Result<(String, bool), Error> {

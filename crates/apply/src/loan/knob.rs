@@ -12,7 +12,7 @@ use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Loan, Open, Write};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// What the journal must know before the value is written.
 pub(crate) fn announced(

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::host_ops::HostOps;
 use crate::journal::{Loan, Open};
 use crate::loan::run::{Boot, Run};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// Puts one thing back.
 pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<Outcome, Error> {

@@ -5,7 +5,7 @@
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::loan::zram;
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 pub(crate) const ZRAM: &str = "zram";
 

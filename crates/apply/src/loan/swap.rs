@@ -14,7 +14,7 @@ use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::loan::run::{Run, is_ours};
 use crate::loan::{drain, file, zram};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 /// Refuses where areas are on that are not among `ours`.
 pub(crate) fn alone(hands: &dyn HostOps, ours: &[&str]) -> Result<(), Error> {

@@ -9,9 +9,9 @@ use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec};
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE};
 use crate::journal::{Loan, Record};
-use crate::outcome::Outcome;
 use crate::recover::{Conflicts, forget_one, recover_all};
 use crate::session::Session;
+use pagewise_model::undo::Outcome;
 
 const SIZE: Bytes = Bytes::new(1 << 20);
 

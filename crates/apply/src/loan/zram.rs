@@ -18,7 +18,7 @@ use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, patiently};
 use crate::journal::{Device, Loan, ZramSetup};
 use crate::loan::run::{Run, rounded};
-use crate::outcome::Outcome;
+use pagewise_model::undo::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
 

@@ -17,17 +17,18 @@ use std::sync::atomic::AtomicBool;
 
 use pagewise_model::Configuration;
 use pagewise_model::plan::{Applied, Complaint, Plan, Verified};
+use pagewise_model::undo::InForce;
 
 pub use run::{Failed, Options, Progress};
-pub use undo::{InForce, Undone};
+pub use undo::Undone;
 pub use verify::Verify;
 
 use crate::error::{Doing, Error};
 use crate::journal::{self, Lock};
 use crate::live::Live;
-use crate::outcome::Recovered;
 use crate::recover::{Conflicts, recover_all};
 use check::Todo;
+use pagewise_model::undo::Recovered;
 
 /// Why a plan is not carried out; nothing was changed.
 #[derive(Debug)]

@@ -17,10 +17,10 @@ use crate::fake::{Fake, Fault, KNOBS, STATE, State, fake_machine, new_file};
 use crate::host_ops::{Config, HostOps};
 use crate::journal::Reading;
 use crate::loan::config::folder_of;
-use crate::outcome::Recovered;
 use crate::plan::check::{Todo, check};
 use crate::plan::run::{Failed, Options, carry_out};
 use crate::plan::undo::{Undone, journals, undo};
+use pagewise_model::undo::Recovered;
 
 pub(super) const SYSCTL: &str = "/etc/sysctl.d/90-pagewise.conf";
 const DROP_IN: &str = "/etc/systemd/system/system.slice.d/50-pagewise.conf";

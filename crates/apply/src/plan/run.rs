@@ -18,10 +18,10 @@ use crate::host_ops::{Config, HostOps, Strain};
 use crate::journal::{JournalName, Loan, Record};
 use crate::loan::config::{self, folder_of};
 use crate::loan::{drain, drained, file, knob, place, swap, zram};
-use crate::outcome::Return;
 use crate::plan::check::{Todo, described_change};
 use crate::plan::trial;
 use crate::session::Session;
+use pagewise_model::undo::Return;
 
 /// How a plan is carried out.
 #[derive(Debug, Clone)]

@@ -18,8 +18,8 @@ use super::verify::{Verify, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
 use crate::host_ops::{Config, HostOps};
-use crate::outcome::{Outcome, Recovered};
 use crate::recover::{Conflicts, recover_all};
+use pagewise_model::undo::{Outcome, Recovered};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 

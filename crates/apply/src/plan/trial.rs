@@ -13,10 +13,10 @@ use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Journal, Loan, Reading, Record};
 use crate::loan::config;
 use crate::loan::run::Run;
-use crate::outcome::Recovered;
 use crate::plan::undo::{PlanJournal, journals};
 use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::session::Session;
+use pagewise_model::undo::Recovered;
 
 const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
 const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";

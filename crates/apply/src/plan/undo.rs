@@ -4,13 +4,11 @@
 //! A plan that was interrupted, by a crash or a power cut, is undone by the next `pagewise undo`. One that
 //! was applied whole stays until somebody names it.
 
-use pagewise_model::plan::Plan;
-use serde::Serialize;
+use pagewise_model::undo::{InForce, Recovered};
 
 use crate::error::Error;
 use crate::host_ops::HostOps;
 use crate::journal::{self, JournalName, Loan, Open, Reading, Record};
-use crate::outcome::Recovered;
 use crate::recover::{Conflicts, boot_id, recover_one};
 
 /// Which plans are undone.
@@ -24,24 +22,6 @@ pub enum Undone<'a> {
     One(&'a str),
     /// All of them.
     All,
-}
-
-/// A plan whose changes are in force.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InForce {
-    /// How `pagewise undo` calls its journal.
-    pub journal: String,
-    /// Whether all of its steps were carried out. If not, it was interrupted.
-    pub applied: bool,
-    /// How many of its changes no undo has put back yet.
-    pub changes: usize,
-    /// Until when it is on trial, in seconds of Unix time; `null` if it is not.
-    pub trial_until: Option<u64>,
-    /// When it was begun.
-    pub unix_seconds: u64,
-    /// The plan.
-    #[serde(flatten)]
-    pub plan: Plan,
 }
 
 /// A journal of a plan.

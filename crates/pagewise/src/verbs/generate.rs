@@ -49,6 +49,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Verify => json::Noun::Verify,
         Noun::Ledger => json::Noun::Ledger,
         Noun::Tune => json::Noun::Tune,
+        Noun::Undo => json::Noun::Undo,
     };
     let all = zstd::decode_all(json::COMPRESSED_SCHEMAS).context("the schemas in the program")?;
     let all: BTreeMap<String, String> = serde_json::from_slice(&all)?;

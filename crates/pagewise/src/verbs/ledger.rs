@@ -2,9 +2,10 @@
 //! `pagewise ledger`: how often predicted gains came true; and what `verify` adds to it.
 
 use jiff::Timestamp;
-use pagewise_apply::plan::{InForce, plans_in_force};
+use pagewise_apply::plan::plans_in_force;
 use pagewise_apply::{LedgerFile, add_to_ledger, read_ledger, state_folder};
 use pagewise_model::plan::{GainMeasured, GainOutcome, Ledger, LedgerEntry, Step, Verified};
+use pagewise_model::undo::InForce;
 use pagewise_model::{Interval, Name, Reading, Refusal, Snapshot};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_plan::{StepState, measure_gain};

@@ -71,7 +71,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Verify(wanted) => verify::run(global, wanted, started),
         Verb::Ledger => ledger::run(global, started),
         Verb::Tune(wanted) => tune::run(global, wanted, started),
-        Verb::Undo(wanted) => undo::run(global, wanted),
+        Verb::Undo(wanted) => undo::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab(lab) => lab::run(global, &lab.what, started),
         Verb::Completions { shell } => generate::completions(*shell),

@@ -3,19 +3,24 @@
 //! journals that cannot be settled, removed.
 
 use jiff::Timestamp;
-use pagewise_apply::plan::{InForce, Undone, plans_in_force, undo_plans};
-use pagewise_apply::{
-    Conflicts, Outcome as Ended, Recovered, Return, forget, recover, state_folder,
-};
-use pagewise_model::{Name, Refusal};
-use serde_json::json;
+use pagewise_apply::plan::{Undone, plans_in_force, undo_plans};
+use pagewise_apply::{Conflicts, forget, recover, state_folder};
+use pagewise_model::undo::{InForce, Outcome as Ended, Recovered, Return};
+use pagewise_model::{Interval, Name, Refusal};
+use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_report::{UndoReport, json};
 
 use super::Outcome;
 use crate::cli::{self, Global};
+use crate::cost::{self, CostMeter};
 use crate::host_loans::{lines, what_stays};
 use crate::output;
 
-pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Undo,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
         let what = "undo changes this machine; a recording has nothing to put back".to_owned();
         anyhow::bail!(Refusal::advised(what, "omit --root"));
@@ -23,7 +28,7 @@ pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> 
     if let Some(id) = &args.forget {
         let run = forget(&state_folder(), id)?;
         let text = if global.json {
-            document(&[run], &plans_in_force(&state_folder())?)
+            document(started, &[run], &plans_in_force(&state_folder())?)?
         } else {
             forgotten(&run)
         };
@@ -37,7 +42,8 @@ pub(super) fn run(global: &Global, args: &cli::Undo) -> anyhow::Result<Outcome> 
     }
     runs.extend(undo_plans(&state, which(args))?);
     let plans = plans_in_force(&state)?;
-    let text = if global.json { document(&runs, &plans) } else { text(&runs) + &listed(&plans) };
+    let text =
+        if global.json { document(started, &runs, &plans)? } else { text(&runs) + &listed(&plans) };
     output::answer(global, &text)?;
     if let Some(what) = left(&runs) {
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` removes \
@@ -96,14 +102,10 @@ fn forgotten(run: &Recovered) -> String {
 }
 
 /// Those that were put back, and the plans that are in force.
-fn document(runs: &[Recovered], plans: &[InForce]) -> String {
-    let document = json!({
-        "schema": "pagewise/undo/1",
-        "pagewise": env!("CARGO_PKG_VERSION"),
-        "runs": runs,
-        "plans": plans,
-    });
-    format!("{document:#}\n")
+fn document(started: CostMeter, runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<String> {
+    let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
+    let cost = cost::so_far(started, &interval);
+    Ok(json::undo(&UndoReport { snapshot: &interval.end, runs, plans, cost }))
 }
 
 fn text(runs: &[Recovered]) -> String {

@@ -30,11 +30,12 @@ pub enum Noun {
     Verify,
     Ledger,
     Tune,
+    Undo,
 }
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -51,6 +52,7 @@ impl Noun {
         Self::Verify,
         Self::Ledger,
         Self::Tune,
+        Self::Undo,
     ];
 
     /// The verb that answers with it.
@@ -72,6 +74,7 @@ impl Noun {
             Self::Verify => "verify",
             Self::Ledger => "ledger",
             Self::Tune => "tune",
+            Self::Undo => "undo",
         }
     }
 
@@ -104,6 +107,7 @@ impl Noun {
             Self::Verify => "pagewise/verify/1",
             Self::Ledger => "pagewise/ledger/1",
             Self::Tune => "pagewise/tune/1",
+            Self::Undo => "pagewise/undo/1",
         }
     }
 }

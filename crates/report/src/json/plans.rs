@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The documents of `apply`, `verify` and `ledger`.
+//! The documents of `apply`, `verify`, `ledger`, `tune` and `undo`.
 
 use pagewise_model::HostVerdict;
 use pagewise_model::plan::{Applied, Complaint, Plan, Verified};
+use pagewise_model::undo::{InForce, Recovered};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::head::{Head, Noun, printed};
 use crate::{
-    AppliedPlan, ApplyOutcome, LedgerReport, LedgerUpdate, TuneTrial, TunedPlan, VerifiedPlans,
+    AppliedPlan, ApplyOutcome, LedgerReport, LedgerUpdate, TuneTrial, TunedPlan, UndoReport,
+    VerifiedPlans,
 };
 
 /// What `apply` did: exactly one of applied, refused and confirmed.
@@ -62,6 +64,23 @@ pub(super) struct Tune<'a> {
     kept: Option<bool>,
     /// What was found while the plan was on trial; `null` if there was nothing to change.
     trial: Option<TuneTrial<'a>>,
+}
+
+/// What was put back, and the plans that stay in force.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Undo<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// Journals of killed runs and of plans, and what became of each change that they name.
+    runs: &'a [Recovered],
+    /// The plans that are in force now, the oldest first.
+    plans: &'a [InForce],
+}
+
+/// What `undo --json` prints, with a line end.
+pub fn undo(undone: &UndoReport<'_>) -> String {
+    let UndoReport { snapshot, runs, plans, cost } = *undone;
+    printed(&Undo { head: Head::new(Noun::Undo, snapshot, cost), runs, plans })
 }
 
 /// What `tune --json` prints, with a line end.

@@ -6,6 +6,7 @@ use pagewise_model::plan::{
     Applied, Complaint, Expected, GainMeasured, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL, Ledger,
     LedgerEntry, SWAP_AREA, StepDone, StepVerified, Verified, Watched, ZRAM_RATIO,
 };
+use pagewise_model::undo::{InForce, Outcome, Recovered, Return, SkippedJournal};
 
 fn evidence() -> Vec<Evidence> {
     let path = "/sys/block/zram1/mm_stat".to_owned();
@@ -86,4 +87,47 @@ pub(crate) fn applied() -> Applied {
 pub(crate) fn complaints() -> Vec<Complaint> {
     let (what, why) = ("vm.swappiness".to_owned(), "the plan expects 60, found 30".to_owned());
     vec![Complaint { step: Some("swappiness".to_owned()), what, why, next: None }]
+}
+
+/// A plan that was undone but for one setting, and a journal that was not read.
+pub(crate) fn recovered() -> Vec<Recovered> {
+    let returned = |what: &str, outcome| Return { what: what.to_owned(), outcome };
+    let found = "100".to_owned();
+    let undone = Recovered {
+        journal: "/var/lib/pagewise/1.plan".to_owned(),
+        id: "1".to_owned(),
+        plan: Some("0011223344556677".to_owned()),
+        pid: Some(4711),
+        earlier_boot: true,
+        returns: vec![
+            returned("file /etc/sysctl.d/90-pagewise.conf", Outcome::Returned),
+            returned("swap on /dev/zram1", Outcome::Gone),
+            returned("zram device zram1", Outcome::Kept { why: "it is in use".to_owned() }),
+            returned(
+                "vm.swappiness",
+                Outcome::Conflict { old: "60".to_owned(), ours: "150".to_owned(), found },
+            ),
+            returned(
+                "vm.page-cluster",
+                Outcome::Left { why: "read-only".to_owned(), next: Some("run as root".to_owned()) },
+            ),
+        ],
+        damaged_line: Some(7),
+        skipped: None,
+        unnoted: Some("no space left on device".to_owned()),
+    };
+    let skipped = SkippedJournal { why: "it is a folder".to_owned(), is_file: false };
+    vec![undone.clone(), Recovered { skipped: Some(skipped), plan: None, pid: None, ..undone }]
+}
+
+/// The plan, on trial.
+pub(crate) fn in_force() -> Vec<InForce> {
+    vec![InForce {
+        journal: "1".to_owned(),
+        applied: true,
+        changes: 5,
+        trial_until: Some(1_790_000_000),
+        unix_seconds: 1_780_000_000,
+        plan: super::plan(),
+    }]
 }

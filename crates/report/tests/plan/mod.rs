@@ -5,7 +5,8 @@
 pub(crate) mod gains;
 
 use pagewise_model::plan::{
-    Change, Declined, Expected, Goal, Plan, PlannedMachine, Step, StepUndo, SwapHeld, ZramSwap,
+    Change, Declined, Expected, Goal, Plan, PlannedMachine, Step, StepUndo, SwapFilePlan, SwapHeld,
+    ZramSwap,
 };
 use pagewise_model::{Bytes, Compressor, Snapshot};
 use pagewise_report::PlannedChanges;
@@ -62,12 +63,14 @@ pub(crate) fn plan() -> Plan {
         to: unit,
     };
     let never = StepUndo::Never { because: text("its pages have moved") };
+    let disk = SwapFilePlan { size_bytes: Bytes::new(2 << 30), priority: None };
     let steps = vec![
         Step {
             expected: Some(expected),
             cost: Some(text("up to 48.0 MiB of RAM for the table of slots")),
             ..step("zram-new", Change::AddZramSwap { target: None, to: zram })
         },
+        step("swap-file", Change::AddSwapFile { target: text("/var/pagewise-swap-0"), to: disk }),
         Step { survives_reboot: true, ..step("swappiness", swappiness) },
         Step {
             needs: vec![text("swappiness")],

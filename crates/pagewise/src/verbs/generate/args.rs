@@ -22,4 +22,5 @@ pub(crate) enum Noun {
     Verify,
     Ledger,
     Tune,
+    Undo,
 }

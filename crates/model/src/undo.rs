@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of something that was lent.
+//! What `pagewise undo` put back ([`Recovered`]), and the plans that are in force ([`InForce`]).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::plan::Plan;
+
 /// How a loan ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Outcome {
     /// Put back, and looked at after it.
@@ -43,7 +46,7 @@ impl Outcome {
 }
 
 /// One thing that was lent, and how that ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Return {
     /// What, as `zram device zram3`.
     pub what: String,
@@ -52,7 +55,7 @@ pub struct Return {
 }
 
 /// What an earlier run left behind, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recovered {
     /// Its journal.
     pub journal: String,
@@ -76,7 +79,7 @@ pub struct Recovered {
 }
 
 /// Something by the name of a journal that was not read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkippedJournal {
     /// Why not.
     pub why: String,
@@ -92,7 +95,8 @@ impl Recovered {
     }
 
     /// Whether nothing remains to be done: what was in conflict has been told.
-    pub(crate) fn is_told(&self) -> bool {
+    #[must_use]
+    pub fn is_told(&self) -> bool {
         let is_left = |it: &Return| matches!(it.outcome, Outcome::Left { .. });
         self.is_whole() && !self.returns.iter().any(is_left)
     }
@@ -102,7 +106,26 @@ impl Recovered {
     }
 
     /// Whether there is anything to say of it.
-    pub(crate) fn is_worth_telling(&self) -> bool {
+    #[must_use]
+    pub fn is_worth_telling(&self) -> bool {
         !self.is_whole() || !self.returns.is_empty() || self.unnoted.is_some()
     }
+}
+
+/// A plan whose changes are in force.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct InForce {
+    /// How `pagewise undo` calls its journal.
+    pub journal: String,
+    /// Whether all of its steps were carried out. If not, it was interrupted.
+    pub applied: bool,
+    /// How many of its changes no undo has put back yet.
+    pub changes: usize,
+    /// Until when it is on trial, in seconds of Unix time; `null` if it is not.
+    pub trial_until: Option<u64>,
+    /// When it was begun.
+    pub unix_seconds: u64,
+    /// The plan.
+    #[serde(flatten)]
+    pub plan: Plan,
 }
