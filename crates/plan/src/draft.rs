@@ -2,9 +2,11 @@
 //! What the rules want, until it is a [`Plan`](pagewise_model::plan::Plan): steps, values of settings that are to
 //! be kept in a file, and what was declined.
 
+use std::borrow::Cow;
+
 use pagewise_model::knob::{Knob, KnobReading};
 use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo};
-use pagewise_model::{Name, Outcome};
+use pagewise_model::{Name, Outcome, arm};
 
 use crate::context::Context;
 
@@ -12,9 +14,10 @@ use crate::context::Context;
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     /// The step's id.
-    pub(crate) id: &'static str,
-    /// The setting's name in the knob table; it exists once.
-    pub(crate) knob: &'static str,
+    pub(crate) id: Cow<'static, str>,
+    /// The setting's name in the knob table; of one that exists several times with the one that is meant in
+    /// brackets, as `thp.size.enabled[64kB]`.
+    pub(crate) knob: Cow<'static, str>,
     /// The value, as the kernel accepts it.
     pub(crate) to: String,
     pub(crate) reason: String,
@@ -28,6 +31,8 @@ pub(crate) struct Wish {
 pub(crate) struct Granted {
     pub(crate) wish: Wish,
     pub(crate) knob: &'static Knob,
+    /// The setting's file, without the first slash.
+    pub(crate) path: String,
     /// Whether a step sets the running value, which is another one.
     pub(crate) has_step: bool,
 }
@@ -82,7 +87,7 @@ impl Draft {
             return;
         }
         let what = format!("{} = {}", wish.knob, wish.to);
-        let Some(reading) = context.host.knob(wish.knob) else {
+        let Some(reading) = reading_of(context, &wish.knob) else {
             return self.decline(what, "this setting was not read");
         };
         let Some(from) = reading.active() else {
@@ -92,7 +97,7 @@ impl Draft {
             };
             return self.decline(what, why);
         };
-        if let Some(owner) = context.owners().overruler(wish.knob, &wish.to) {
+        if let Some(owner) = context.owners().overruler(&wish.knob, &wish.to) {
             let why = format!(
                 "TuneD sets it at boot ({owner}) and does not apply the files of sysctl.d afterwards \
                  (reapply_sysctl is off). Set the value in your own TuneD profile"
@@ -103,16 +108,24 @@ impl Draft {
         if has_step {
             self.steps.push(running(&wish, reading, from));
         }
-        self.granted.push(Granted { knob: reading.knob, wish, has_step });
+        let path = reading.live.source.path().trim_start_matches('/').to_owned();
+        self.granted.push(Granted { knob: reading.knob, path, wish, has_step });
     }
+}
+
+fn reading_of<'a>(context: &Context<'a>, name: &str) -> Option<&'a KnobReading> {
+    let (bare, which) = arm::instance(name);
+    let is_it =
+        |it: &&KnobReading| it.knob.name == bare && it.instance.as_ref().map(Name::as_str) == which;
+    context.host.knobs.iter().find(is_it)
 }
 
 /// The step that writes the running value.
 fn running(wish: &Wish, reading: &KnobReading, from: &str) -> Step {
     Step {
-        id: wish.id.to_owned(),
+        id: wish.id.clone().into_owned(),
         change: Change::SetKnob {
-            target: wish.knob.to_owned(),
+            target: wish.knob.clone().into_owned(),
             from: from.to_owned(),
             to: wish.to.clone(),
         },

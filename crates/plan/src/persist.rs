@@ -53,17 +53,17 @@ impl Folder {
     }
 
     /// The line that sets it.
-    fn line(self, knob: &Knob, value: &str) -> String {
+    fn line(self, path: &str, value: &str) -> String {
         match self {
-            Self::Sysctl => format!("{} = {value}", key(knob)),
-            Self::Tmpfiles => format!("w /{} - - - - {value}", knob.path),
+            Self::Sysctl => format!("{} = {value}", key(path)),
+            Self::Tmpfiles => format!("w /{path} - - - - {value}"),
         }
     }
 }
 
 /// As sysctl spells it: a part of a path never has a full stop here.
-fn key(knob: &Knob) -> String {
-    knob.path.trim_start_matches("proc/sys/").replace('/', ".")
+fn key(path: &str) -> String {
+    path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
 /// Adds the files that keep what was granted.
@@ -75,20 +75,20 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
             last.is_some_and(|last| last.value == it.wish.to)
         };
         let lost = granted.iter().filter(|it| it.has_step && !by_others(it));
-        lost.for_each(|it| draft.lose(it.wish.knob, why.clone()));
+        lost.for_each(|it| draft.lose(&it.wish.knob, why.clone()));
         return draft.decline_lost();
     }
-    let mut lasting: Vec<&str> = Vec::new();
+    let mut lasting: Vec<String> = Vec::new();
     for folder in [Folder::Sysctl, Folder::Tmpfiles] {
         let of_folder = granted.iter().filter(|it| Folder::of(it.knob) == Some(folder));
         let (kept, missing): (Vec<&Granted>, Vec<&Granted>) =
             of_folder.partition(|it| is_kept(context, folder, it));
-        lasting.extend(kept.iter().map(|it| it.wish.id));
+        lasting.extend(kept.iter().map(|it| it.wish.id.to_string()));
         if !missing.is_empty() && add_file(context, draft, folder, &missing) {
-            lasting.extend(missing.iter().map(|it| it.wish.id));
+            lasting.extend(missing.iter().map(|it| it.wish.id.to_string()));
         }
     }
-    for step in draft.steps.iter_mut().filter(|step| lasting.contains(&step.id.as_str())) {
+    for step in draft.steps.iter_mut().filter(|step| lasting.contains(&step.id)) {
         step.survives_reboot = true;
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
 /// Whether the host has the value after a boot without a new file.
 fn is_kept(context: &Context<'_>, folder: Folder, granted: &Granted) -> bool {
     let (knob, to) = (granted.knob, granted.wish.to.as_str());
-    let line = folder.line(knob, to);
+    let line = folder.line(&granted.path, to);
     let in_own =
         own_file(context, folder).is_some_and(|(_, text)| text.lines().any(|known| known == line));
     match folder {
@@ -125,7 +125,7 @@ fn add_file(
     folder: Folder,
     missing: &[&Granted],
 ) -> bool {
-    let listed = missing.iter().map(|it| it.wish.knob).collect::<Vec<_>>().join(", ");
+    let listed = missing.iter().map(|it| &*it.wish.knob).collect::<Vec<_>>().join(", ");
     let Some(name) = file_name(context, folder, missing) else {
         let why = "another program's file sets the same, and with no plain file name would a file of \
                    Pagewise take precedence over it";
@@ -145,7 +145,7 @@ fn add_file(
         risk: risk(context, folder, missing),
         cost: None,
         coupled: Vec::new(),
-        needs: of_plan.map(|it| it.wish.id.to_owned()).collect(),
+        needs: of_plan.map(|it| it.wish.id.to_string()).collect(),
         undo: StepUndo::Restore {
             what: if before.is_some() {
                 "writes the earlier contents back".to_owned()
@@ -227,7 +227,7 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
 
 /// The file with these settings, and those that it had and this plan does not name.
 fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> String {
-    let starts: Vec<String> = missing.iter().map(|it| start(folder, it.knob)).collect();
+    let starts: Vec<String> = missing.iter().map(|it| start(folder, &it.path)).collect();
     let is_replaced = |block: &str| {
         block.lines().any(|line| starts.iter().any(|start| line.starts_with(start.as_str())))
     };
@@ -238,16 +238,16 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> Strin
     let mut all: Vec<String> = kept.map(str::to_owned).collect();
     all.extend(missing.iter().map(|it| {
         let comment = wrapped(&format!("{}: {}", it.wish.knob, it.wish.reason));
-        format!("{comment}{}", folder.line(it.knob, &it.wish.to))
+        format!("{comment}{}", folder.line(&it.path, &it.wish.to))
     }));
     format!("{HEADER}\n{}\n", all.join("\n\n"))
 }
 
 /// What the line of a setting begins with, whatever its value.
-fn start(folder: Folder, knob: &Knob) -> String {
+fn start(folder: Folder, path: &str) -> String {
     match folder {
-        Folder::Sysctl => format!("{} =", key(knob)),
-        Folder::Tmpfiles => format!("w /{} ", knob.path),
+        Folder::Sysctl => format!("{} =", key(path)),
+        Folder::Tmpfiles => format!("w /{path} "),
     }
 }
 

@@ -34,7 +34,15 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         let risk = risk.to_owned();
         draft.set(
             context,
-            Wish { id, knob, to, reason, finding: Some(finding), expected: None, risk },
+            Wish {
+                id: id.into(),
+                knob: knob.into(),
+                to,
+                reason,
+                finding: Some(finding),
+                expected: None,
+                risk,
+            },
         );
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transparent huge pages: how many empty pages a collapse may fill, and how often khugepaged looks.
+//! Transparent huge pages: who gets them, how many empty pages a collapse may fill, and how often khugepaged looks.
 
 use pagewise_model::plan::Goal;
 
@@ -17,6 +17,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
+    policy(context, draft);
     guard(context, draft);
     pace(context, draft);
     if context.finding("khugepaged-starves").is_some() {
@@ -24,6 +25,24 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                    huge pages at ordinary priority, within a memory budget";
         draft.decline("let khugepaged run at a higher priority", why);
     }
+}
+
+/// Whether programs get huge pages at all: only a trial with the program tells.
+fn policy(context: &Context<'_>, draft: &mut Draft) {
+    const KNOB: &str = "thp.enabled";
+    let is_planned = draft.granted.iter().any(|it| it.wish.knob.starts_with("thp."));
+    let is_told = RULE.findings.iter().any(|id| context.finding(id).is_some());
+    if is_planned || !(is_told || context.is_asked_for(RULE.id)) {
+        return;
+    }
+    let Some(now) = context.host.knob(KNOB).and_then(|it| it.active()) else { return };
+    let other = if now == "always" { "madvise" } else { "always" };
+    let why = format!(
+        "it is {now}. Which value is better depends on the program and was not measured. To measure it with your \
+         program, run `sudo pagewise trial --b {KNOB}={other} --json -- COMMAND >trial.json`, then `pagewise plan \
+         --from trial.json`; `--b 'thp.size.enabled[64kB]={other}'` measures one size of huge pages"
+    );
+    draft.decline(format!("another value of {KNOB}"), why);
 }
 
 /// The kernel's own guard against huge pages of zeros.
@@ -39,8 +58,8 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(format!("thp.khugepaged.max_ptes_none = {to}"), why);
     }
     let wish = Wish {
-        id: "max-ptes-none",
-        knob: "thp.khugepaged.max_ptes_none",
+        id: "max-ptes-none".into(),
+        knob: "thp.khugepaged.max_ptes_none".into(),
         to,
         reason: format!(
             "{what} In a trial by the authors of Pagewise, a cgroup used an eighth of each of its huge \
@@ -72,8 +91,8 @@ fn pace(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(format!("thp.khugepaged.scan_sleep_millisecs = {to}"), why);
     }
     let wish = Wish {
-        id: "khugepaged-pace",
-        knob: "thp.khugepaged.scan_sleep_millisecs",
+        id: "khugepaged-pace".into(),
+        knob: "thp.khugepaged.scan_sleep_millisecs".into(),
         to,
         reason: format!(
             "{what} By default khugepaged examines 16 MiB every 10 s, with the new value every second."

@@ -35,8 +35,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(what, why);
     };
     let wish = Wish {
-        id: "hugetlb",
-        knob: "vm.nr_hugepages",
+        id: "hugetlb".into(),
+        knob: "vm.nr_hugepages".into(),
         expected: expect_of_pool(context.host, &to),
         to,
         reason: format!(

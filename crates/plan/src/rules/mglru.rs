@@ -30,8 +30,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(format!("mglru.min_ttl_ms = {to}"), why);
     }
     let wish = Wish {
-        id: "min-ttl",
-        knob: "mglru.min_ttl_ms",
+        id: "min-ttl".into(),
+        knob: "mglru.min_ttl_ms".into(),
         to,
         reason: finding.what.clone(),
         finding: Some("min-ttl-set"),

@@ -16,7 +16,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let known = |id: &str| RULE.findings.contains(&id);
     for finding in context.findings.iter().filter(|finding| known(finding.id)) {
         // the plan decides for a value, in both places
-        if draft.granted.iter().any(|it| finding.what.contains(it.wish.knob)) {
+        if draft.granted.iter().any(|it| finding.what.contains(&*it.wish.knob)) {
             continue;
         }
         let next = finding.next.first().map_or("", String::as_str);

@@ -46,8 +46,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                 .to_owned();
             let to = "0".to_owned();
             let wish = Wish {
-                id: "page-cluster",
-                knob: KNOB,
+                id: "page-cluster".into(),
+                knob: KNOB.into(),
                 to,
                 reason,
                 finding: None,
@@ -110,8 +110,8 @@ fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice)
         choice.rounds
     );
     let wish = Wish {
-        id: "page-cluster",
-        knob: KNOB,
+        id: "page-cluster".into(),
+        knob: KNOB.into(),
         to: implied.to_string(),
         reason,
         finding: None,

@@ -29,8 +29,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         let risk =
             "programs whose idle memory is swapped out wait when they use it again".to_owned();
         let wish = Wish {
-            id: "swappiness",
-            knob: KNOB,
+            id: "swappiness".into(),
+            knob: KNOB.into(),
             to,
             reason: what,
             finding: Some(finding),
@@ -86,8 +86,8 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
     };
     let [low, high] = ratio.swappiness_spread;
     Some(Wish {
-        id: "swappiness",
-        knob: KNOB,
+        id: "swappiness".into(),
+        knob: KNOB.into(),
         to: to.to_string(),
         reason: format!(
             "`pagewise bench` measured {:.1} us for a page from zram ({algorithm}) and {:.1} us for a page \

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The settings of the arm that a trial has shown to be better.
 
-use pagewise_model::{arm, knob::KNOBS};
+use pagewise_model::arm;
+use pagewise_model::knob::{KNOBS, Knob};
 
 use super::PlanRule;
 use crate::context::Context;
@@ -49,15 +50,18 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             draft.decline(what, format!("the trial's document is no such setting: {why}"));
             continue;
         }
-        let known = KNOBS.iter().find(|knob| knob.name == set.knob);
-        let Some(knob) = known.filter(|knob| !arm::is_of_zram(knob.name)) else {
+        let (bare, _) = arm::instance(&set.knob);
+        let of_machine = |knob: &&Knob| {
+            knob.name == bare && !arm::is_of_zram(bare) && !knob.path.contains("{cgroup}")
+        };
+        if !KNOBS.iter().any(|knob| of_machine(&knob)) {
             let why = format!("{told}. A plan sets only settings of the whole machine");
             draft.decline(what, why);
             continue;
-        };
+        }
         let wish = Wish {
-            id: knob.name,
-            knob: knob.name,
+            id: set.knob.clone().into(),
+            knob: set.knob.clone().into(),
             to: set.value.clone(),
             reason: format!("{told}."),
             finding: None,

@@ -45,5 +45,6 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 }
 
 fn wish(id: &'static str, knob: &'static str, to: String, reason: String, risk: &str) -> Wish {
+    let (id, knob) = (id.into(), knob.into());
     Wish { id, knob, to, reason, finding: Some(ID), expected: None, risk: risk.to_owned() }
 }

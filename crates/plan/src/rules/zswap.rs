@@ -30,8 +30,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline("switch zswap off", why);
     }
     let wish = Wish {
-        id: "zswap",
-        knob: "zswap.enabled",
+        id: "zswap".into(),
+        knob: "zswap.enabled".into(),
         to,
         reason: format!(
             "zswap is on and all swap is zram, so the kernel compresses pages twice; zswap holds {stored} now."

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Plans from trials: the arm that was shown to be better, or why none is planned for.
 
-use pagewise_model::Interval;
+use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::plan::{Change, Goal, Plan};
+use pagewise_model::{Interval, Name};
 use pagewise_plan::{Measured, Request, make_plan};
 use serde_json::{Value, json};
 
-use super::testing::{calm, knob};
+use super::testing::{self, calm, knob};
 use super::{declined, file, ids, plain};
 
 fn plan_with(interval: &Interval, documents: &[&Value]) -> Plan {
@@ -55,6 +56,54 @@ fn set(plan: &Plan, id: &str) -> (String, String) {
         Change::SetKnob { target, to, .. } => (target.clone(), to.clone()),
         other => panic!("{other:?}"),
     }
+}
+
+/// A size of huge pages: one of several settings with the same name.
+#[test]
+fn one_size_of_huge_pages_is_set_and_kept() {
+    let mut interval = host();
+    let path = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+    let live = testing::file(path, Name::from("always inherit madvise [never]"));
+    let row = KNOBS.iter().find(|knob| knob.name == "thp.size.enabled").unwrap();
+    let instance = Some(Name::from("64kB"));
+    interval.end.knobs.push(KnobReading { knob: row, instance, live, default: None });
+    let name = "thp.size.enabled[64kB]";
+    let mut tried = trial("better", 0.8, [0.7, 0.9]);
+    tried["arms"][1] = arm("b", &[(name, "always")]);
+    let plan = plan_with(&interval, &[&tried]);
+    assert_eq!(ids(&plan), [name, "tmpfiles-file"]);
+    assert_eq!(set(&plan, name), (name.to_owned(), "always".to_owned()));
+    let (_, text) = file(&plan, "tmpfiles-file");
+    assert!(text.contains(&format!("\nw {path} - - - - always\n")), "{text}");
+    assert!(plan.step(name).unwrap().survives_reboot);
+    tried["arms"][1] = arm("b", &[("thp.size.enabled[32kB]", "always")]);
+    let plan = plan_with(&interval, &[&tried]);
+    assert!(declined(&plan, "thp.size.enabled[32kB]").contains("was not read"), "{plan:#?}");
+}
+
+/// Without a trial, nothing tells which policy is better.
+#[test]
+fn the_policy_of_huge_pages_needs_a_trial() {
+    let mut interval = host();
+    knob(&mut interval.end, "thp.enabled", "always [madvise] never");
+    let (measured, installation) = (Measured::default(), plain());
+    let only = ["huge-pages".to_owned()];
+    let request = Request {
+        interval: &interval,
+        installation: &installation,
+        measured: &measured,
+        goal: Goal::Balanced,
+        only: &only,
+    };
+    let why = make_plan(&request);
+    let why = declined(&why, "another value of thp.enabled");
+    assert!(why.contains("it is madvise") && why.contains("--b thp.enabled=always"), "{why}");
+    assert!(
+        make_plan(&Request { only: &[], ..request })
+            .declined
+            .iter()
+            .all(|it| { !it.what.contains("thp.enabled") })
+    );
 }
 
 /// An experiment, of which one cell ran here.
