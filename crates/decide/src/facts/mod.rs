@@ -7,6 +7,7 @@ pub(crate) mod groups;
 pub(crate) mod growth;
 pub(crate) mod memory_files;
 pub(crate) mod pressure;
+pub(crate) mod protection;
 pub(crate) mod reclaim;
 pub(crate) mod room;
 pub(crate) mod settings;

@@ -6,10 +6,11 @@
 
 use std::collections::HashSet;
 
-use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity};
+use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Limit, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::groups::{self, GroupPair};
+use crate::facts::protection::protections;
 use crate::proof::EvidenceList;
 use crate::text::{quoted, short_group, writes_and};
 use crate::verdict;
@@ -39,6 +40,13 @@ struct Heavy<'a> {
     refaults: Change,
 }
 
+impl Heavy<'_> {
+    /// What the group would have in RAM if nothing of it were swapped out, in whole MiB.
+    fn size(&self) -> Bytes {
+        Bytes::new(self.in_ram.saturating_add(self.swapped).get().div_ceil(1 << 20) << 20)
+    }
+}
+
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::troubled(interval);
     let limited: HashSet<&str> =
@@ -56,7 +64,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         .collect();
     let innermost = |this: &&Heavy<'_>| !holds.contains(this.group.path.as_str());
     let listed = heavy.iter().filter(innermost).filter(|heavy| !is_troubled(heavy.group));
-    listed.max_by_key(|heavy| heavy.swapped).map(finding).into_iter().collect()
+    let worst = listed.max_by_key(|heavy| heavy.swapped);
+    worst.map(|heavy| finding(&interval.end, heavy)).into_iter().collect()
 }
 
 /// A path, and that of each group above it but the root.
@@ -95,15 +104,19 @@ fn is_limited(group: &Cgroup) -> bool {
     filled.is_some_and(|filled| filled.get() >= OF_LIMIT_PERCENT)
 }
 
-fn finding(heavy: &Heavy<'_>) -> Finding {
+fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
     let group = heavy.group;
     let name = group.path.as_str();
-    let unit = groups::system_unit(group);
-    let protect = unit.map(|unit| {
-        let size = heavy.in_ram.saturating_add(heavy.swapped).get().div_ceil(1 << 20);
+    let protect = protections(host, group, heavy.size()).unwrap_or_default();
+    let protect = protect.iter().map(|it| {
+        let undo = match it.now {
+            Limit::Bytes(now) => now.get().to_string(),
+            Limit::Max => "infinity".to_owned(),
+        };
+        let size = it.low.get().div_ceil(1 << 20);
         writes_and(
-            format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(unit)),
-            "permanent; takes this memory from other cgroups; undo with MemoryLow=0",
+            format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(&it.unit)),
+            &format!("permanent; takes this memory from other cgroups; undo with MemoryLow={undo}"),
         )
     });
     let look = "pagewise report --sort swap -n 10".to_owned();
@@ -117,7 +130,8 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
         ),
         why: "The kernel swapped out pages of this cgroup to make room for other cgroups, and the tasks of this \
               cgroup wait each time that they need a swapped page again. Protection (memory.low) keeps the memory of \
-              the cgroup in RAM; the kernel then reclaims memory of cgroups without protection instead."
+              the cgroup in RAM, if each slice above has at least as much protection; the kernel then reclaims \
+              memory of other cgroups instead."
             .to_owned(),
         evidence: EvidenceList::new()
             .named("swap.current", &group.swap_current)
@@ -125,7 +139,7 @@ fn finding(heavy: &Heavy<'_>) -> Finding {
             .change("refaults", &heavy.refaults)
             .named("some avg60", &group.pressure.some.avg60)
             .done(),
-        next: protect.into_iter().chain([look]).collect(),
+        next: protect.chain([look]).collect(),
     }
 }
 
@@ -144,7 +158,12 @@ pub(super) mod tests {
     }
 
     fn swapped(swapped: u64, refaults: u64) -> Interval {
-        let mut interval = with(|_| {});
+        let mut interval = with(|host| {
+            for group in &mut host.cgroups.groups {
+                let path = format!("/sys/fs/cgroup{}/memory.low", group.path);
+                group.low = file(&path, Limit::Bytes(Bytes::new(0)));
+            }
+        });
         for (group, times) in db(&mut interval).into_iter().zip([1, 2]) {
             group.current = file(&format!("{GROUP}/memory.current"), mib(300));
             group.swap_current = file(&format!("{GROUP}/memory.swap.current"), mib(swapped));
@@ -167,7 +186,8 @@ pub(super) mod tests {
             "/system.slice/db.service has 900.0 MiB in swap and keeps swapping pages in"
         );
         assert!(finding.what.contains("swap in 800 pages per second"));
-        assert!(finding.next[0].contains("db.service MemoryLow=1200M  # writes; permanent;"));
+        assert!(finding.next[0].contains("system.slice MemoryLow=1200M  # writes; permanent;"));
+        assert!(finding.next[1].contains("db.service MemoryLow=1200M  # writes; permanent;"));
     }
 
     #[test]

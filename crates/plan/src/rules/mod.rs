@@ -7,6 +7,7 @@ mod hugetlb;
 mod mglru;
 mod owners;
 mod page_cluster;
+mod protection;
 mod swap_file;
 mod swappiness;
 mod tier_order;
@@ -47,5 +48,6 @@ pub static RULES: &[PlanRule] = &[
     mglru::RULE,
     huge_pages::RULE,
     hugetlb::RULE,
+    protection::RULE,
     owners::RULE,
 ];

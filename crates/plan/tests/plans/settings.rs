@@ -2,11 +2,11 @@
 //! Values of settings: from findings, from measurements, or declined.
 
 use pagewise_model::plan::{Change, Goal, Plan};
-use pagewise_model::{Interval, TierKind};
+use pagewise_model::{Bytes, Interval, Limit, TierKind};
 use pagewise_plan::{Measured, Request, make_plan};
 use pagewise_testkit::scene::Scene;
 
-use super::testing::{calm, file, gib, knob, line, mib, set, tier, with};
+use super::testing::{calm, file, gib, knob, line, mib, set, stall, tier, with};
 use super::{declined, ids, plain, plan_for, plan_of};
 
 fn value<'a>(plan: &'a Plan, id: &str) -> &'a str {
@@ -216,6 +216,30 @@ fn contradictions_are_named_and_not_decided() {
 }
 
 /// A finding that names a plan has a rule that mends it; the others are only ever declined.
+/// Who is protected takes memory from others, so the plan only names the commands.
+#[test]
+fn protection_is_left_to_the_operator() {
+    const STAT: &str = "/sys/fs/cgroup/system.slice/db.service/memory.stat";
+    let mut interval = with(|host| {
+        for group in &mut host.cgroups.groups {
+            group.low = file("/memory.low", Limit::Bytes(Bytes::new(0)));
+        }
+    });
+    let start = interval.start.as_deref_mut().unwrap();
+    for (host, refaults) in [(start, 8_000u64), (&mut interval.end, 16_000)] {
+        let group = &mut host.cgroups.groups[2];
+        group.current = file("/memory.current", mib(300));
+        group.swap_current = file("/memory.swap.current", mib(900));
+        group.refault_anon = line(STAT, 40, refaults);
+        stall(&mut group.pressure.some, 6.0, 4.0);
+    }
+    let plan = plan_of(&interval);
+    let why = declined(&plan, "protect a cgroup");
+    let commands = "run sudo systemctl set-property system.slice MemoryLow=1200M && sudo systemctl set-property \
+                    db.service MemoryLow=1200M";
+    assert!(why.ends_with(commands), "{why}");
+}
+
 #[test]
 fn findings_and_rules_name_each_other() {
     const DECLINED: [&str; 7] = [

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rule `memory-grows` on made-up hosts.
+
+use pagewise_model::{Bytes, Limit, Millis, Reading, Source};
+
+use super::*;
+use crate::testing::{SECONDS, assert_silent, calm, file, gib, line, mib, only};
+
+/// A process that took so much in ten seconds, is so old and holds so much now.
+fn grown(added: Bytes, age_seconds: u64, held: Bytes) -> Interval {
+    const UPTIME: u64 = 90_000_000;
+    let mut interval = calm();
+    let begun =
+        Reading::found(Millis::new(UPTIME - age_seconds * 1000), Source::file("/proc/4121/stat"));
+    interval.end.taken.uptime = file("/proc/uptime", Millis::new(UPTIME));
+    let start = interval.start.as_deref_mut().unwrap();
+    start.taken.uptime = file("/proc/uptime", Millis::new(UPTIME - 10_000));
+    for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
+        let process = &mut host.processes.list[0];
+        process.start_time = begun.clone();
+        process.rss_anon = line("/proc/4121/status", 23, held);
+        process.swap = line("/proc/4121/status", 27, Bytes::new(0));
+        process.anon_huge = Reading::not_read();
+    }
+    interval
+}
+
+pub(crate) fn firing() -> Interval {
+    grown(mib(500), 60, gib(3))
+}
+
+#[test]
+fn a_leak_is_told_with_its_rate_and_when_it_ends() {
+    assert!((SECONDS - 10.0).abs() < 0.1);
+    let finding = only(&RULE, &firing());
+    assert_eq!(finding.severity, Severity::Warning);
+    // 9 GiB available and 1.75 GiB of RAM by swapping
+    assert_eq!(finding.title, "postgres (pid 4121) will fill memory in 4 minutes (+50.0 MiB/s)");
+    assert!(finding.what.contains("grew by 500.0 MiB in 10.0 s to 3.0 GiB"));
+}
+
+#[test]
+fn into_the_limit_of_its_group() {
+    let mut interval = firing();
+    let db = &mut interval.end.cgroups.groups[2];
+    db.max = file("/sys/fs/cgroup/system.slice/db.service/memory.max", Limit::Bytes(gib(4)));
+    db.current = file("/sys/fs/cgroup/system.slice/db.service/memory.current", gib(3));
+    db.file = line("/sys/fs/cgroup/system.slice/db.service/memory.stat", 2, mib(10));
+    db.swap_max =
+        file("/sys/fs/cgroup/system.slice/db.service/memory.swap.max", Limit::Bytes(mib(0)));
+    let own = db.path.clone();
+    interval.end.processes.list[0].cgroup = file("/proc/4121/cgroup", own);
+    let finding = only(&RULE, &interval);
+    assert_eq!(finding.title, "postgres (pid 4121) will fill memory in 21 seconds (+50.0 MiB/s)");
+    assert_eq!(finding.severity, Severity::Critical);
+    assert!(finding.what.contains("db.service will reach its memory limit of 4.0 GiB"));
+    assert!(finding.next[0].starts_with("sudo systemctl set-property db.service MemoryMax=4608M"));
+}
+
+/// A master of 100 seconds and its workers, which come and go, in a service of this limit: so much
+/// did the service take in ten seconds, and so much does it hold now. The slice above it grows by
+/// the same.
+fn forked(added: Bytes, held: Bytes, limit: Limit) -> Interval {
+    const FOLDER: &str = "/sys/fs/cgroup/system.slice/db.service";
+    let mut interval = grown(Bytes::new(1 << 16), 100, mib(20));
+    let start = interval.start.as_deref_mut().unwrap();
+    for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
+        for group in &mut host.cgroups.groups[1..] {
+            let stat = format!("/sys/fs/cgroup{}/memory.stat", group.path);
+            group.anon = line(&stat, 1, held);
+            group.file = line(&stat, 2, mib(10));
+            let current = format!("/sys/fs/cgroup{}/memory.current", group.path);
+            group.current = file(&current, held.saturating_add(mib(10)));
+        }
+        let service = &mut host.cgroups.groups[2];
+        service.max = file(&format!("{FOLDER}/memory.max"), limit);
+        service.swap_max = file(&format!("{FOLDER}/memory.swap.max"), Limit::Bytes(mib(0)));
+        let own = service.path.clone();
+        host.processes.list[0].cgroup = file("/proc/4121/cgroup", own);
+    }
+    interval
+}
+
+pub(crate) fn firing_group() -> Interval {
+    forked(mib(200), gib(2), Limit::Max)
+}
+
+#[test]
+fn many_small_workers_are_told_as_their_group() {
+    let finding = only(&RULE, &firing_group());
+    assert_eq!(finding.severity, Severity::Warning);
+    // 9 GiB available and 1.75 GiB of RAM by swapping; the slice above is not told
+    let title = "/system.slice/db.service will fill memory in 9 minutes (+20.0 MiB/s)";
+    assert_eq!(finding.title, title);
+    assert!(finding.what.contains("grew by 200.0 MiB"), "{}", finding.what);
+    assert!(finding.next[0].starts_with("sudo systemctl set-property db.service"));
+
+    let finding = only(&RULE, &forked(mib(200), gib(2), Limit::Bytes(gib(4))));
+    let title = "/system.slice/db.service will fill memory in 2 minutes (+20.0 MiB/s)";
+    assert_eq!((finding.title.as_str(), finding.severity), (title, Severity::Critical));
+    assert!(finding.what.contains("will reach its memory limit of 4.0 GiB in about"));
+    assert!(!finding.next[0].contains("MemoryMax"), "it has a limit: {:?}", finding.next);
+}
+
+#[test]
+fn a_group_that_stands_still_or_whose_limit_is_far_is_no_leak() {
+    assert_silent(&RULE, &forked(Bytes::new((1 << 20) - 1), gib(2), Limit::Bytes(gib(4))));
+    // 10.75 GiB would last for more than an hour
+    assert_silent(&RULE, &forked(mib(20), gib(2), Limit::Max));
+    // a group of ten hours took in one go what it took in an hour before
+    let mut old = firing_group();
+    let begun = Millis::new(90_000_000 - 36_000_000);
+    for host in [old.start.as_deref_mut().unwrap(), &mut old.end] {
+        host.processes.list[0].start_time = file("/proc/4121/stat", begun);
+    }
+    assert_silent(&RULE, &old);
+    // one that was not there before
+    let mut new = firing_group();
+    new.start.as_deref_mut().unwrap().cgroups.groups.truncate(1);
+    assert_silent(&RULE, &new);
+}
+
+/// Once, whoever explains the growth: half of it by one process is that process's.
+#[test]
+fn growth_is_told_once() {
+    let with_process = |added: Bytes| {
+        let mut interval = firing_group();
+        let start = interval.start.as_deref_mut().unwrap();
+        let held = mib(500);
+        for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
+            host.processes.list[0].rss_anon = line("/proc/4121/status", 23, held);
+        }
+        only(&RULE, &interval).title
+    };
+    let names = |title: &str, name: &str, rate: &str| {
+        assert!(title.starts_with(&format!("{name} will fill memory in ")), "{title}");
+        assert!(title.ends_with(&format!(" (+{rate})")), "{title}");
+    };
+    names(&with_process(mib(150)), "postgres (pid 4121)", "15.0 MiB/s");
+    names(&with_process(mib(100)), "postgres (pid 4121)", "10.0 MiB/s");
+    names(&with_process(mib(90)), "/system.slice/db.service", "20.0 MiB/s");
+}
+
+/// Three services that grow alike are told; one that only the three together explain is not, but a
+/// slice of forty that each grow too little to matter is.
+#[test]
+fn the_innermost_group_that_explains_growth_is_told() {
+    let services = |count: u64, each: Bytes| {
+        let mut interval = firing_group();
+        for host in [interval.start.as_deref_mut().unwrap(), &mut interval.end] {
+            let (db, process) = (host.cgroups.groups.remove(2), host.processes.list.remove(0));
+            for number in 0..count {
+                let path = format!("/system.slice/db-{number:02}.service");
+                let mut process = process.clone();
+                process.pid += u32::try_from(number).unwrap();
+                process.cgroup = file("/proc/4121/cgroup", path.as_str().into());
+                host.processes.list.push(process);
+                host.cgroups
+                    .groups
+                    .push(pagewise_model::Cgroup { path: path.as_str().into(), ..db.clone() });
+            }
+        }
+        let start = interval.start.as_deref_mut().unwrap();
+        for (host, less) in [(start, each.get()), (&mut interval.end, 0)] {
+            let slice = &mut host.cgroups.groups[1];
+            slice.anon = line(
+                "/sys/fs/cgroup/system.slice/memory.stat",
+                1,
+                Bytes::new((4 << 30) - less * count),
+            );
+            for group in &mut host.cgroups.groups[2..] {
+                group.anon = line(
+                    "/sys/fs/cgroup/system.slice/memory.stat",
+                    1,
+                    Bytes::new((100 << 20) - less),
+                );
+            }
+        }
+        diagnose(&interval).into_iter().map(|finding| finding.title).collect::<Vec<_>>()
+    };
+    let three = services(3, mib(40));
+    assert_eq!(three.len(), 3, "{three:?}");
+    assert!(three.iter().all(|title| title.starts_with("/system.slice/db-0")), "{three:?}");
+    let forty = services(40, mib(5));
+    assert_eq!(forty.len(), 1, "{forty:?}");
+    assert!(forty[0].starts_with("/system.slice will fill memory in "), "{forty:?}");
+    assert!(forty[0].ends_with(" (+20.0 MiB/s)"), "{forty:?}");
+}
+
+#[test]
+fn a_burst_of_an_old_process_and_a_program_that_starts_are_no_leaks() {
+    // 3 GiB in ten hours: four times that average would last for hours
+    assert_silent(&RULE, &grown(mib(500), 36_000, gib(3)));
+    assert_silent(&RULE, &grown(mib(500), 10, mib(600)));
+    assert_silent(&RULE, &calm());
+}

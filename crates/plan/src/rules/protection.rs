@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Protection of cgroups (`memory.low`): never planned, because it takes memory from other cgroups, and no measurement
+//! tells which of them matters more.
+//!
+//! A drop-in with `MemoryLow=` and `systemctl daemon-reload` would not be enough either: systemd 257 then reports
+//! the new value, and `memory.low` of the running cgroup stays 0. `systemctl set-property` sets both.
+
+use super::PlanRule;
+use crate::context::Context;
+use crate::draft::Draft;
+
+pub(super) const RULE: PlanRule = PlanRule {
+    id: "protection",
+    findings: &[],
+    doc: "Changes nothing; names the commands that protect a cgroup which keeps swapping pages in.",
+    add,
+};
+
+const ID: &str = "swap-heavy-group";
+
+fn add(context: &Context<'_>, draft: &mut Draft) {
+    let Some(finding) = context.finding(ID) else { return };
+    let commands: Vec<&str> = finding
+        .next
+        .iter()
+        .filter_map(|next| next.split("  #").next().filter(|it| it.contains("set-property")))
+        .collect();
+    let how = if commands.is_empty() {
+        "its cgroup is no unit of systemd, so set memory.low of it and of each cgroup above with the program that \
+         made it"
+            .to_owned()
+    } else {
+        format!("if this cgroup matters more than the others, run {}", commands.join(" && "))
+    };
+    let why = format!(
+        "{} Protection keeps its memory in RAM and takes the memory from other cgroups; no measurement tells which \
+         of them matters more: {how}",
+        finding.what
+    );
+    draft.decline("protect a cgroup (memory.low)", why);
+}
