@@ -69,7 +69,7 @@ fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<String> {
     }
     let is_zram = |step: &Step| matches!(step.change, Change::AddZramSwap { .. });
     if draft.steps.iter().any(is_zram) {
-        let why = "the plan adds zram swap, from which pages come back much faster than from a disk. If that \
+        let why = "the plan adds zram swap, from which the kernel reads pages much faster than from a disk. If that \
                    becomes full, plan again";
         return Some(why.to_owned());
     }
@@ -193,7 +193,7 @@ fn kept(id: &str, undo: &str) -> Step {
 
 fn running(context: &Context<'_>, to: SwapFilePlan) -> Step {
     let state = context.verdict.line.trim_end_matches('.');
-    let swap = match context.host.tiers.iter().next() {
+    let swap = match context.host.tiers.first() {
         Some(tier) => format!("{} is full", tier.path),
         None => "There is no swap, and zram swap is not possible here (see below)".to_owned(),
     };
@@ -207,9 +207,9 @@ fn running(context: &Context<'_>, to: SwapFilePlan) -> Step {
         ),
         finding: finding.map(|&id| id.to_owned()),
         expected: Some(expect_area(context.host, to.size_bytes, "file")),
-        risk: "a page comes back from a disk some hundred times slower than from zram: if programs use more memory \
-               than there is, they become very slow before the kernel kills one. Pages on the disk are not \
-               encrypted unless the disk is"
+        risk: "to read a page from a disk takes much longer than from zram: if programs use more memory than there is, \
+               they become very slow before the kernel kills one. Pages on the disk are not encrypted unless the disk \
+               is"
             .to_owned(),
         cost: Some(format!("{} of space in /var", to.size_bytes)),
         coupled: vec!["vm.swappiness".to_owned()],
