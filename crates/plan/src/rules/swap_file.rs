@@ -136,7 +136,8 @@ fn suits_writes(disk: Option<&str>) -> Result<(), String> {
 }
 
 fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
-    draft.steps.push(running(context, to));
+    let is_zram_left_out = draft.declined.iter().any(|it| it.what == super::zram::WHAT);
+    draft.steps.push(running(context, to, is_zram_left_out));
     if let Some(why) = context.no_files() {
         return draft.lose("the swap file", why);
     }
@@ -191,11 +192,17 @@ fn kept(id: &str, undo: &str) -> Step {
     }
 }
 
-fn running(context: &Context<'_>, to: SwapFilePlan) -> Step {
+fn running(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) -> Step {
     let state = context.verdict.line.trim_end_matches('.');
     let swap = match context.host.tiers.first() {
         Some(tier) => format!("{} is full", tier.path),
-        None => "There is no swap, and zram swap is not possible here (see below)".to_owned(),
+        None if is_zram_left_out => {
+            "There is no swap, and zram swap is left out (see below)".to_owned()
+        }
+        None => {
+            "There is no swap. Swap in compressed RAM would be faster (`pagewise plan --only zram`)"
+                .to_owned()
+        }
     };
     let finding = RULE.findings.iter().find(|id| context.finding(id).is_some());
     Step {

@@ -29,7 +29,7 @@ pub(super) const RULE: PlanRule = PlanRule {
     add,
 };
 
-const WHAT: &str = "add swap in compressed RAM (zram)";
+pub(super) const WHAT: &str = "add swap in compressed RAM (zram)";
 /// The ratio that the recommended size assumes where nothing was measured.
 const ASSUMED_RATIO: f64 = 2.0;
 /// With goal ratio, less than this has to be available.

@@ -55,7 +55,11 @@ fn a_short_host_without_zram_gets_a_swap_file_now_and_at_each_boot() {
     let to = SwapFilePlan { size_bytes: gib(8), priority: None };
     assert_eq!(added(&plan), ("/var/pagewise-swap-0", to));
     let step = plan.step("swap-file").unwrap();
-    assert!(step.reason.contains("There is no swap") && step.survives_reboot, "{step:#?}");
+    let why = "There is no swap, and zram swap is left out (see below). The kernel";
+    assert!(step.reason.contains(why) && step.survives_reboot, "{step:#?}");
+    let asked = asked_for(&short(), &installation);
+    let why = &asked.step("swap-file").unwrap().reason;
+    assert!(why.contains("would be faster (`pagewise plan --only zram`)"), "{why}");
     let expected = step.expected.as_ref().unwrap();
     assert_eq!((expected.metric.as_str(), expected.value), ("swap_area_bytes", 8_589_930_496.0));
     let (path, unit) = file(&plan, "swap-file-unit");
