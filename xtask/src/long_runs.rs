@@ -39,8 +39,8 @@ pub(crate) fn ledger() -> Result<()> {
 fn run_longer(names: &[&str], variable: &str, number: usize) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();
-    test.args(["test", "--locked", "--package", "pagewise", "--test", "guest"]).args(names);
-    test.args(["--", "--include-ignored", "--test-threads", "2", "--nocapture"]);
+    test.args(["test", "--locked", "--package", "pagewise", "--test", "guest", "--"]);
+    test.args(["--include-ignored", "--test-threads", "2", "--nocapture"]).args(names);
     suite::for_guests(true)?.give(&mut test);
     test.env(variable, number.to_string());
     run::succeed(&mut test)
