@@ -127,8 +127,8 @@ fn add_file(
 ) -> bool {
     let listed = missing.iter().map(|it| &*it.wish.knob).collect::<Vec<_>>().join(", ");
     let Some(name) = file_name(context, folder, missing) else {
-        let why = "another program's file sets the same, and with no plain file name would a file of \
-                   Pagewise take precedence over it";
+        let why = "another program's file sets the same setting, and no plain file name exists under which a file \
+                   of Pagewise would take precedence over it";
         draft.decline(format!("keep {listed} over a reboot"), why);
         return false;
     };

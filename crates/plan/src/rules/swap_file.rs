@@ -86,9 +86,7 @@ fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;
     let file_system = disk.file_system.value().map(Name::as_str);
     suits_swap(file_system)?;
-    if !context.is_asked_for(ID) {
-        suits_writes(disk.name.value().map(Name::as_str))?;
-    }
+    suits_writes(disk.name.value().map(Name::as_str), context.is_asked_for(ID))?;
     let ram = context.ram().ok_or("the size of memory is not known")?;
     let free = free_bytes.ok_or("how much space is free in /var was not read")?;
     let size = (ram.get() / 2).clamp(SMALLEST, LARGEST).min(free.get() / PART_OF_FREE) >> 20 << 20;
@@ -110,17 +108,17 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
                        --size 2G /swap/swapfile` and `swapon /swap/swapfile`; a line in /etc/fstab keeps it";
             Err(why.to_owned())
         }
-        Some(other) => Err(format!(
-            "/var is on {other}; this rule makes swap files only on ext4 and xfs, on which they were tested"
-        )),
+        Some(other) => {
+            Err(format!("/var is on {other}; this rule makes swap files only on ext4 and xfs"))
+        }
         None => Err("the file system of /var is not known".to_owned()),
     }
 }
 
 /// Why this disk should not be written to all the time.
-fn suits_writes(disk: Option<&str>) -> Result<(), String> {
+fn suits_writes(disk: Option<&str>, is_asked_for: bool) -> Result<(), String> {
     let Some(disk) = disk else { return Ok(()) };
-    if disk.starts_with("mmcblk") {
+    if disk.starts_with("mmcblk") && !is_asked_for {
         return Err(format!(
             "/var is on a memory card or eMMC ({disk}), which wears out if the kernel swaps to it often. With \
              `--only {ID}` the plan contains it all the same"

@@ -118,6 +118,8 @@ fn a_swap_file_is_declined_where_it_would_hurt_and_the_reason_is_said() {
     assert!(declined(&plan_on(&kubernetes, &good), ADD).contains("kubelet refuses"));
     let card = asked_for(&interval, &var_on("ext4", "mmcblk0", gib(100)));
     assert_eq!(ids(&card)[0], "swap-file", "it was asked for");
+    let network = asked_for(&interval, &var_on("ext4", "nbd0", gib(100)));
+    assert!(declined(&network, ADD).contains("over a network"), "{network:#?}");
 }
 
 #[test]
