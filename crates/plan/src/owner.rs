@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which configuration file sets a setting at boot: the one place of this crate that reads [`Configuration`].
 
-use pagewise_model::{Configuration, Mechanism, PersistentSetting, Purpose, Target};
+use pagewise_model::{Configuration, Effect, Mechanism, PersistentSetting, Purpose, Target};
 
 /// The files that set something at boot.
 #[derive(Debug, Clone, Copy)]
@@ -69,12 +69,12 @@ impl Owners<'_> {
     }
 }
 
-/// The lines that one mechanism applies to a setting.
+/// The lines that one mechanism applies to a setting, also those whose value is not known.
 fn lines<'a>(
     configuration: &'a Configuration,
     mechanism: Mechanism,
     knob: &'a str,
 ) -> impl DoubleEndedIterator<Item = &'a PersistentSetting> {
-    let applied = configuration.by(mechanism).filter(|setting| setting.is_applied());
+    let applied = configuration.by(mechanism).filter(|setting| setting.effect == Effect::Applied);
     applied.filter(move |it| matches!(&it.target, Target::Knob { knob: name, .. } if *name == knob))
 }

@@ -181,6 +181,11 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Opt
     }
 }
 
+/// A line may have nothing after its "=".
+fn equals(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" = {value}") }
+}
+
 fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &str) -> String {
     let them = if missing.len() == 1 { "it" } else { "them" };
     let first = match folder {
@@ -193,7 +198,7 @@ fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &
         .filter_map(|it| {
             let last = owners.sysctl(it.knob.name).pop().filter(|it| it.path != SYSCTL_CONF)?;
             (folder == Folder::Sysctl && last.value != it.wish.to)
-                .then(|| format!("{} = {} in {}", it.wish.knob, last.value, last.at))
+                .then(|| format!("{}{} in {}", it.wish.knob, equals(&last.value), last.at))
         })
         .collect();
     if others.is_empty() {
@@ -212,7 +217,7 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
         .filter_map(|it| {
             let all = context.owners().sysctl(it.knob.name);
             let conf = all.into_iter().rfind(|line| line.path == SYSCTL_CONF)?;
-            (conf.value != it.wish.to).then(|| format!("{} = {}", conf.at, conf.value))
+            (conf.value != it.wish.to).then(|| format!("{}{}", conf.at, equals(&conf.value)))
         })
         .collect();
     if overruled.is_empty() {
