@@ -25,6 +25,8 @@ pub(super) struct Job {
     pub(super) phase: &'static str,
     /// Jobs that must have passed before.
     pub(super) after: Vec<&'static str>,
+    /// Whether it borrows settings of this machine: of such jobs, one runs at a time.
+    pub(super) borrows: bool,
     /// Whether much waits for it: it goes before all that are not urgent, however short it is.
     pub(super) is_urgent: bool,
     /// Seconds, where nobody has measured it yet.
@@ -56,6 +58,8 @@ pub(super) struct Finished {
 struct Queue {
     waiting: Vec<Job>,
     running: usize,
+    /// Whether one that borrows is among them.
+    is_borrowed: bool,
     /// Whether it passed, by name.
     ended: BTreeMap<String, bool>,
     finished: Vec<Finished>,
@@ -65,7 +69,10 @@ struct Queue {
 impl Queue {
     /// The job to begin with, longest first.
     fn take(&mut self, times: &Times) -> Option<Job> {
-        let ready = |job: &Job| job.after.iter().all(|name| self.ended.get(*name) == Some(&true));
+        let ready = |job: &Job| {
+            let is_free = !(job.borrows && self.is_borrowed);
+            is_free && job.after.iter().all(|name| self.ended.get(*name) == Some(&true))
+        };
         let expected = |job: &Job| times.of(&job.name).unwrap_or(job.guess);
         let (at, _) = self.waiting.iter().enumerate().filter(|(_, job)| ready(job)).max_by(
             |(_, a), (_, b)| {
@@ -122,12 +129,15 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
         state.halted |= child::is_stopped();
         state.give_up(begun.elapsed().as_secs_f64());
         if let Some(job) = state.take(times) {
+            let borrows = job.borrows;
             state.running += 1;
+            state.is_borrowed |= borrows;
             drop(state);
             let finished = done(job, begun);
             state = lock(queue);
             let (finished, stops_all, added) = finished;
             state.running -= 1;
+            state.is_borrowed &= !borrows;
             let passed = finished.outcome.state.is_good();
             state.halted |= stops_all && !passed;
             state.ended.insert(finished.name.clone(), passed);
@@ -170,7 +180,16 @@ mod check {
         };
         let (name, after) = (name.to_owned(), after.to_vec());
         let (is_urgent, work) = (false, Box::new(work));
-        Job { name, phase: "check", after, is_urgent, guess, stops_all: false, work }
+        Job {
+            name,
+            phase: "check",
+            after,
+            borrows: false,
+            is_urgent,
+            guess,
+            stops_all: false,
+            work,
+        }
     }
 
     fn states(finished: &[Finished]) -> BTreeMap<&str, State> {
@@ -210,6 +229,30 @@ mod check {
         short.is_urgent = true;
         run_all(vec![job(&order, "long", &[], 9.0, State::Passed), short], 1, &Times::default());
         assert_eq!(*order.lock().unwrap(), ["short", "long"]);
+    }
+
+    #[test]
+    fn of_those_that_borrow_one_runs_at_a_time() {
+        let (order, borrowed) = (Order::default(), Arc::new(Mutex::new(())));
+        let borrower = |name: &str| {
+            let borrowed = Arc::clone(&borrowed);
+            let work = move || {
+                let _held = borrowed.try_lock().expect("nobody else borrows now");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                Ok((Outcome::new(State::Passed, String::new()), Vec::new()))
+            };
+            Job {
+                borrows: true,
+                work: Box::new(work),
+                ..job(&order, name, &[], 9.0, State::Passed)
+            }
+        };
+        let other = job(&order, "other", &[], 1.0, State::Passed);
+        let jobs = vec![borrower("one"), borrower("two"), borrower("three"), other];
+        let finished = run_all(jobs, 4, &Times::default());
+        assert_eq!(finished.len(), 4);
+        // It need not wait for them.
+        assert_ne!(finished[3].name, "other");
     }
 
     #[test]

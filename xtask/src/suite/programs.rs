@@ -16,6 +16,9 @@ use super::outcome::{Outcome, State};
 use super::steps;
 use crate::run;
 
+/// The tests that start the whole program; as root, its trials make cgroups on this machine.
+pub(super) const WHOLE: &str = "pagewise program";
+
 /// A test program that cargo has built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {

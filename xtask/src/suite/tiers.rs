@@ -78,7 +78,24 @@ impl Setting {
 
 fn job(name: &str, phase: &'static str, after: &[&'static str], guess: f64, work: Work) -> Job {
     let (name, after) = (name.to_owned(), after.to_vec());
-    Job { name, phase, after, is_urgent: false, guess, stops_all: false, work }
+    Job { name, phase, after, borrows: false, is_urgent: false, guess, stops_all: false, work }
+}
+
+/// One that borrows settings of this machine: alone in this run, and in its turn among several runs.
+fn borrowing(
+    setting: &Setting,
+    name: &str,
+    phase: &'static str,
+    after: &[&'static str],
+    guess: f64,
+    work: impl FnOnce() -> Result<Outcome> + Send + 'static,
+) -> Job {
+    let turn = setting.turn.clone();
+    let work = move || {
+        let _turn = turn::wait(&turn)?;
+        Ok((work()?, Vec::new()))
+    };
+    Job { borrows: true, ..job(name, phase, after, guess, Box::new(work)) }
 }
 
 fn urgent(job: Job) -> Job {
@@ -261,15 +278,20 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     let own = name.clone();
     // those that take minutes say so by `#[ignore]`
     let ignored = if setting.tier == Tier::Long { &["--include-ignored"][..] } else { &[] };
+    let borrows = program.name == programs::WHOLE;
     let work = move || {
         let mut arguments = ignored.to_vec();
         if !is_whole {
             arguments.push("--exact");
             arguments.extend(wanted.iter().map(String::as_str));
         }
-        Ok((program.run(&own, &arguments, None)?, Vec::new()))
+        program.run(&own, &arguments, None)
     };
-    Ok(Some(job(&name, "unit tests", &[], 10.0, Box::new(work))))
+    Ok(Some(if borrows {
+        borrowing(setting, &name, "unit tests", &[], 60.0, work)
+    } else {
+        job(&name, "unit tests", &[], 10.0, Box::new(move || Ok((work()?, Vec::new()))))
+    }))
 }
 
 fn beyond_check(setting: &Arc<Setting>) -> Vec<Job> {
@@ -342,14 +364,13 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
     let guest = programs::find(programs, steps::GUEST)?;
     let mut jobs = Vec::new();
     if root.tests()?.iter().any(|name| setting.wants(name)) {
-        let setting = Arc::clone(setting);
+        let own = Arc::clone(setting);
         let work = move || {
-            let names = setting.names.iter().map(String::as_str);
+            let names = own.names.iter().map(String::as_str);
             let arguments: Vec<&str> = ["--test-threads=1"].into_iter().chain(names).collect();
-            let _turn = turn::wait(&setting.turn)?;
-            Ok((root.run("root tests", &arguments, Some(&setting.given))?, Vec::new()))
+            root.run("root tests", &arguments, Some(&own.given))
         };
-        jobs.push(job("root tests", "root", &[], 240.0, Box::new(work)));
+        jobs.push(borrowing(setting, "root tests", "root", &[], 240.0, work));
     }
     if setting.names.is_empty() {
         jobs.push(kills(setting)?);
@@ -383,13 +404,9 @@ fn kills(setting: &Setting) -> Result<Job> {
     let [kills, aborts] = if setting.tier == Tier::Long { ["200", "50"] } else { ["8", "4"] };
     let mut command = chore(&["bench", "--kills", kills, "--aborts", aborts, "--program"])?;
     command.arg(&setting.given.static_program);
-    let turn = setting.turn.clone();
-    let work = move || {
-        let _turn = turn::wait(&turn)?;
-        Ok((ran("kills", &mut command)?, Vec::new()))
-    };
     let seconds = if setting.tier == Tier::Long { 1200.0 } else { 60.0 };
-    Ok(job("kills", "root", &["root tests"], seconds, Box::new(work)))
+    let work = move || ran("kills", &mut command);
+    Ok(borrowing(setting, "kills", "root", &["root tests"], seconds, work))
 }
 
 /// One heavy step by itself, with what it needs.

@@ -250,7 +250,17 @@ mod tests {
             let mut sleeper = std::process::Command::new("sh");
             // ends with its input, so that nothing of it outlives the test
             sleeper.args(["-c", "read line"]).arg(word);
-            sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap()
+            let sleeper = sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap();
+            // it is spawned a moment before the kernel shows its arguments
+            let line = format!("/proc/{}/cmdline", sleeper.id());
+            let shown = [word.as_encoded_bytes(), b"\0"].concat();
+            for _ in 0..1000 {
+                if fs::read(&line).unwrap().ends_with(&shown) {
+                    return sleeper;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            panic!("{line} shows no arguments")
         };
         let (mut qemu, mut reader) = (sleeper(&mark(&left)), sleeper(&log));
         let mut lines = Vec::new();
