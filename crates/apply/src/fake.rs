@@ -69,8 +69,10 @@ pub(crate) struct FakeHost {
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
     /// What of the configuration is on the disk.
     pub(crate) disk: FakeDisk,
-    /// How often systemd was told to read its units, as the configuration was then.
+    /// What systemd has read of its units: the configuration as it was then.
     pub(crate) units: BTreeMap<String, Config>,
+    /// What systemd was told, in order.
+    pub(crate) calls_of_systemd: Vec<String>,
     /// When the timer of a trial ends, in seconds.
     pub(crate) timer: Option<u64>,
     /// The commit limit is full, and `vm.overcommit_memory` is 2.
@@ -233,6 +235,7 @@ impl Fake {
             journals: BTreeMap::new(),
             disk: FakeDisk::default(),
             units: BTreeMap::new(),
+            calls_of_systemd: Vec::new(),
             timer: None,
             is_strict: false,
             oom_kills: 0,
@@ -456,10 +459,16 @@ impl FakeHost {
             | HostChange::RemoveConfig(_)
             | HostChange::MakeFolder(_)
             | HostChange::RemoveFolder(_)
-            | HostChange::ReloadUnits => return self.configure(deed),
+            | HostChange::ReloadUnits => {
+                if let HostChange::ReloadUnits = deed {
+                    self.calls_of_systemd.push("daemon-reload".to_owned());
+                }
+                return self.configure(deed);
+            }
             HostChange::Arm { seconds, .. } => self.timer = Some(self.clock / 1000 + seconds),
             HostChange::Disarm => self.timer = None,
-            HostChange::StopUnit(_) | HostChange::StartUnit(_) => {}
+            HostChange::StopUnit(unit) => self.calls_of_systemd.push(format!("stop {unit}")),
+            HostChange::StartUnit(unit) => self.calls_of_systemd.push(format!("start {unit}")),
             HostChange::Load { .. } => state.is_loaded = true,
             HostChange::Unload(_) => {
                 if !state.zrams.is_empty() {

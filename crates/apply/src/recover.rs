@@ -149,10 +149,15 @@ pub(crate) fn recover_one(
     recovered.pid = reading.began().map(|(_, pid)| pid);
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
-    recovered.returns = put_back(hands, &mut journal, in_order(reading.open()), run);
-    if run.is_plan && recovered.earlier_boot && recovered.is_settled() {
+    let is_at_later_boot = run.is_plan && recovered.earlier_boot;
+    let (last, open): (Vec<Open>, Vec<Open>) = in_order(reading.open())
+        .into_iter()
+        .partition(|it| is_at_later_boot && it.what == Loan::Units);
+    recovered.returns = put_back(hands, &mut journal, open, run);
+    if is_at_later_boot && recovered.is_settled() {
         stop_units(hands, &reading);
     }
+    recovered.returns.extend(put_back(hands, &mut journal, last, run));
     let is_over = recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told();
     let is_removed = is_over && journal.remove(hands).is_ok();
     if !is_removed {
@@ -162,7 +167,8 @@ pub(crate) fn recover_one(
 }
 
 /// Stops the units of files that a plan wrote before this boot, now that the files are gone: systemd reads units
-/// before it starts one. If another file of zram-generator has the device, its swap is started.
+/// before it starts one. This comes before systemd reads its units again: the unit that undoes a plan on trial is
+/// among those files, and with it goes the order by which the plan's units wait for it. If another file of zram-generator has the device, its swap is started.
 fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
     const OWN_UNIT: &str = "pagewise-unconfirmed.service";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);

@@ -172,6 +172,24 @@ fn after_a_boot_the_running_value_and_the_file_are_undone_apart() {
     }
 }
 
+/// systemd has read a unit of the plan already, and starts it once it reads that the plan's own unit, which goes
+/// first, is gone.
+#[test]
+fn at_a_later_boot_units_are_stopped_before_systemd_reads_again() {
+    const UNIT: &str = "/etc/systemd/system/pagewise-zram.service";
+    let fake = PLAIN.make();
+    fake.world().put_config("/etc/systemd/system", Config::Folder);
+    let at_boot = fake.world().state.clone();
+    apply(&fake, &plan_for(&fake, &[Wish::File(UNIT, 1), Wish::Units])).unwrap().unwrap();
+    fake.world().boot(&at_boot);
+    fake.world().calls_of_systemd.clear();
+    let told = undo_all(&fake);
+    assert!(told.len() == 1 && told[0].is_settled() && told[0].returns.len() == 2, "{told:?}");
+    assert_eq!(fake.config(UNIT).unwrap(), Config::Missing);
+    assert_eq!(fake.world().calls_of_systemd, ["stop pagewise-zram.service", "daemon-reload"]);
+    assert!(fake.world().journals.is_empty());
+}
+
 /// At a later boot the unit of the plan has switched the file on: a file in use cannot be removed.
 #[test]
 fn a_swap_file_is_switched_off_and_removed_after_a_boot_too() {
