@@ -402,6 +402,17 @@ static ENTRIES: &[Entry] = &[
         act: "Protect the memory of the cgroup (memory.low), or find out which other cgroup grew.",
     },
     Entry {
+        id: "protection-limited",
+        severities: [Warning, Warning],
+        readings: &[
+            "memory.low, memory.min, memory.max, memory.high and memory.current of cgroups",
+        ],
+        thresholds: "memory.low or memory.min of a cgroup is larger than that of a cgroup above it, and at least \
+            16 MiB of the memory in use lose their protection by this. The rule reports nothing if a cgroup above \
+            has a limit of its own (memory.max or memory.high).",
+        act: "Give each cgroup above at least as much protection, or remove the protection.",
+    },
+    Entry {
         id: "min-ttl-set",
         severities: [Info, Warning],
         readings: &["/sys/kernel/mm/lru_gen/min_ttl_ms"],

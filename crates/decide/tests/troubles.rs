@@ -114,6 +114,7 @@ const TROUBLES: &[Trouble] = &[
     row("two services that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
     row("tuned and tlp are both enabled", ZRAM, |host| tlp(tuned(host, "10")), "managers-fight", &["settings-differ"], Calm),
     row("a udev rule and zram-generator set up the same zram device", ZRAM, udev_and_generator, "managers-fight", &["settings-differ"], Calm),
+    row("a service is protected in a slice that is not", V2_LIMIT, |host| host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.low", "33554432\n"), "group-limit", &["protection-limited"], Critical),
     row("sysctl.d contains a file whose name does not end in .conf", ZRAM, |host| host.file("etc/sysctl.d/99-swap", "vm.swappiness = 180\n"), "setting-unread", &[], Calm),
     row("zram-generator has a configuration file but is not installed", ZRAM, |host| host.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n"), "setting-unread", &[], Calm),
     row("running settings differ from those of the active profile of tuned", ZRAM, |host| tuned(host, "10"), "settings-differ", &[], Calm),

@@ -7,6 +7,8 @@
 
 use pagewise_model::{Bytes, Cgroup, Limit, Snapshot};
 
+use crate::text::{quoted, writes_and};
+
 /// A unit of systemd, and the protection that it is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
@@ -44,6 +46,19 @@ pub fn protections(host: &Snapshot, group: &Cgroup, low: Bytes) -> Option<Vec<Pr
         needed = needed.saturating_add(Bytes::new(claims));
         child = groups.iter().find(|it| it.path.as_str() == above)?;
     }
+}
+
+/// The command that raises it, now and after each boot.
+pub(crate) fn set_property(raised: &Protection) -> String {
+    let size = raised.low.get().div_ceil(1 << 20);
+    let undo = match raised.now {
+        Limit::Bytes(now) => now.get().to_string(),
+        Limit::Max => "infinity".to_owned(),
+    };
+    writes_and(
+        format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(&raised.unit)),
+        &format!("permanent; takes this memory from other cgroups; undo with MemoryLow={undo}"),
+    )
 }
 
 /// What a cgroup takes of the protection of the one above it.

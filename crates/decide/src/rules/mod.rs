@@ -22,6 +22,7 @@ mod memory_pressure;
 mod mglru_off;
 mod min_ttl_set;
 mod oom_kills;
+mod protection_limited;
 mod setting_unread;
 mod settings_differ;
 mod swap_avoids_anon;
@@ -51,6 +52,7 @@ pub(crate) static ALL: &[Rule] = &[
     swap_full::RULE,
     kernel_memory::RULE,
     swap_heavy_group::RULE,
+    protection_limited::RULE,
     dirty_stall::RULE,
     watermarks_extreme::RULE,
     memory_locked::RULE,
@@ -135,6 +137,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("memory-locked", memory_locked::tests::firing),
     ("min-ttl-set", min_ttl_set::tests::firing),
     ("swap-heavy-group", swap_heavy_group::tests::firing),
+    ("protection-limited", protection_limited::tests::firing),
     ("swap-stuck", swap_stuck::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing_little),

@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
-use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Limit, Severity, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::groups::{self, GroupPair};
-use crate::facts::protection::protections;
+use crate::facts::protection::{protections, set_property};
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short_group, writes_and};
+use crate::text::short_group;
 use crate::verdict;
 
 pub(super) const RULE: Rule = Rule {
@@ -108,17 +108,7 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
     let group = heavy.group;
     let name = group.path.as_str();
     let protect = protections(host, group, heavy.size()).unwrap_or_default();
-    let protect = protect.iter().map(|it| {
-        let undo = match it.now {
-            Limit::Bytes(now) => now.get().to_string(),
-            Limit::Max => "infinity".to_owned(),
-        };
-        let size = it.low.get().div_ceil(1 << 20);
-        writes_and(
-            format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(&it.unit)),
-            &format!("permanent; takes this memory from other cgroups; undo with MemoryLow={undo}"),
-        )
-    });
+    let protect = protect.iter().map(set_property);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,

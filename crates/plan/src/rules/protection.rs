@@ -12,22 +12,21 @@ use crate::draft::Draft;
 pub(super) const RULE: PlanRule = PlanRule {
     id: "protection",
     findings: &[],
-    doc: "Changes nothing; names the commands that protect a cgroup which keeps swapping pages in.",
+    doc: "Changes nothing; names the commands that protect a cgroup in which protection has no effect, or that keeps swapping pages in.",
     add,
 };
 
-const ID: &str = "swap-heavy-group";
+const IDS: [&str; 2] = ["swap-heavy-group", "protection-limited"];
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    let Some(finding) = context.finding(ID) else { return };
+    let Some(finding) = IDS.iter().find_map(|id| context.finding(id)) else { return };
     let commands: Vec<&str> = finding
         .next
         .iter()
         .filter_map(|next| next.split("  #").next().filter(|it| it.contains("set-property")))
         .collect();
     let how = if commands.is_empty() {
-        "its cgroup is no unit of systemd, so set memory.low of it and of each cgroup above with the program that \
-         made it"
+        "set memory.low or memory.min of it, and of each cgroup above, with the program that made the cgroups"
             .to_owned()
     } else {
         format!("if this cgroup matters more than the others, run {}", commands.join(" && "))

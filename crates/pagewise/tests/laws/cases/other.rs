@@ -847,6 +847,20 @@ pub(super) static CASES: &[Case] = &[
         near: Near::But(|host| udev_rule(generator(host, "[zram0]\n"), "sda"), &[]),
     },
     Case {
+        id: "protection-limited",
+        reason: "a service is protected, and its slice is not",
+        host: AT_LIMIT,
+        fires: |host| host.file(&format!("{LIMITED}/memory.low"), "33554432\n"),
+        severity: Warning,
+        title: "memory.low of /system.slice/cg-2.service is limited by a cgroup above it",
+        also: &[],
+        // less than 16 MiB are lost
+        near: Near::Silent(|host| {
+            host.file(&format!("{LIMITED}/memory.low"), "33554432\n")
+                .file(&format!("{SLICE}/memory.low"), "17825792\n")
+        }),
+    },
+    Case {
         id: "setting-unread",
         reason: "the file's name has no suffix",
         host: ZRAM_SWAP,

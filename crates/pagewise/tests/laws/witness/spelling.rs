@@ -52,6 +52,8 @@ const COLUMNS: &[Row] = &[
     ("/memory.swap.max", "swap.max", 0, Unit::Limit),
     ("/memory.max", "max", 0, Unit::Limit),
     ("/memory.high", "high", 0, Unit::Limit),
+    ("/memory.low", "low", 0, Unit::Limit),
+    ("/memory.min", "min", 0, Unit::Limit),
     ("/sys/vm/overcommit_memory", "", 0, Unit::Plain),
     ("/sys/vm/min_free_kbytes", "", 0, Unit::Plain),
     ("/sys/vm/watermark_scale_factor", "", 0, Unit::Plain),

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A cgroup is protected, and a cgroup above it has less protection: the kernel uses the smaller value.
+//!
+//! Only protection against reclaim of the whole host is judged. A cgroup above with a limit of its own may have
+//! protected cgroups in it on purpose: reclaim at that limit starts below it and heeds them.
+
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Reading, Severity, Snapshot};
+
+use crate::Rule;
+use crate::facts::groups::is_below;
+use crate::facts::protection::{protections, set_property};
+use crate::proof::EvidenceList;
+use crate::text::short_group;
+
+pub(super) const RULE: Rule = Rule {
+    id: "protection-limited",
+    doc: "A cgroup is protected (memory.low or memory.min), but a cgroup above it has less protection, which limits \
+          it.",
+    diagnose,
+};
+
+/// Less is not worth a word.
+const WORTH: Bytes = Bytes::new(16 << 20);
+
+/// One of the two files.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    file: &'static str,
+    reading: fn(&Cgroup) -> &Reading<Limit>,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { file: "memory.low", reading: |group| &group.low },
+    Kind { file: "memory.min", reading: |group| &group.min },
+];
+
+/// A protection that a cgroup above limits.
+struct Limited<'a> {
+    group: &'a Cgroup,
+    kind: Kind,
+    wanted: Bytes,
+    above: &'a Cgroup,
+    left: Bytes,
+}
+
+impl Limited<'_> {
+    /// How much of its memory in use is without the protection that it should have.
+    fn lost(&self) -> Bytes {
+        let used = self.group.current.get().unwrap_or_default();
+        self.wanted.min(used).saturating_sub(self.left)
+    }
+}
+
+fn diagnose(interval: &Interval) -> Vec<Finding> {
+    let host = &interval.end;
+    let groups = host.cgroups.groups.iter();
+    let limited = groups.flat_map(|group| KINDS.map(|kind| limited(host, group, kind)));
+    let limited: Vec<Limited<'_>> = limited.flatten().filter(|it| it.lost() >= WORTH).collect();
+    let worst = limited.iter().max_by_key(|it| it.lost());
+    worst.map(|worst| finding(host, worst, limited.len() - 1)).into_iter().collect()
+}
+
+fn limited<'a>(host: &'a Snapshot, group: &'a Cgroup, kind: Kind) -> Option<Limited<'a>> {
+    let value = |group: &Cgroup| match (kind.reading)(group).get()? {
+        Limit::Bytes(bytes) => Some(bytes),
+        Limit::Max => group.current.get(),
+    };
+    let wanted = value(group).filter(|wanted| *wanted > Bytes::new(0))?;
+    let is_above = |it: &&Cgroup| it.path.as_str() != "/" && is_below(group, it);
+    let above: Vec<&Cgroup> = host.cgroups.groups.iter().filter(is_above).collect();
+    let has_limit = |group: &&Cgroup| {
+        [&group.max, &group.high].iter().any(|limit| matches!(limit.get(), Some(Limit::Bytes(_))))
+    };
+    if above.iter().any(has_limit) {
+        return None;
+    }
+    let read: Option<Vec<(Limit, &Cgroup)>> =
+        above.into_iter().map(|it| Some(((kind.reading)(it).get()?, it))).collect();
+    let (least, above) = read?.into_iter().min_by_key(|(limit, _)| *limit)?;
+    let left = least.bytes().filter(|left| *left < wanted)?;
+    Some(Limited { group, kind, wanted, above, left })
+}
+
+fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
+    let Limited { group, kind, wanted, above, left } = worst;
+    let (path, file) = (group.path.as_str(), kind.file);
+    let name = file.trim_start_matches("memory.");
+    let others = match others {
+        0 => String::new(),
+        1 => "; 1 more protection is limited in this way".to_owned(),
+        more => format!("; {more} more protections are limited in this way"),
+    };
+    let raise = if file == "memory.low" {
+        let all = protections(host, group, *wanted).unwrap_or_default();
+        all.iter().map(set_property).collect()
+    } else {
+        Vec::new()
+    };
+    let look = "pagewise report --sort swap -n 10".to_owned();
+    Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: format!("{file} of {} is limited by a cgroup above it", short_group(path)),
+        what: format!(
+            "The cgroup {path} has {file} set to {wanted}, but {}, which contains it, has only {left}{others}.",
+            above.path
+        ),
+        why: "The kernel limits the protection of a cgroup to that of each cgroup above it, except the root. When \
+              the host is short of memory, it reclaims memory of this cgroup as if it were not protected further."
+            .to_owned(),
+        evidence: EvidenceList::new()
+            .named(name, (kind.reading)(group))
+            .named(name, (kind.reading)(above))
+            .named("current", &group.current)
+            .done(),
+        next: raise.into_iter().chain([look]).collect(),
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/rules/protection_limited.rs"]
+pub(super) mod tests;
