@@ -56,16 +56,19 @@ impl Live {
         Ok(Self { host: HostRoot::live()?, stop: None })
     }
 
-    /// The same, which ends a swapoff when this is set.
+    /// The same, which ends a swapoff, or the writing of a file, when this is set.
     pub(crate) fn stopped_by(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     fn drain(&self, area: &str, reserve: Bytes) -> io::Result<()> {
-        let is_stopped = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let available = || shortage(&self.host).available.get();
         calls::swap_off_while(area, || {
-            !is_stopped() && available().is_none_or(|available| available >= reserve)
+            !self.is_stopped() && available().is_none_or(|available| available >= reserve)
         })
     }
 
@@ -93,7 +96,9 @@ impl HostOps for Live {
             HostChange::RemoveGroup(folder) => fs::remove_dir(folder),
             HostChange::Kill { pid, group } => kill(pid, group),
             HostChange::MakeFile(path) => make_file(path),
-            HostChange::FillFile { path, identity, size } => fill_file(path, identity, size),
+            HostChange::FillFile { path, identity, size } => {
+                fill_file(path, identity, size, &|| self.is_stopped())
+            }
             HostChange::RemoveFile { path, identity } => remove_own(path, identity),
             HostChange::FormatSwap(area) => run("mkswap", &[area]),
             HostChange::SwapOn { area, priority } => calls::swap_on(area, priority),
@@ -451,8 +456,13 @@ fn make_file(path: &str) -> io::Result<()> {
 }
 
 /// Without holes, since the kernel swaps to no file that has any. Where the file system cannot allocate blocks
-/// without writing them, zeros are written.
-fn fill_file(path: &str, meant: Identity, size: Bytes) -> io::Result<()> {
+/// without writing them, zeros are written, until somebody stops that.
+fn fill_file(
+    path: &str,
+    meant: Identity,
+    size: Bytes,
+    is_stopped: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let mut file = open_own(path, OpenOptions::new().write(true))?;
     if identity(&file.metadata()?) != meant {
         return Err(io::Error::other("another file took its place"));
@@ -462,14 +472,22 @@ fn fill_file(path: &str, meant: Identity, size: Bytes) -> io::Result<()> {
         Err(rustix::io::Errno::OPNOTSUPP) => {}
         Err(errno) => return Err(errno.into()),
     }
+    write_zeros(&mut file, size, is_stopped)?;
+    file.sync_all()
+}
+
+fn write_zeros(to: &mut impl Write, size: Bytes, is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
     let zeros = vec![0; 1 << 20];
     let mut left = size.get();
     while left > 0 {
+        if is_stopped() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "stopped while it was written"));
+        }
         let some = usize::try_from(left).map_or(zeros.len(), |left| left.min(zeros.len()));
-        file.write_all(&zeros[..some])?;
+        to.write_all(&zeros[..some])?;
         left -= some as u64;
     }
-    file.sync_all()
+    Ok(())
 }
 
 /// Looked at and removed in the same folder, whatever becomes of the path to it meanwhile.
@@ -566,4 +584,23 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     } else {
         message.join("; ")
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn zeros_are_written_until_somebody_stops_that() {
+        let size = Bytes::new((5 << 20) + 4096);
+        let mut written = Vec::new();
+        write_zeros(&mut written, size, &|| false).unwrap();
+        assert!(written.len() as u64 == size.get() && written.iter().all(|byte| *byte == 0));
+
+        let (mut some, looks) = (Vec::new(), Cell::new(0));
+        let is_stopped = || looks.replace(looks.get() + 1) == 2;
+        let error = write_zeros(&mut some, size, &is_stopped).unwrap_err();
+        assert_eq!((error.kind(), some.len()), (ErrorKind::Interrupted, 2 << 20));
+    }
 }

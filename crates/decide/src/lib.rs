@@ -29,8 +29,6 @@ pub use facts::advice::{
     ENOUGH_STORED, FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size,
 };
 
-pub use facts::protection::{Protection, protections};
-
 use pagewise_model::{Finding, Interval};
 
 pub use verdict::judge;

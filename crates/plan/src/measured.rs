@@ -155,6 +155,10 @@ impl Measured {
                 let trial = document["trial"].clone();
                 measured.trial = Some(serde_json::from_value(trial).map_err(bad)?);
             }
+            Some("pagewise/lab/1") if document["preview"] == true => {
+                let what = "expected a whole experiment, found a preview, which has too few rounds for a verdict";
+                return Err(NotMeasured(what.to_owned()));
+            }
             Some("pagewise/lab/1") => {
                 let cell = cell_of_host(&document)?.clone();
                 measured.trial = Some(serde_json::from_value(cell).map_err(bad)?);

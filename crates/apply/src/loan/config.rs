@@ -20,7 +20,8 @@ pub(crate) fn staged_name(path: &str) -> String {
 }
 
 pub(crate) fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("/", |(folder, _)| folder)
+    let folder = path.rsplit_once('/').map(|(folder, _)| folder);
+    folder.filter(|folder| !folder.is_empty()).unwrap_or("/")
 }
 
 /// Writes the file of this loan.

@@ -11,6 +11,7 @@ use pagewise_model::{Bytes, Name};
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Identity, Loan};
+use crate::loan::config::folder_of;
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use pagewise_model::undo::Outcome;
 
@@ -67,13 +68,6 @@ pub(crate) fn fill(
     size: Bytes,
 ) -> Result<(), Error> {
     hands.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
-}
-
-fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/')
-        .map(|(folder, _)| folder)
-        .filter(|folder| !folder.is_empty())
-        .unwrap_or("/")
 }
 
 /// Removes it, where it is the file that the journal means.

@@ -1,39 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which units need how much `memory.low`, so that the kernel protects the memory of one cgroup.
+//! Which units need how much `memory.low` or `memory.min`, so that the kernel protects the memory of one cgroup.
 //!
 //! The kernel limits the protection of a cgroup to that of each cgroup above it but the root, and the cgroups in one
 //! share what that one has (`memory.low` in `Documentation/admin-guide/cgroup-v2.rst`; `effective_protection` in
 //! `mm/page_counter.c`). So a service that is protected in a slice without protection is not protected at all.
 
-use pagewise_model::{Bytes, Cgroup, Limit, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Limit, Reading, Snapshot};
 
 use crate::text::{quoted, writes_and};
 
-/// A unit of systemd, and the protection that it is to have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Protection {
-    /// Its name, as `system.slice`.
-    pub unit: String,
-    /// `MemoryLow`.
-    pub low: Bytes,
-    /// What it is now.
-    pub now: Limit,
+/// One of the two files.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// Its name in the folder of a cgroup.
+    pub(crate) file: &'static str,
+    /// Its name in systemd.
+    property: &'static str,
+    pub(crate) reading: fn(&Cgroup) -> &Reading<Limit>,
 }
 
-/// The units whose protection has to be raised so that this cgroup keeps `low` of its memory, the outermost first.
-/// `None` if one of them is no unit of the system's systemd, or has no protection that could be read, as in version 1.
-pub fn protections(host: &Snapshot, group: &Cgroup, low: Bytes) -> Option<Vec<Protection>> {
+pub(crate) const LOW: Kind =
+    Kind { file: "memory.low", property: "MemoryLow", reading: |group| &group.low };
+pub(crate) const MIN: Kind =
+    Kind { file: "memory.min", property: "MemoryMin", reading: |group| &group.min };
+
+impl Kind {
+    /// What a cgroup takes of the protection of the one above it: of its own size if that is all of it.
+    pub(crate) fn claim(self, group: &Cgroup) -> Option<Bytes> {
+        match (self.reading)(group).get()? {
+            Limit::Bytes(bytes) => Some(bytes),
+            Limit::Max => group.current.get(),
+        }
+    }
+}
+
+/// A unit of systemd, and the protection that it is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Protection {
+    /// Its name, as `system.slice`.
+    pub(crate) unit: String,
+    /// `MemoryLow` or `MemoryMin`.
+    pub(crate) property: &'static str,
+    pub(crate) size: Bytes,
+    /// What it is now.
+    pub(crate) now: Limit,
+}
+
+/// The units whose protection has to be raised so that this cgroup keeps `size` of its memory, the outermost
+/// first. `None` if one of them is no unit of the system's systemd, or has no protection that could be read, as in version 1.
+pub(crate) fn protections(
+    host: &Snapshot,
+    group: &Cgroup,
+    kind: Kind,
+    size: Bytes,
+) -> Option<Vec<Protection>> {
     let groups = &host.cgroups.groups;
     let mut all = Vec::new();
-    let (mut child, mut needed) = (group, low);
+    let (mut child, mut needed) = (group, size);
     loop {
-        let now = child.low.get()?;
+        let now = (kind.reading)(child).get()?;
         if now < Limit::Bytes(needed) {
             let unit = unit_of(child.path.as_str())?.to_owned();
-            all.push(Protection { unit, low: needed, now });
+            all.push(Protection { unit, property: kind.property, size: needed, now });
         }
         // what it has more than it needs here, it takes of the one above too
-        needed = needed.max(claim(child)?);
+        needed = needed.max(kind.claim(child)?);
         let above = parent(child.path.as_str());
         if above.is_empty() {
             all.reverse();
@@ -42,7 +73,9 @@ pub fn protections(host: &Snapshot, group: &Cgroup, low: Bytes) -> Option<Vec<Pr
         let siblings = groups.iter().filter(|it| {
             parent(it.path.as_str()) == above && it.path != child.path && it.path.as_str() != "/"
         });
-        let claims = siblings.filter_map(claim).fold(0u64, |sum, it| sum.saturating_add(it.get()));
+        let claims = siblings
+            .filter_map(|it| kind.claim(it))
+            .fold(0u64, |sum, it| sum.saturating_add(it.get()));
         needed = needed.saturating_add(Bytes::new(claims));
         child = groups.iter().find(|it| it.path.as_str() == above)?;
     }
@@ -50,23 +83,15 @@ pub fn protections(host: &Snapshot, group: &Cgroup, low: Bytes) -> Option<Vec<Pr
 
 /// The command that raises it, now and after each boot.
 pub(crate) fn set_property(raised: &Protection) -> String {
-    let size = raised.low.get().div_ceil(1 << 20);
+    let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
     let undo = match raised.now {
         Limit::Bytes(now) => now.get().to_string(),
         Limit::Max => "infinity".to_owned(),
     };
     writes_and(
-        format!("sudo systemctl set-property {} MemoryLow={size}M", quoted(&raised.unit)),
-        &format!("permanent; takes this memory from other cgroups; undo with MemoryLow={undo}"),
+        format!("sudo systemctl set-property {} {property}={size}M", quoted(&raised.unit)),
+        &format!("permanent; takes this memory from other cgroups; undo with {property}={undo}"),
     )
-}
-
-/// What a cgroup takes of the protection of the one above it.
-fn claim(group: &Cgroup) -> Option<Bytes> {
-    match group.low.get()? {
-        Limit::Bytes(low) => Some(low),
-        Limit::Max => group.current.get(),
-    }
 }
 
 /// The path of the cgroup above; empty for one below the root.

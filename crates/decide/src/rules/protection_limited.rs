@@ -4,11 +4,11 @@
 //! Only protection against reclaim of the whole host is judged. A cgroup above with a limit of its own may have
 //! protected cgroups in it on purpose: reclaim at that limit starts below it and heeds them.
 
-use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Reading, Severity, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot};
 
 use crate::Rule;
 use crate::facts::groups::is_below;
-use crate::facts::protection::{protections, set_property};
+use crate::facts::protection::{Kind, LOW, MIN, protections, set_property};
 use crate::proof::EvidenceList;
 use crate::text::short_group;
 
@@ -21,18 +21,6 @@ pub(super) const RULE: Rule = Rule {
 
 /// Less is not worth a word.
 const WORTH: Bytes = Bytes::new(16 << 20);
-
-/// One of the two files.
-#[derive(Debug, Clone, Copy)]
-struct Kind {
-    file: &'static str,
-    reading: fn(&Cgroup) -> &Reading<Limit>,
-}
-
-const KINDS: [Kind; 2] = [
-    Kind { file: "memory.low", reading: |group| &group.low },
-    Kind { file: "memory.min", reading: |group| &group.min },
-];
 
 /// A protection that a cgroup above limits.
 struct Limited<'a> {
@@ -54,18 +42,14 @@ impl Limited<'_> {
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let groups = host.cgroups.groups.iter();
-    let limited = groups.flat_map(|group| KINDS.map(|kind| limited(host, group, kind)));
+    let limited = groups.flat_map(|group| [LOW, MIN].map(|kind| limited(host, group, kind)));
     let limited: Vec<Limited<'_>> = limited.flatten().filter(|it| it.lost() >= WORTH).collect();
     let worst = limited.iter().max_by_key(|it| it.lost());
     worst.map(|worst| finding(host, worst, limited.len() - 1)).into_iter().collect()
 }
 
 fn limited<'a>(host: &'a Snapshot, group: &'a Cgroup, kind: Kind) -> Option<Limited<'a>> {
-    let value = |group: &Cgroup| match (kind.reading)(group).get()? {
-        Limit::Bytes(bytes) => Some(bytes),
-        Limit::Max => group.current.get(),
-    };
-    let wanted = value(group).filter(|wanted| *wanted > Bytes::new(0))?;
+    let wanted = kind.claim(group).filter(|wanted| *wanted > Bytes::new(0))?;
     let is_above = |it: &&Cgroup| it.path.as_str() != "/" && is_below(group, it);
     let above: Vec<&Cgroup> = host.cgroups.groups.iter().filter(is_above).collect();
     let has_limit = |group: &&Cgroup| {
@@ -90,12 +74,8 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
         1 => "; 1 more protection is limited in this way".to_owned(),
         more => format!("; {more} more protections are limited in this way"),
     };
-    let raise = if file == "memory.low" {
-        let all = protections(host, group, *wanted).unwrap_or_default();
-        all.iter().map(set_property).collect()
-    } else {
-        Vec::new()
-    };
+    let raised = protections(host, group, *kind, *wanted).unwrap_or_default();
+    let raise = raised.iter().map(set_property);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,
@@ -113,7 +93,7 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
             .named(name, (kind.reading)(above))
             .named("current", &group.current)
             .done(),
-        next: raise.into_iter().chain([look]).collect(),
+        next: raise.chain([look]).collect(),
     }
 }
 

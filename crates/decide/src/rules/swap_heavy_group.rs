@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity, Snapsho
 
 use crate::Rule;
 use crate::facts::groups::{self, GroupPair};
-use crate::facts::protection::{protections, set_property};
+use crate::facts::protection::{LOW, protections, set_property};
 use crate::proof::EvidenceList;
 use crate::text::short_group;
 use crate::verdict;
@@ -107,7 +107,7 @@ fn is_limited(group: &Cgroup) -> bool {
 fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
     let group = heavy.group;
     let name = group.path.as_str();
-    let protect = protections(host, group, heavy.size()).unwrap_or_default();
+    let protect = protections(host, group, LOW, heavy.size()).unwrap_or_default();
     let protect = protect.iter().map(set_property);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {

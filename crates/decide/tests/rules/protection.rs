@@ -23,8 +23,8 @@ fn host(groups: Vec<Cgroup>) -> Snapshot {
 
 fn raised(host: &Snapshot, path: &str, low: u64) -> Option<Vec<(String, u64)>> {
     let group = host.cgroups.groups.iter().find(|it| it.path.as_str() == path).unwrap();
-    let all = protections(host, group, Bytes::new(low))?;
-    Some(all.into_iter().map(|it| (it.unit, it.low.get())).collect())
+    let all = protections(host, group, LOW, Bytes::new(low))?;
+    Some(all.into_iter().map(|it| (it.unit, it.size.get())).collect())
 }
 
 #[test]

@@ -41,6 +41,17 @@ fn a_protected_service_in_a_slice_without_protection_is_named() {
 }
 
 #[test]
+fn memory_min_is_raised_as_memory_min() {
+    let mut interval = firing();
+    for group in &mut interval.end.cgroups.groups[SLICE..=SERVICE] {
+        group.min = std::mem::replace(&mut group.low, file("/memory.low", size(0)));
+    }
+    let finding = only(&RULE, &interval);
+    assert!(finding.title.starts_with("memory.min of "), "{}", finding.title);
+    assert!(finding.next[0].starts_with("sudo systemctl set-property system.slice MemoryMin=200M"));
+}
+
+#[test]
 fn protection_that_counts_is_no_finding() {
     assert_silent(&RULE, &calm());
     assert_silent(&RULE, &protected(size(200), size(200)));

@@ -254,13 +254,12 @@ mod tests {
             // it is spawned a moment before the kernel shows its arguments
             let line = format!("/proc/{}/cmdline", sleeper.id());
             let shown = [word.as_encoded_bytes(), b"\0"].concat();
-            for _ in 0..1000 {
-                if fs::read(&line).unwrap().ends_with(&shown) {
-                    return sleeper;
-                }
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            panic!("{line} shows no arguments")
+            let is_shown = |_| {
+                std::thread::sleep(Duration::from_millis(1));
+                fs::read(&line).unwrap().ends_with(&shown)
+            };
+            assert!((0..10_000).any(is_shown), "{line} shows no arguments");
+            sleeper
         };
         let (mut qemu, mut reader) = (sleeper(&mark(&left)), sleeper(&log));
         let mut lines = Vec::new();

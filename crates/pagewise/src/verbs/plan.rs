@@ -78,8 +78,8 @@ fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let read = |path: &PathBuf| {
         let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text)?;
         Measured::from_json(&text).map_err(|error| {
-            let next = "give it the output of `pagewise bench --json`, `scan --json` or `trial --json`; for a \
-                        recording of a machine, use --root";
+            let next = "give it the output of `pagewise bench --json`, `scan --json`, `trial --json`, `lab run --json` \
+                        or `lab replay --json`; for a recording of a machine, use --root";
             Refusal::advised(format!("--from {}: {error}", path.display()), next).into()
         })
     };

@@ -25,15 +25,19 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         .iter()
         .filter_map(|next| next.split("  #").next().filter(|it| it.contains("set-property")))
         .collect();
-    let how = if commands.is_empty() {
-        "set memory.low or memory.min of it, and of each cgroup above, with the program that made the cgroups"
-            .to_owned()
-    } else {
+    let groups = &context.host.cgroups.groups;
+    let how = if !commands.is_empty() {
         format!("if this cgroup matters more than the others, run {}", commands.join(" && "))
+    } else if groups.iter().all(|it| it.low.get().is_none()) {
+        "cgroup version 1, which this host has, has no such protection".to_owned()
+    } else {
+        "no command is known, because this cgroup has enough protection already or is not a unit of the system's \
+         systemd"
+            .to_owned()
     };
     let why = format!(
-        "{} Protection keeps its memory in RAM and takes the memory from other cgroups; no measurement tells which \
-         of them matters more: {how}",
+        "{} Protection keeps its memory in RAM and takes the memory from other cgroups, and no measurement tells \
+         which of them matters more; {how}",
         finding.what
     );
     draft.decline("protect a cgroup (memory.low)", why);

@@ -2,7 +2,7 @@
 //! Values of settings: from findings, from measurements, or declined.
 
 use pagewise_model::plan::{Change, Goal, Plan};
-use pagewise_model::{Bytes, Interval, Limit, TierKind};
+use pagewise_model::{Bytes, Interval, Limit, Reading, TierKind};
 use pagewise_plan::{Measured, Request, make_plan};
 use pagewise_testkit::scene::Scene;
 
@@ -238,6 +238,23 @@ fn protection_is_left_to_the_operator() {
     let commands = "run sudo systemctl set-property system.slice MemoryLow=1200M && sudo systemctl set-property \
                     db.service MemoryLow=1200M";
     assert!(why.ends_with(commands), "{why}");
+    let mut protected = interval.clone();
+    for group in &mut protected.end.cgroups.groups {
+        group.low = file("/memory.low", Limit::Max);
+    }
+    let why = declined(&plan_of(&protected), "protect a cgroup").to_owned();
+    assert!(
+        why.contains("no command is known, because this cgroup has enough protection"),
+        "{why}"
+    );
+    for group in &mut interval.end.cgroups.groups {
+        group.low = Reading::not_read();
+    }
+    let why = declined(&plan_of(&interval), "protect a cgroup").to_owned();
+    assert!(
+        why.ends_with("cgroup version 1, which this host has, has no such protection"),
+        "{why}"
+    );
 }
 
 #[test]

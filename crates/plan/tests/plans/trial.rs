@@ -125,6 +125,10 @@ fn of_an_experiment_the_cell_of_the_host_counts() {
         let why = Measured::from_json(&bad.to_string()).unwrap_err().to_string();
         assert!(why.contains("expected an experiment that ran on the host"), "{why}");
     }
+    let mut preview = both;
+    preview["preview"] = json!(true);
+    let why = Measured::from_json(&preview.to_string()).unwrap_err().to_string();
+    assert!(why.contains("found a preview"), "{why}");
 }
 
 const NONE: &str = "the settings of the trial";
