@@ -13,9 +13,9 @@ use pagewise_model::plan::PlannedMachine;
 
 use crate::host_ops::{
     Area, Config, Entry, HostChange, HostOps, MemoryFacts, Site, Staged, Strain, UnreadJournal,
+    folder_of,
 };
 use crate::journal::{FileText, Identity};
-use crate::loan::config::folder_of;
 
 /// What happens at the write of that number, the first being 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

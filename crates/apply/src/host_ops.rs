@@ -334,6 +334,12 @@ pub(crate) trait HostOps {
 const TRIES: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(20);
 
+/// The folder that holds what this path names.
+pub(crate) fn folder_of(path: &str) -> &str {
+    let folder = path.rsplit_once('/').map(|(folder, _)| folder);
+    folder.filter(|folder| !folder.is_empty()).unwrap_or("/")
+}
+
 /// Does it, again where it is in use only for a moment: udev opens each new device to look at it.
 pub(crate) fn patiently(hands: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
     let mut tried = 0;

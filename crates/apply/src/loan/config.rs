@@ -8,7 +8,7 @@
 //! It goes back only while its contents are still those of the plan.
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{Config, HostChange, HostOps, Staged};
+use crate::host_ops::{Config, HostChange, HostOps, Staged, folder_of};
 use crate::journal::{FileText, Loan};
 use crate::loan::place;
 use pagewise_model::undo::Outcome;
@@ -17,11 +17,6 @@ use pagewise_model::undo::Outcome;
 pub(crate) fn staged_name(path: &str) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     format!("{folder}/.{name}.pagewise-new")
-}
-
-pub(crate) fn folder_of(path: &str) -> &str {
-    let folder = path.rsplit_once('/').map(|(folder, _)| folder);
-    folder.filter(|folder| !folder.is_empty()).unwrap_or("/")
 }
 
 /// Writes the file of this loan.

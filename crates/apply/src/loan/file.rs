@@ -9,9 +9,8 @@ use std::io::ErrorKind;
 use pagewise_model::{Bytes, Name};
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps};
+use crate::host_ops::{HostChange, HostOps, folder_of};
 use crate::journal::{Identity, Loan};
-use crate::loan::config::folder_of;
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use pagewise_model::undo::Outcome;
 

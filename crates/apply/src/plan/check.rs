@@ -13,9 +13,9 @@ use pagewise_model::{Advice, Bytes};
 
 use crate::config_files::MAX_CONFIG;
 use crate::error::Error;
-use crate::host_ops::{Area, Config, HostOps, Site};
+use crate::host_ops::{Area, Config, HostOps, Site, folder_of};
 use crate::journal::{FileText, Loan, Open, Reading};
-use crate::loan::config::{described, folder_of};
+use crate::loan::config::described;
 use crate::loan::{drain, file as swap_file, knob, place, zram};
 
 /// What a step has to do on this machine.

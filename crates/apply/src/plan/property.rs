@@ -14,9 +14,8 @@ use pagewise_model::{Bytes, Compressor};
 use proptest::prelude::*;
 
 use crate::fake::{Fake, Fault, KNOBS, STATE, State, fake_machine, new_file};
-use crate::host_ops::{Config, HostOps};
+use crate::host_ops::{Config, HostOps, folder_of};
 use crate::journal::Reading;
-use crate::loan::config::folder_of;
 use crate::plan::check::{Todo, check};
 use crate::plan::run::{Failed, Options, carry_out};
 use crate::plan::undo::{Undone, journals, undo};

@@ -14,9 +14,9 @@ use pagewise_model::lend::{LoanId, ZramSpec};
 use pagewise_model::plan::{Applied, Plan, StepDone, SwapFilePlan, Watched};
 
 use crate::error::Error;
-use crate::host_ops::{Config, HostOps, Strain};
+use crate::host_ops::{Config, HostOps, Strain, folder_of};
 use crate::journal::{JournalName, Loan, Record};
-use crate::loan::config::{self, folder_of};
+use crate::loan::config;
 use crate::loan::{drain, drained, file, knob, place, swap, zram};
 use crate::plan::check::{Todo, described_change};
 use crate::plan::trial;
