@@ -35,6 +35,18 @@ say zram sh -c 'cd /sys/block/zram0 && cat disksize comp_algorithm'
 get verify pagewise verify --json
 "#;
 
+/// Time for systemd to start what it no longer holds back, after it has read its units: a unit whose file is gone
+/// by then fails. Of `pagewise` alone, which looks for systemctl here first.
+const SLOW_RELOAD: &str = r#"
+test -e /usr/sbin/systemctl || cat > /usr/sbin/systemctl <<'END'
+#!/bin/sh
+/usr/bin/systemctl "$@"; status=$?
+test "$1" = daemon-reload && sleep 3
+exit $status
+END
+chmod 755 /usr/sbin/systemctl
+"#;
+
 /// The operator's file, which a file of the plan overrules; and memory so full that swap is planned for. The
 /// steps of a swap file are added, because the plan takes zram where there is some.
 const PLAN: &str = r#"
@@ -144,8 +156,10 @@ fn outlast_reboots(options: &[&str], prepare: &str) {
     std::fs::write(&more, format!("{}\n", swap_file())).unwrap();
     let more = format!("--file={}:/root/more.json", more.display());
     let functions = format!("{SAY}{STATE}");
-    let mut scripts =
-        vec![format!("{functions}{prepare}{PLAN}{TRIAL}"), format!("{functions}{APPLY}")];
+    let mut scripts = vec![
+        format!("{functions}{prepare}{SLOW_RELOAD}{PLAN}{TRIAL}"),
+        format!("{functions}{APPLY}"),
+    ];
     scripts.extend((1..looks()).map(|_| format!("{functions}{LOOK}")));
     scripts.push(format!("{functions}{LOOK}{OVERRULE}"));
     scripts.push(format!("{functions}{UNDO}"));
