@@ -146,8 +146,7 @@ impl<'a> Context<'a> {
         let first = self.verdict.groups.first()?;
         Some(format!(
             "the host is not short of memory ({} are available). Only the cgroup {} is short, because of its \
-             own limit. If its programs need more memory, raise that limit: see the finding group-limit of \
-             `pagewise doctor`",
+             own limit (`pagewise plan --only limits`)",
             self.available(),
             first.group
         ))

@@ -21,42 +21,22 @@ const EXISTING: &str = "/etc/sysctl.d/50-existing.conf";
 const CALLS: &str = "write openat read fsync fdatasync rename renameat renameat2 unlink unlinkat rmdir mkdir \
                      mkdirat symlink symlinkat swapon swapoff fchmod fchown ftruncate";
 
-const SCRIPT: &str = r#"
+/// `traced` runs strace.
+pub(crate) const TRACED: &str = r#"
 chmod 755 /opt/strace/*
 traced() { /opt/strace/ld.so --library-path /opt/strace /opt/strace/strace "$@"; }
-mkdir -p /etc/sysctl.d /var/lib /tmp /run /dev/shm /sys/fs/cgroup/data
-echo 0123456789abcdef0123456789abcdef > /etc/machine-id
-hash=$(printf 'pagewise machine-id %s' "$(cat /etc/machine-id)" | sha256sum | cut -c1-32)
-total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
-sed -i "s/HASH/$hash/; s/4711/$total/" /opt/plan.json
-echo 'vm.dirty_ratio = 20' > /etc/sysctl.d/50-existing.conf
-chmod 640 /etc/sysctl.d/50-existing.conf
-echo 64M > /sys/block/zram0/disksize && mkswap /dev/zram0 > /dev/null && swapon /dev/zram0
-mountpoint -q /dev/shm || mount -t tmpfs shm /dev/shm
-state() {
-    find /etc | sort | xargs stat -c '%N %a %u %g'
-    find /etc -type f | sort | xargs sha256sum
-    cat /proc/sys/vm/swappiness
-    while read area kind size used priority; do
-        case $priority in -*) priority=of-the-kernel;; esac; echo "$area $size $priority"
-    done < /proc/swaps
-    for zram in /sys/block/zram*; do echo "$zram $(cat $zram/disksize $zram/comp_algorithm | tr '\n' ' ')"; done
-}
-# data that must outlive all of it, most of it in swap
-away() { echo 12M > /sys/fs/cgroup/data/memory.reclaim 2> /dev/null; true; }
-(echo 0 > /sys/fs/cgroup/data/cgroup.procs; i=0
- while [ $i -lt 60000 ]; do i=$((i + 1)); echo "$i and some text that makes it $((i * 7919)) long"; done > /dev/shm/data)
-sum=$(sha256sum < /dev/shm/data)
-away
-say used awk '$1 == "/dev/zram0" { print ($4 > 1000) ? "in swap" : $4 }' /proc/swaps
-apply="pagewise apply --yes --settle 0 /opt/plan.json"
-undo="pagewise undo --all"
-journals() { ls /var/lib/pagewise 2> /dev/null | grep -c plan; }
+"#;
+
+/// Makes one call after the other fail, `$wanted` of the `$calls` that whole runs make. A script says before what it is
+/// about: functions `state` and `away`, which moves `/dev/shm/data` out of RAM, with its checksum `$sum`, and the
+/// commands `$apply` and `$undo`.
+pub(crate) const FAULTS: &str = r#"
 state > /tmp/before
 traced -f -qq -e trace=$calls -o /tmp/apply.trace $apply > /tmp/out 2>&1; say apply cat /tmp/out
 state > /tmp/target
 traced -f -qq -e trace=$calls -o /tmp/undo.trace $undo > /tmp/out 2>&1; say undo cat /tmp/out
 state > /tmp/now; say difference diff /tmp/before /tmp/now
+journals() { ls /var/lib/pagewise 2> /dev/null | grep -c plan; }
 # verb, call, what happens, which of the calls
 fault() {
     away
@@ -94,6 +74,36 @@ while read verb call how k; do fault $verb $call $how $k < /dev/null; done < /tm
 say end true
 "#;
 
+const SCRIPT: &str = r#"
+mkdir -p /etc/sysctl.d /var/lib /tmp /run /dev/shm /sys/fs/cgroup/data
+echo 0123456789abcdef0123456789abcdef > /etc/machine-id
+hash=$(printf 'pagewise machine-id %s' "$(cat /etc/machine-id)" | sha256sum | cut -c1-32)
+total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
+sed -i "s/HASH/$hash/; s/4711/$total/" /opt/plan.json
+echo 'vm.dirty_ratio = 20' > /etc/sysctl.d/50-existing.conf
+chmod 640 /etc/sysctl.d/50-existing.conf
+echo 64M > /sys/block/zram0/disksize && mkswap /dev/zram0 > /dev/null && swapon /dev/zram0
+mountpoint -q /dev/shm || mount -t tmpfs shm /dev/shm
+state() {
+    find /etc | sort | xargs stat -c '%N %a %u %g'
+    find /etc -type f | sort | xargs sha256sum
+    cat /proc/sys/vm/swappiness
+    while read area kind size used priority; do
+        case $priority in -*) priority=of-the-kernel;; esac; echo "$area $size $priority"
+    done < /proc/swaps
+    for zram in /sys/block/zram*; do echo "$zram $(cat $zram/disksize $zram/comp_algorithm | tr '\n' ' ')"; done
+}
+# data that must outlive all of it, most of it in swap
+away() { echo 12M > /sys/fs/cgroup/data/memory.reclaim 2> /dev/null; true; }
+(echo 0 > /sys/fs/cgroup/data/cgroup.procs; i=0
+ while [ $i -lt 60000 ]; do i=$((i + 1)); echo "$i and some text that makes it $((i * 7919)) long"; done > /dev/shm/data)
+sum=$(sha256sum < /dev/shm/data)
+away
+say used awk '$1 == "/dev/zram0" { print ($4 > 1000) ? "in swap" : $4 }' /proc/swaps
+apply="pagewise apply --yes --settle 0 /opt/plan.json"
+undo="pagewise undo --all"
+"#;
+
 /// How many calls fail.
 fn wanted() -> usize {
     std::env::var("PAGEWISE_PLAN_FAULTS")
@@ -126,7 +136,7 @@ fn steps() -> Vec<Value> {
 }
 
 /// strace of this machine with its libraries, to be sent into a guest that has none of them.
-fn strace() -> Vec<String> {
+pub(crate) fn strace() -> Vec<String> {
     let ran = Command::new("ldd").arg("/usr/bin/strace").output().expect("ldd runs");
     let listed = String::from_utf8(ran.stdout).unwrap();
     let paths = listed.lines().flat_map(str::split_whitespace).filter(|word| word.starts_with('/'));
@@ -185,11 +195,20 @@ fn guest_plan_whose_system_calls_fail_or_that_is_killed_is_undone() {
     let mut options = vec!["--kernel", "trixie", "--memory", "384M", "--module", "zram"];
     options.extend(["--deadline", &minutes, &sent]);
     options.extend(strace.iter().map(String::as_str));
+    let ran = script(&options, &format!("{SAY}{}{TRACED}{SCRIPT}{FAULTS}", begin(wanted())));
+    assert_eq!(answer(&ran.out, "used"), ("in swap\n", "0"), "{}", ran.out);
+    assert_undone(&ran.out, wanted());
+}
+
+/// Which calls fail, and how many.
+pub(crate) fn begin(wanted: usize) -> String {
     let calls = CALLS.split_whitespace().collect::<Vec<_>>().join(",");
-    let begin = format!("calls={calls}\nwanted={}\n", wanted());
-    let ran = script(&options, &format!("{SAY}{begin}{SCRIPT}"));
-    let session = &ran.out;
-    assert_eq!(answer(session, "used"), ("in swap\n", "0"), "{session}");
+    format!("calls={calls}\nwanted={wanted}\n")
+}
+
+/// So many calls failed in what a guest's [`FAULTS`] printed, and after each one `undo` restored all of it.
+#[track_caller]
+pub(crate) fn assert_undone(session: &str, wanted: usize) {
     assert_eq!(answer(session, "difference"), ("", "0"), "{session}");
     let lines = session.lines().filter(|line| line.starts_with("fault "));
     let faults: Vec<Fault<'_>> =
@@ -198,7 +217,7 @@ fn guest_plan_whose_system_calls_fail_or_that_is_killed_is_undone() {
     assert!(bad.is_empty(), "{bad:#?}\n{session}");
     assert_eq!(answer(session, "end").1, "0", "{session}");
     let hit = faults.iter().filter(|fault| fault.of("hit") != "0").count();
-    assert_eq!(faults.len(), wanted(), "{session}");
+    assert_eq!(faults.len(), wanted, "{session}");
     assert!(hit * 10 >= faults.len() * 8, "{hit} of {} faults happened\n{session}", faults.len());
     let was = |state: &str| faults.iter().filter(|fault| fault.of("was") == state).count();
     println!(

@@ -160,6 +160,7 @@ fn guest_reboots_that_cannot_be_are_refused() {
 
 /// Other suites, and what takes many boots.
 mod long {
+    mod faults;
     mod plans;
 
     use super::*;

@@ -4,6 +4,7 @@
 mod extfrag;
 mod huge_pages;
 mod hugetlb;
+mod limits;
 mod mglru;
 mod owners;
 mod page_cluster;
@@ -49,5 +50,6 @@ pub static RULES: &[PlanRule] = &[
     huge_pages::RULE,
     hugetlb::RULE,
     protection::RULE,
+    limits::RULE,
     owners::RULE,
 ];

@@ -31,6 +31,11 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             _ => "hibernation needs a swap area on a disk, which a plan does not create",
         };
         let reason = format!("{why}. The first step that the finding suggests: {next}");
-        draft.decline(format!("fix {}: {}", finding.id, finding.title), reason);
+        // a title is cut where it is too long for a line
+        let subject = match finding.title.ends_with('…') {
+            true => finding.what.trim_end_matches('.'),
+            false => &finding.title,
+        };
+        draft.decline(format!("fix {}: {subject}", finding.id), reason);
     }
 }

@@ -5,7 +5,7 @@
 //! boot. `systemd-escape --path` gives the unit's name.
 
 use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
-use pagewise_model::{Bytes, Name, SwapFolder, Tier};
+use pagewise_model::{Bytes, Name, OomHost, SwapFolder, Tier};
 
 use super::PlanRule;
 use super::zram::is_kubernetes;
@@ -41,9 +41,8 @@ const PART_OF_FREE: u64 = 4;
 const LEAST: u64 = 256 << 20;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    if let Some(why) = not_needed(context, draft) {
-        // on a calm host the rule for zram says the same
-        if context.is_asked_for(ID) {
+    if let Some((why, is_said)) = not_needed(context, draft) {
+        if is_said || context.is_asked_for(ID) {
             draft.decline(WHAT, why);
         }
         return;
@@ -54,10 +53,12 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<String> {
+/// Why not, and whether to say so unasked: on a calm host the rule for zram says the same, and where swap on a disk has
+/// room nobody expects more of it.
+fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     if !context.host_is_short() {
         let plenty = || format!("memory is not short: {} are available", context.available());
-        return Some(context.only_groups_are_short().unwrap_or_else(plenty));
+        return Some((context.only_groups_are_short().unwrap_or_else(plenty), false));
     }
     let free = |tier: &&Tier| tier.is_full() != Some(true);
     let described = |tier: &Tier| match tier.used.get().zip(tier.size.get()) {
@@ -65,15 +66,32 @@ fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<String> {
         None => format!("{} is in use", tier.path),
     };
     if let Some(tier) = context.tiers_on_disk().find(free) {
-        return Some(format!("swap on a disk has room: {}", described(tier)));
+        return Some((format!("swap on a disk has room: {}", described(tier)), false));
     }
     let is_zram = |step: &Step| matches!(step.change, Change::AddZramSwap { .. });
     if draft.steps.iter().any(is_zram) {
         let why = "the plan adds zram swap, from which the kernel reads pages much faster than from a disk. If that \
                    becomes full, plan again";
-        return Some(why.to_owned());
+        return Some((why.to_owned(), false));
     }
-    context.tiers_in_ram().find(free).map(described)
+    // what was killed gave its swap back, so that there is room until the next time
+    if was_full_at_a_kill(context) {
+        return None;
+    }
+    Some((described(context.tiers_in_ram().find(free)?), true))
+}
+
+/// Whether the kernel killed a process in this boot when less than a sixteenth of all swap was free.
+fn was_full_at_a_kill(context: &Context<'_>) -> bool {
+    let kills = context.host.kernel_log.kills.iter().filter(|it| it.earlier_boot.is_none());
+    let is_full = |host: &OomHost| {
+        let (total, free) = (host.swap_total?.get(), host.swap_free?.get());
+        Some(total > 0 && free < total / 16)
+    };
+    kills
+        .filter(|it| it.group.is_none())
+        .filter_map(|it| it.host.as_ref())
+        .any(|it| is_full(it) == Some(true))
 }
 
 /// The file, or why there is none.
@@ -193,7 +211,8 @@ fn kept(id: &str, undo: &str) -> Step {
 fn running(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) -> Step {
     let state = context.verdict.line.trim_end_matches('.');
     let swap = match context.host.tiers.first() {
-        Some(tier) => format!("{} is full", tier.path),
+        Some(tier) if tier.is_full() == Some(true) => format!("{} is full", tier.path),
+        Some(_) => "All swap was full when the kernel killed it".to_owned(),
         None if is_zram_left_out => {
             "There is no swap, and zram swap is left out (see below)".to_owned()
         }

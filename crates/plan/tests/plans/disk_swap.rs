@@ -6,6 +6,7 @@ use pagewise_model::{
     Bytes, FeatureState, Installation, Interval, Name, Reading, Source, SwapFolder, TierKind,
 };
 use pagewise_plan::{Measured, Request, make_plan};
+use pagewise_testkit::scene::Scene;
 
 use super::machine::carry_out;
 use super::swap::short;
@@ -69,6 +70,25 @@ fn a_short_host_without_zram_gets_a_swap_file_now_and_at_each_boot() {
     assert_eq!(ids(&plan_on(&after, &installation)), [""; 0]);
     let again = asked_for(&after, &installation);
     assert!(declined(&again, ADD).contains("/var/pagewise-swap-0 has room"), "{again:#?}");
+}
+
+/// The process that was killed gave its swap back, so the device has room now.
+#[test]
+fn swap_that_was_full_when_the_kernel_killed_a_process_has_no_room() {
+    let mut interval = Scene::load("debian-trixie-6.12-x86_64-256m-oom-zram-full").replay();
+    let plan = plan_on(&interval, &plain());
+    assert!(declined(&plan, ADD).contains("the file system of /var is not known"), "{plan:#?}");
+    let installation = var_on("ext4", "vda", gib(10));
+    let plan = plan_on(&interval, &installation);
+    let why = &plan.step("swap-file").unwrap().reason;
+    assert!(why.contains("ago; 162.3 of 213.2 MiB are available. All swap was full when"), "{why}");
+    let (after, installation) = carry_out(&plan, &interval, &installation);
+    assert_eq!(ids(&plan_on(&after, &installation)), [""; 0]);
+    let host = interval.end.kernel_log.kills[0].host.as_mut().unwrap();
+    host.swap_free = Some(mib(30));
+    let plan = plan_on(&interval, &var_on("ext4", "vda", gib(10)));
+    assert!(plan.steps.is_empty());
+    assert!(declined(&plan, ADD).contains("/dev/zram0 has room (14.7 of 64.0 MiB in use)"));
 }
 
 #[test]

@@ -257,10 +257,27 @@ fn protection_is_left_to_the_operator() {
     );
 }
 
+/// How much a cgroup may use is not for a plan to say, but it does not leave who asks without an answer.
+#[test]
+fn limits_are_left_to_the_operator() {
+    const WHAT: &str = "raise the memory limit of /system.slice/";
+    let plan = plan_of(&Scene::load("debian-trixie-6.12-x86_64-256m-oom-limit").replay());
+    let why = declined(&plan, WHAT);
+    let commands = "run `sudo systemctl set-property nginx.service MemorySwapMax=infinity` or \
+                    `sudo systemctl set-property nginx.service MemoryMax=96M`";
+    assert!(plan.steps.is_empty() && why.contains(commands), "{why}");
+    let mut interval = Scene::load("debian-sid-7.2-x86_64-512m-zram-full").replay();
+    assert!(declined(&plan_of(&interval), WHAT).contains("cg-2.service MemoryMax="));
+    interval.end.memory.available = line("/proc/meminfo", 3, mib(1));
+    let plan = plan_of(&interval);
+    assert!(plan.declined.iter().all(|it| !it.what.starts_with("raise")), "{plan:#?}");
+}
+
 #[test]
 fn findings_and_rules_name_each_other() {
-    const DECLINED: [&str; 7] = [
+    const DECLINED: [&str; 8] = [
         "generator-parameters",
+        "group-limit",
         "hibernation-zram",
         "khugepaged-starves",
         "managers-fight",

@@ -6,13 +6,15 @@
 //! drop-in of zram-generator. In a run of `make test` a plan outlasts few boots, with the kernel of trixie;
 //! `cargo xtask reboots` has it outlast twenty, with three kernels.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::applied::{file, plan, step};
 use crate::boot::{Boot, SAY, answer, answer_of_success, document, reboots};
 
 /// How the machine is, without what a boot or its load decides.
-const STATE: &str = r#"
+pub(super) const STATE: &str = r#"
 state() {
     (cd /etc && find . \( -type f -o -type l \) -printf '%p %m %u %g %l\n' | sort
      find . -type f | sort | xargs sha256sum) 2>&1
@@ -49,7 +51,7 @@ chmod 755 /usr/sbin/systemctl
 
 /// The operator's file, which a file of the plan overrules; and memory so full that swap is planned for. The
 /// steps of a swap file are added, because the plan takes zram where there is some.
-const PLAN: &str = r#"
+pub(super) const PLAN: &str = r#"
 echo 'vm.extfrag_threshold = 0' > /etc/sysctl.d/10-own.conf; sysctl -q vm.extfrag_threshold=0
 id=$(cat /etc/machine-id)
 hash=$(printf 'pagewise machine-id %s' "$id" | sha256sum | cut -c1-32)
@@ -66,9 +68,9 @@ say has-file grep -c add-swap-file /root/plan.json
 rm /dev/shm/filled; sync
 "#;
 
-const NO_GENERATOR: &str = "";
+pub(super) const NO_GENERATOR: &str = "";
 /// Its package comes with a configuration that takes half of the memory.
-const GENERATOR: &str = r"
+pub(super) const GENERATOR: &str = r"
 swapoff /dev/zram0 && echo 1 > /sys/block/zram0/reset
 rm -f /etc/systemd/zram-generator.conf /usr/lib/systemd/zram-generator.conf; systemctl daemon-reload
 ";
@@ -147,14 +149,19 @@ fn swap_file() -> String {
     steps.map(|step| step.to_string()).join(",")
 }
 
+/// What [`PLAN`] makes its plans of, and the options that send it into a guest; the folder has to be kept.
+pub(super) fn plans(folder: &Path) -> [String; 2] {
+    let sent = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("--file={}:/root/{name}", path.display())
+    };
+    [sent("made-up.json", &made_up()), sent("more.json", &format!("{}\n", swap_file()))]
+}
+
 fn outlast_reboots(options: &[&str], prepare: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let sent = folder.path().join("made-up.json");
-    std::fs::write(&sent, made_up()).unwrap();
-    let sent = format!("--file={}:/root/made-up.json", sent.display());
-    let more = folder.path().join("more.json");
-    std::fs::write(&more, format!("{}\n", swap_file())).unwrap();
-    let more = format!("--file={}:/root/more.json", more.display());
+    let [sent, more] = plans(folder.path());
     let functions = format!("{SAY}{STATE}");
     let mut scripts = vec![
         format!("{functions}{prepare}{SLOW_RELOAD}{PLAN}{TRIAL}"),
@@ -224,7 +231,7 @@ fn is_named_and_undone(said: &str) {
     assert_eq!(answer(said, "difference"), ("", "0"));
 }
 
-const WITH_GENERATOR: [&str; 2] = ["--package", "systemd-zram-generator"];
+pub(super) const WITH_GENERATOR: [&str; 2] = ["--package", "systemd-zram-generator"];
 const BOOKWORM: [&str; 2] = ["--userland=systemd/bookworm", "--kernel=bookworm"];
 const SID: [&str; 2] = ["--userland=systemd/sid", "--kernel=sid"];
 
