@@ -20,28 +20,32 @@ pub(crate) struct Faults {
     /// How many system calls fail, each in a run of its own
     #[arg(long, value_name = "N", default_value_t = 300)]
     faults: usize,
+    /// How many losses of power there are under systemd, each after a kill at another place
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    losses: usize,
 }
 
 pub(crate) fn reboots(args: &Reboots) -> Result<()> {
     let names: Vec<&str> = args.names.iter().map(String::as_str).collect();
-    run_longer(&names, "PAGEWISE_REBOOTS", args.boots)
+    run_longer(&names, &[("PAGEWISE_REBOOTS", args.boots)])
 }
 
 pub(crate) fn faults(args: &Faults) -> Result<()> {
-    run_longer(&["plan_faults::"], "PAGEWISE_PLAN_FAULTS", args.faults)
+    let numbers = [("PAGEWISE_PLAN_FAULTS", args.faults), ("PAGEWISE_POWER_LOSSES", args.losses)];
+    run_longer(&["plans::faults::", "reboots::long::faults::"], &numbers)
 }
 
 pub(crate) fn ledger() -> Result<()> {
-    run_longer(&["ledger::guest_"], "PAGEWISE_LEDGER_KINDS", usize::MAX)
+    run_longer(&["ledger::guest_"], &[("PAGEWISE_LEDGER_KINDS", usize::MAX)])
 }
 
 /// Two at a time: each guest has one processor.
-fn run_longer(names: &[&str], variable: &str, number: usize) -> Result<()> {
+fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest", "--"]);
     test.args(["--include-ignored", "--test-threads", "2", "--nocapture"]).args(names);
     suite::for_guests(true)?.give(&mut test);
-    test.env(variable, number.to_string());
+    test.envs(numbers.iter().map(|(variable, number)| (variable, number.to_string())));
     run::succeed(&mut test)
 }

@@ -27,7 +27,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest"]);
-    test.args(["power_loss::", "--", "--nocapture"]);
+    test.args(["plans::power_loss::", "--", "--nocapture"]);
     suite::for_guests(true)?.give(&mut test);
     test.env("PAGEWISE_POWER_LOSS_STATES", args.states.to_string());
     test.env("PAGEWISE_POWER_LOSS_SEED", args.seed.to_string());

@@ -708,10 +708,12 @@ impl HostOps for Fake {
         let area = |path: &String| {
             let number = path.strip_prefix("/dev/zram").and_then(|number| number.parse().ok());
             let device = number.and_then(|number: u32| world.state.zrams.get(&number));
+            let size = Bytes::new(device.map_or(4096, |device| device.disksize));
             Area {
                 path: path.clone(),
                 used: Bytes::new(4096),
-                size: Bytes::new(device.map_or(4096, |device| device.disksize)),
+                size,
+                room: size.saturating_sub(Bytes::new(4096)),
                 priority: world.state.priorities.get(path).copied().unwrap_or_default(),
             }
         };

@@ -197,6 +197,8 @@ pub(crate) struct Area {
     /// What it holds.
     pub(crate) used: Bytes,
     pub(crate) size: Bytes,
+    /// What it can still take for certain: a zram device with a `mem_limit` takes less than its size.
+    pub(crate) room: Bytes,
     /// Higher is filled first.
     pub(crate) priority: i32,
 }
@@ -210,6 +212,11 @@ pub(crate) struct GroupCharge {
     pub(crate) swap: Bytes,
     /// `None` without a limit.
     pub(crate) max: Option<Bytes>,
+    /// How much swap it may have; `None` without a limit.
+    pub(crate) swap_max: Option<Bytes>,
+    /// `memory.swappiness` of the group (version 1), or `vm.swappiness` (version 2): with 0, the kernel swaps nothing
+    /// out when the group reaches its limit.
+    pub(crate) swappiness: Option<u64>,
 }
 
 /// What decides whether the contents of a swap area fit elsewhere.

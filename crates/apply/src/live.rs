@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pagewise_model::plan::PlannedMachine;
-use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall};
+use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall, Tier, Zram};
 use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, shortage, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
@@ -38,6 +38,7 @@ use crate::host_ops::{
     Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Strain, UnreadJournal,
 };
 use crate::journal::Identity;
+use crate::loan::zram;
 
 /// No journal is longer: a session of a thousand loans writes half of a megabyte.
 pub(crate) const MAX_JOURNAL: u64 = 16 << 20;
@@ -198,14 +199,23 @@ impl HostOps for Live {
     }
 
     fn swaps(&self) -> Vec<Area> {
-        let tiers = self.glance().tiers;
-        let area = |tier: pagewise_model::Tier| Area {
-            path: tier.path.as_str().to_owned(),
-            used: tier.used.get().unwrap_or_default(),
-            size: tier.size.get().unwrap_or_default(),
-            priority: tier.priority.get().unwrap_or_default(),
+        let now = self.glance();
+        let area = |tier: &Tier| {
+            let used = tier.used.get().unwrap_or_default();
+            let size = tier.size.get().unwrap_or_default();
+            let number = zram::number_of(tier.path.as_str());
+            let device = now.zram.iter().find(|it| number == Some(it.id));
+            let limited = device.and_then(limit_left);
+            let free = size.saturating_sub(used);
+            Area {
+                path: tier.path.as_str().to_owned(),
+                used,
+                size,
+                room: limited.map_or(free, |left| free.min(left)),
+                priority: tier.priority.get().unwrap_or_default(),
+            }
         };
-        tiers.into_iter().map(area).collect()
+        now.tiers.iter().map(area).collect()
     }
 
     fn available(&self) -> Option<Bytes> {
@@ -238,13 +248,19 @@ impl HostOps for Live {
     fn memory_facts(&self) -> MemoryFacts {
         let now = snapshot(&self.host, &Scope { cgroups: true, ..Scope::glance() });
         let mode = self.read("/proc/sys/vm/overcommit_memory");
+        let swappiness = self.read("/proc/sys/vm/swappiness").ok().and_then(|it| it.parse().ok());
         MemoryFacts {
             total: now.memory.total.get().unwrap_or_default(),
             available: now.memory.available.get().unwrap_or_default(),
             is_strict: mode.is_ok_and(|mode| mode == "2"),
             committed: now.memory.committed.get().unwrap_or_default(),
             commit_limit: now.memory.commit_limit.get().unwrap_or_default(),
-            groups: now.cgroups.groups.iter().map(group_charge).collect(),
+            groups: now
+                .cgroups
+                .groups
+                .iter()
+                .map(|group| group_charge(group, swappiness))
+                .collect(),
             groups_left_out: now.cgroups.left_out,
         }
     }
@@ -288,16 +304,22 @@ fn whole_percent(stall: &Stall) -> u64 {
     whole
 }
 
-fn group_charge(group: &Cgroup) -> GroupCharge {
-    let max = match group.max.get() {
-        Some(Limit::Bytes(bytes)) => Some(bytes),
-        _ => None,
-    };
+/// What a zram device with a `mem_limit` can still take of data that does not compress; `None` without a limit.
+fn limit_left(device: &Zram) -> Option<Bytes> {
+    let stat = &device.mm_stat;
+    let limit = stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
+    Some(limit.saturating_sub(stat.memory_used.get().unwrap_or_default()))
+}
+
+/// `swappiness` is that of the host.
+fn group_charge(group: &Cgroup, swappiness: Option<u64>) -> GroupCharge {
     GroupCharge {
         path: group.path.as_str().to_owned(),
         current: group.current.get().unwrap_or_default(),
         swap: group.swap_current.get().unwrap_or_default(),
-        max,
+        max: group.max.get().and_then(Limit::bytes),
+        swap_max: group.swap_max.get().and_then(Limit::bytes),
+        swappiness: group.swappiness.get().or(swappiness),
     }
 }
 

@@ -108,6 +108,14 @@ pub(crate) const STEPS: &[Step] = &[
         runs: Runs::Guests("reboots::long::"),
         builds: &[],
     },
+    Step {
+        name: "plans",
+        about: "plans under power losses and failing system calls, and swap that may not fit",
+        inputs: &[PROGRAM, GUEST_TESTS],
+        minutes: 3.0,
+        runs: Runs::Guests("plans::"),
+        builds: &[],
+    },
 ];
 
 /// The modules of a test program that are run by a step, and not with the others.

@@ -11,7 +11,7 @@ use pagewise_model::Bytes;
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{Area, HostChange, HostOps, MemoryFacts};
+use crate::host_ops::{Area, GroupCharge, HostChange, HostOps, MemoryFacts};
 use crate::journal::ZramSetup;
 use crate::loan::zram;
 
@@ -28,7 +28,8 @@ pub(crate) fn area(hands: &dyn HostOps, path: &str) -> Option<Area> {
     hands.swaps().into_iter().find(|area| area.path == path)
 }
 
-/// Refuses unless the pages of the area fit into other swap, or into memory and each cgroup. `more` is
+/// Refuses unless the pages of the area fit into other swap, as far as cgroups may use it, or into memory and each
+/// cgroup. `more` is
 /// swap on zram that the plan switches on before.
 pub(crate) fn fits(
     area: &Area,
@@ -71,10 +72,7 @@ pub(crate) fn fits(
             Bytes::new(reserve)
         ));
     }
-    if has_room {
-        return Ok(());
-    }
-    if facts.groups_left_out > 0 {
+    if !has_room && facts.groups_left_out > 0 {
         return refused(format!(
             "{} memory cgroups were not read, so whether its pages fit into their limits is unknown",
             facts.groups_left_out
@@ -83,10 +81,15 @@ pub(crate) fn fits(
     for group in facts.groups.iter().filter(|group| group.swap.get() > 0) {
         let Some(max) = group.max else { continue };
         let after = group.current.get().saturating_add(group.swap.get().min(used));
+        let why = match why_not_swapped(group, &facts.groups) {
+            Some(why) => why,
+            None if has_room => continue,
+            None => "no other swap has room".to_owned(),
+        };
         if after > max.get() {
             return refused(format!(
                 "the cgroup {} has {} in memory and {} in swap, and may have {} in memory: the kernel would \
-                 kill its processes, since no other swap has room",
+                 kill its processes, since {why}",
                 group.path, group.current, group.swap, max
             ));
         }
@@ -94,11 +97,30 @@ pub(crate) fn fits(
     Ok(())
 }
 
+/// Why the kernel can swap nothing more out when this cgroup reaches its limit, although swap has room. A page that is
+/// read back counts as swap until it is in memory, so a cgroup at its swap limit cannot swap another one for it.
+fn why_not_swapped(group: &GroupCharge, all: &[GroupCharge]) -> Option<String> {
+    if group.swappiness == Some(0) {
+        return Some(
+            "swappiness is 0, with which the kernel swaps nothing out at the limit of a cgroup"
+                .to_owned(),
+        );
+    }
+    let is_part = |above: &&GroupCharge| {
+        let rest = group.path.strip_prefix(&above.path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let full = |it: &&GroupCharge| it.swap_max.is_some_and(|max| it.swap >= max);
+    let above = all.iter().filter(is_part).find(full)?;
+    let max = above.swap_max.unwrap_or_default();
+    Some(format!("{} has as much swap as it may have ({max})", above.path))
+}
+
 /// What other areas can still take: zram, and disks.
 fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     let others = all.iter().filter(|other| other.path != area.path);
     others.fold((0, 0), |(in_ram, on_disk), other| {
-        let free = other.size.get().saturating_sub(other.used.get());
+        let free = other.room.get();
         match zram::number_of(&other.path) {
             Some(_) => (in_ram + free, on_disk),
             None => (in_ram, on_disk + free),

@@ -32,10 +32,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         };
         let reason = format!("{why}. The first step that the finding suggests: {next}");
         // a title is cut where it is too long for a line
-        let subject = match finding.title.ends_with('…') {
-            true => finding.what.trim_end_matches('.'),
-            false => &finding.title,
-        };
+        let is_cut = finding.title.ends_with('…');
+        let subject = if is_cut { finding.what.trim_end_matches('.') } else { &finding.title };
         draft.decline(format!("fix {}: {subject}", finding.id), reason);
     }
 }

@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 
 fn area(path: &str, used: u64, size: u64) -> Area {
     let (used, size) = (Bytes::new(used * MIB), Bytes::new(size * MIB));
-    Area { path: path.to_owned(), used, size, priority: 5 }
+    Area { path: path.to_owned(), used, size, room: size.saturating_sub(used), priority: 5 }
 }
 
 fn facts(available: u64) -> MemoryFacts {
@@ -24,7 +24,8 @@ fn facts(available: u64) -> MemoryFacts {
 fn group(path: &str, current: u64, swap: u64, max: Option<u64>) -> GroupCharge {
     let bytes = |mib: u64| Bytes::new(mib * MIB);
     let (current, swap, max) = (bytes(current), bytes(swap), max.map(bytes));
-    GroupCharge { path: path.to_owned(), current, swap, max }
+    let (path, swap_max, swappiness) = (path.to_owned(), None, Some(60));
+    GroupCharge { path, current, swap, max, swap_max, swappiness }
 }
 
 fn zram(used: u64) -> Area {
@@ -64,6 +65,14 @@ fn other_swap_with_room_takes_it() {
 }
 
 #[test]
+fn a_zram_device_at_its_mem_limit_has_no_room() {
+    let mut other = area("/dev/zram2", 200, 512);
+    assert_eq!(refused(&zram(100), from_ref(&other), &facts(32)), "");
+    other.room = Bytes::new(99 * MIB);
+    assert_refused("132.0 MiB are needed", &refused(&zram(100), &[other], &facts(100)));
+}
+
+#[test]
 fn swap_that_the_plan_makes_before_counts() {
     let of = zram(100);
     let all = [of.clone()];
@@ -87,6 +96,36 @@ fn a_group_at_its_limit_would_be_killed_although_memory_is_free() {
     assert_eq!(refused(&zram(100), &[area("/swap", 0, 100)], &tight), "");
     let unknown = MemoryFacts { groups_left_out: 3, ..facts(900) };
     assert_refused("3 memory cgroups were not read", &refused(&zram(100), &[], &unknown));
+}
+
+/// The kernel kills in both cases: a guest does it in `guest::plans::drain`.
+#[test]
+fn other_swap_is_no_room_for_a_cgroup_that_may_not_swap() {
+    let disk = area("/swap", 0, 512);
+    let with = |change: &dyn Fn(&mut GroupCharge)| {
+        let mut groups = vec![group("/", 900, 60, None), group("/a", 95, 60, None)];
+        groups.push(group("/a/b", 90, 60, Some(100)));
+        groups.push(group("/a/bc", 10, 60, Some(100)));
+        groups.iter_mut().for_each(change);
+        MemoryFacts { groups, ..facts(900) }
+    };
+    let found = |facts: &MemoryFacts| refused(&zram(60), from_ref(&disk), facts);
+    let limit = |path: &'static str, mib: u64| {
+        with(&move |it| it.swap_max = (it.path == path).then_some(Bytes::new(mib * MIB)))
+    };
+    assert_eq!(found(&with(&|_| ())), "");
+    assert_refused("since swappiness is 0", &found(&with(&|it| it.swappiness = Some(0))));
+    assert_eq!(found(&with(&|it| it.swappiness = None)), "");
+    for path in ["/a", "/a/b"] {
+        let why = format!(
+            "/a/b has 90.0 MiB in memory and 60.0 MiB in swap, and may have 100.0 MiB in memory: the \
+                           kernel would kill its processes, since {path} has as much swap as it may have (60.0 MiB)"
+        );
+        assert_refused(&why, &found(&limit(path, 60)));
+        assert_eq!(found(&limit(path, 61)), "", "{path}");
+    }
+    assert_refused("since /a/b has as much", &found(&limit("/a/b", 0)));
+    assert_eq!(found(&limit("/a/bc", 0)), "", "its own pages fit");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use crate::boot::{SAY, answer, answer_of_success, reboots};
-use crate::plan_faults::{FAULTS, TRACED, assert_undone, begin, strace};
+use crate::plans::faults::{FAULTS, TRACED, assert_undone, begin, strace};
 use crate::reboots::long::plans::{GENERATOR, NO_GENERATOR, PLAN, STATE, WITH_GENERATOR, plans};
 
 /// A swap file holds data that must outlive all of it.
@@ -59,7 +59,7 @@ fn number(name: &str, otherwise: usize) -> usize {
 }
 
 fn survive(options: &[&str], prepare: &str) {
-    let (wanted, losses) = (number("PAGEWISE_PLAN_FAULTS", 8), number("PAGEWISE_REBOOTS", 2));
+    let (wanted, losses) = (number("PAGEWISE_PLAN_FAULTS", 8), number("PAGEWISE_POWER_LOSSES", 2));
     let folder = tempfile::tempdir().unwrap();
     let sent = plans(folder.path());
     let strace = strace();

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Switching swap off, judged by the kernel: what `apply` refuses would have killed a process or failed, and what it
+//! does harms nobody.
+//!
+//! A process in a cgroup holds memory, a part of it in zram swap, and knows what it wrote. For each case the guest
+//! changes limits and swap, lets `apply` switch the zram swap off, and asks the process whether its memory is as it
+//! was. Where `apply` refuses, the guest runs swapoff itself.
+
+use serde_json::json;
+
+use crate::applied::{plan, step};
+use crate::boot::{SAY, answer_of_success, script};
+
+/// Whether the pages fit, and what is done to the machine before the area is switched off: words of the script.
+const CASES: [(&str, bool, &str); 20] = [
+    ("other-swap", true, ""),
+    ("no-other-swap", false, "other 0"),
+    ("no-other-swap-and-no-limit", true, "other 0; set memory.max max"),
+    ("no-other-swap-and-a-limit-that-suffices", true, "other 0; set memory.max 60M"),
+    ("no-other-swap-and-a-limit-that-does-not", false, "other 0; set memory.max 15M"),
+    ("other-swap-that-is-too-small", false, "other 4"),
+    ("other-swap-that-just-suffices", true, "other 40"),
+    ("other-zram-with-a-mem-limit", false, "other 128; echo 1M > /sys/block/zram1/mem_limit"),
+    ("no-swap-allowed", false, "set memory.swap.max 0"),
+    ("no-more-swap-allowed", false, "set memory.swap.max $(cat $group/memory.swap.current)"),
+    ("more-swap-allowed", true, "set memory.swap.max 64M"),
+    (
+        "no-swap-allowed-and-a-limit-that-suffices",
+        true,
+        "set memory.swap.max 0; set memory.max 60M",
+    ),
+    ("swappiness-0", false, "echo 0 > /proc/sys/vm/swappiness"),
+    ("swappiness-1", true, "echo 1 > /proc/sys/vm/swappiness"),
+    ("a-limit-above", false, "set memory.max max; above memory.max 12M; other 0"),
+    ("a-limit-above-that-suffices", true, "set memory.max max; above memory.max 60M; other 0"),
+    ("a-limit-above-and-other-swap", true, "set memory.max max; above memory.max 12M"),
+    ("no-swap-allowed-above", false, "above memory.swap.max 0"),
+    ("strict-overcommit", false, "other 40; strict 100"),
+    ("strict-overcommit-with-room", true, "strict 100000"),
+];
+
+/// `$group` is in `$outer`, which has no limit.
+const SCRIPT: &str = r#"
+cat /sys/class/zram-control/hot_add > /dev/null
+mount -t cgroup2 none /sys/fs/cgroup 2> /dev/null
+outer=/sys/fs/cgroup/outer; group=$outer/group
+mkdir -p /etc /var/lib /tmp /run $outer
+echo +memory > /sys/fs/cgroup/cgroup.subtree_control; echo +memory > $outer/cgroup.subtree_control
+echo 0123456789abcdef0123456789abcdef > /etc/machine-id
+hash=$(printf 'pagewise machine-id %s' "$(cat /etc/machine-id)" | sha256sum | cut -c1-32)
+total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
+sed -i "s/HASH/$hash/; s/4711/$total/" /opt/plan.json
+new() { echo 1 > /sys/block/zram$1/reset; echo ${2}M > /sys/block/zram$1/disksize && mkswap /dev/zram$1 > /dev/null && swapon /dev/zram$1; }
+set() { echo $2 > $group/$1; }
+above() { echo $2 > $outer/$1; }
+other() { swapoff /dev/zram1; [ $1 = 0 ] || new 1 $1; }
+strict() { echo $1 > /proc/sys/vm/overcommit_kbytes; echo 2 > /proc/sys/vm/overcommit_memory; }
+# holds memory, and says at each line that it reads whether that is as it was
+cat > /tmp/holder <<'END'
+BEGIN {
+    for (i = 0; i < 200000; i++) a[i] = "some text " i
+    print "filled"; fflush()
+    while ((getline line < "/tmp/ask") >= 0) {
+        close("/tmp/ask"); bad = 0
+        for (i = 0; i < 200000; i++) bad += a[i] != "some text " i
+        print (bad ? "lost " bad : "intact"); fflush()
+    }
+}
+END
+mkfifo /tmp/ask
+waits_for() { for k in $(seq 120); do grep -q "$1" /tmp/told && return; sleep 0.25; done; return 1; }
+begin() {
+    new 0 64; new 1 128; : > /tmp/told
+    mkdir $group; set memory.max 12M
+    (echo 0 > $group/cgroup.procs; exec awk -f /tmp/holder > /tmp/told 2>&1) & holder=$!
+    waits_for filled
+}
+end() {
+    echo 0 > /proc/sys/vm/overcommit_memory; echo 60 > /proc/sys/vm/swappiness
+    kill -9 $holder 2> /dev/null; wait $holder 2> /dev/null
+    swapoff /dev/zram0 2> /dev/null; swapoff /dev/zram1 2> /dev/null
+    above memory.max max; above memory.swap.max max
+    for k in $(seq 50); do rmdir $group 2> /dev/null && break; sleep 0.1; done
+}
+killed() { cat $outer/memory.events | sed -n 's/^oom_kill //p'; }
+try() {
+    begin
+    swapped=$(($(cat $group/memory.swap.current) >> 20)); before=$(killed)
+    eval "$2"
+    pagewise apply --yes --settle 0 /opt/plan.json > /tmp/out 2>&1; status=$?
+    alive=0; kill -0 $holder 2> /dev/null && alive=1
+    echo "case $1 swapped $swapped status $status killed $(($(killed) - before)) alive $alive on $(grep -c zram0 /proc/swaps)"
+    if [ $status != 0 ]; then
+        sed 's/^/about /' /tmp/out
+        before=$(killed); timeout 60 swapoff /dev/zram0 > /tmp/out 2>&1; raw=$?
+        echo "without $1 status $raw killed $(($(killed) - before))"
+    else
+        # where a refusal was right, the process may not even read its memory
+        : > /tmp/told; echo > /tmp/ask; waits_for 'intact\|lost'; echo "contents $1 $(cat /tmp/told)"
+        pagewise undo --all > /tmp/out 2>&1 || { echo "undo failed"; cat /tmp/out; }
+    fi
+    end
+}
+"#;
+
+/// The number after this word.
+fn number(line: &str, word: &str) -> u64 {
+    let mut words = line.split_whitespace().skip_while(|it| *it != word).skip(1);
+    words.next().and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{word} in {line}"))
+}
+
+#[test]
+fn guest_swap_is_switched_off_only_if_nobody_is_killed_for_it() {
+    let held = json!({"size_bytes": 67_104_768, "used_bytes": 0, "priority": -2});
+    let drain = json!({"action": "drain-swap", "target": "/dev/zram0", "from": held});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    std::fs::write(&path, plan(&[step("drain", drain)])).unwrap();
+    let sent = format!("--file={}:/opt/plan.json", path.display());
+    let tries: Vec<String> =
+        CASES.iter().map(|(name, _, change)| format!("try {name} '{change}'\n")).collect();
+    let options =
+        ["--kernel", "trixie", "--memory", "384M", "--module", "zram", "--deadline", "12m", &sent];
+    let ran = script(&options, &format!("{SAY}{SCRIPT}{}say end true\n", tries.concat()));
+    let session = &ran.out;
+    answer_of_success(session, "end");
+    let line = |start: String| {
+        session
+            .lines()
+            .find(|line| line.starts_with(&start))
+            .unwrap_or_else(|| panic!("{start}: {session}"))
+    };
+    for (name, fits, _) in CASES {
+        let case = line(format!("case {name} "));
+        assert!(number(case, "swapped") >= 5, "{case}\n{session}");
+        let (status, on) = (number(case, "status"), number(case, "on"));
+        assert_eq!((status == 0, on == 0), (fits, fits), "{case}\n{session}");
+        assert_eq!((number(case, "killed"), number(case, "alive")), (0, 1), "{case}\n{session}");
+        if fits {
+            assert_eq!(line(format!("contents {name} ")), format!("contents {name} intact"));
+        } else {
+            // the refusal was right
+            let without = line(format!("without {name} "));
+            let is_harmed = number(without, "status") != 0 || number(without, "killed") > 0;
+            assert!(is_harmed, "{without}\n{session}");
+        }
+    }
+    assert!(!session.contains("undo failed"), "{session}");
+    println!("{} cases, each decided as the kernel would have", CASES.len());
+}
