@@ -12,8 +12,8 @@ use pagewise_model::Bytes;
 use pagewise_model::plan::PlannedMachine;
 
 use crate::host_ops::{
-    Area, Config, Entry, HostChange, HostOps, MemoryFacts, Site, Staged, Strain, UnreadJournal,
-    folder_of,
+    Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Staged, Strain,
+    UnreadJournal, folder_of,
 };
 use crate::journal::{FileText, Identity};
 
@@ -90,6 +90,8 @@ pub(crate) struct FakeHost {
     pub(crate) is_read_only: bool,
     /// Bytes of memory that are available.
     pub(crate) available: u64,
+    /// Cgroups of others.
+    pub(crate) groups: Vec<GroupCharge>,
     /// Of every folder.
     pub(crate) inode: u64,
     newest_diskseq: u64,
@@ -247,6 +249,7 @@ impl Fake {
             is_dead: false,
             is_read_only: false,
             available: 1 << 30,
+            groups: Vec::new(),
             inode: 2,
             newest_diskseq: 5,
             clock: 1_000_000,
@@ -741,7 +744,7 @@ impl HostOps for Fake {
             is_strict: world.is_strict,
             committed: limit,
             commit_limit: limit,
-            groups: Vec::new(),
+            groups: world.groups.clone(),
             groups_left_out: 0,
         }
     }

@@ -78,23 +78,38 @@ pub(crate) fn fits(
             facts.groups_left_out
         ));
     }
-    for group in facts.groups.iter().filter(|group| group.swap.get() > 0) {
-        let Some(max) = group.max else { continue };
+    harmed_group(used, has_room, &facts.groups).map_or(Ok(()), refused)
+}
+
+/// Refuses where switching the area off would make the kernel kill processes of a cgroup at its limit.
+pub(crate) fn spares_groups(hands: &dyn HostOps, area: &Area) -> Result<(), Error> {
+    let (in_ram, on_disk) = free_elsewhere(area, &hands.swaps());
+    let used = area.used.get();
+    let has_room = in_ram.saturating_add(on_disk) >= used;
+    match harmed_group(used, has_room, &hands.memory_facts().groups) {
+        Some(why) => Err(Error::WontFit { area: area.path.clone(), why }),
+        None => Ok(()),
+    }
+}
+
+/// The cgroup whose processes the kernel would kill, because so many bytes of it may come back from swap, and why.
+fn harmed_group(used: u64, has_room: bool, groups: &[GroupCharge]) -> Option<String> {
+    groups.iter().filter(|group| group.swap.get() > 0).find_map(|group| {
+        let max = group.max?;
         let after = group.current.get().saturating_add(group.swap.get().min(used));
-        let why = match why_not_swapped(group, &facts.groups) {
+        let why = match why_not_swapped(group, groups) {
             Some(why) => why,
-            None if has_room => continue,
+            None if has_room => return None,
             None => "no other swap has room".to_owned(),
         };
-        if after > max.get() {
-            return refused(format!(
-                "the cgroup {} has {} in memory and {} in swap, and may have {} in memory: the kernel would \
-                 kill its processes, since {why}",
+        (after > max.get()).then(|| {
+            format!(
+                "the cgroup {} has {} in memory and {} in swap, and may have {} in memory: the kernel would kill its \
+                 processes, since {why}",
                 group.path, group.current, group.swap, max
-            ));
-        }
-    }
-    Ok(())
+            )
+        })
+    })
 }
 
 /// Why the kernel can swap nothing more out when this cgroup reaches its limit, although swap has room. A page that is

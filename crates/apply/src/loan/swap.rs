@@ -3,8 +3,8 @@
 //!
 //! Swap belongs to the whole host. While the host swaps elsewhere too, pages of others would land on
 //! our area and those of an experiment on theirs: that is refused unless it is allowed. Switching
-//! off brings all pages back into memory; what does not fit there makes the kernel kill programs, so
-//! it is not tried.
+//! off brings all pages back into memory; what does not fit there, or into the limit of a cgroup whose
+//! pages landed here, makes the kernel kill programs, so it is not tried.
 
 use std::io::ErrorKind;
 
@@ -62,6 +62,7 @@ pub(crate) fn give_back(
     if hands.available().is_some_and(|available| found.used > available) {
         return Err(room());
     }
+    drain::spares_groups(hands, &found)?;
     let no_room = room();
     match patiently(hands, &HostChange::SwapOff(area)) {
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),

@@ -8,6 +8,7 @@ use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec};
 
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE};
+use crate::host_ops::GroupCharge;
 use crate::journal::{Loan, Record};
 use crate::recover::{Conflicts, forget_one, recover_all};
 use crate::session::Session;
@@ -73,6 +74,32 @@ fn swap_is_switched_on_once() {
     session.swap_on(&device, None).unwrap();
     assert!(matches!(session.swap_on(&device, None), Err(Error::IsOn(_))));
     assert_eq!(fake.world().state.swaps.len(), 1);
+}
+
+/// A cgroup at its limit swapped to what was lent, and there is no other swap: to take that away would kill it.
+#[test]
+fn swap_to_which_a_cgroup_at_its_limit_swapped_stays_on() {
+    let fake = Fake::new(false, true);
+    let mut session = session(&fake);
+    let device = session.zram(&ZramSpec::new(SIZE)).unwrap().device;
+    session.swap_on(&device, None).unwrap();
+    let bytes = |bytes: u64| Some(Bytes::new(bytes));
+    fake.world().groups = vec![GroupCharge {
+        path: "/system.slice/db.service".to_owned(),
+        current: Bytes::new(8192),
+        swap: Bytes::new(4096),
+        max: bytes(8192),
+        swap_max: None,
+        swappiness: Some(60),
+    }];
+    kill(&fake, session);
+    let left = recovered(&fake);
+    let [Outcome::Left { why, next }, ..] = &left[..] else { panic!("{left:?}") };
+    assert!(why.contains("the cgroup /system.slice/db.service has") && next.is_some(), "{why}");
+    assert_eq!(fake.world().state.swaps.len(), 1);
+    fake.world().groups[0].max = bytes(12288);
+    assert!(recovered(&fake).iter().all(|it| *it == Outcome::Returned));
+    assert!(fake.world().state.swaps.is_empty());
 }
 
 /// Nothing is killed for room: the area stays on, and what is under it too.
