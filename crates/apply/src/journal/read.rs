@@ -206,6 +206,7 @@ impl Open {
     /// Whether this, taken later, must go back before the other.
     pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
         match (&self.what, &earlier.what) {
+            (Loan::SwapOn { area, .. }, Loan::Drained { area: off, .. }) => area == off,
             (Loan::SwapOn { area, .. }, _) => earlier.area().as_ref() == Some(area),
             // the pages of the area that was switched off are in the swap that was made before
             (Loan::Drained { .. }, Loan::SwapOn { .. }) => true,

@@ -7,8 +7,8 @@
 use pagewise_model::lend::ZramSpec;
 use pagewise_model::{Bytes, Compressor};
 
-use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps};
+use crate::error::Error;
+use crate::host_ops::HostOps;
 use crate::journal::ZramSetup;
 use crate::loan::drain::{area, switch_off};
 use crate::loan::{swap, zram};
@@ -65,9 +65,7 @@ pub(crate) fn give_back(
     if setup.is_some_and(|setup| zram::is_blank(hands, setup.number)) {
         swap::on(hands, path, priority)?;
     } else {
-        hands
-            .act(&HostChange::SwapOn { area: path, priority })
-            .doing(|| format!("swapon {path}"))?;
+        swap::on_again(hands, path, priority)?;
     }
     Ok(Outcome::Returned)
 }

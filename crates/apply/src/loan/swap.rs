@@ -25,6 +25,15 @@ pub(crate) fn alone(hands: &dyn HostOps, ours: &[&str]) -> Result<(), Error> {
 
 pub(crate) fn on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
     hands.act(&HostChange::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
+    on_again(hands, area, priority)
+}
+
+/// The same of an area that has its head already.
+pub(crate) fn on_again(
+    hands: &mut dyn HostOps,
+    area: &str,
+    priority: Option<i16>,
+) -> Result<(), Error> {
     match hands.act(&HostChange::SwapOn { area, priority }) {
         // a file without holes and with a head that is in order: nothing else is wrong with it
         Err(error) if error.kind() == ErrorKind::InvalidInput => {

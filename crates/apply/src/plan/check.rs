@@ -47,6 +47,10 @@ pub(crate) enum Todo {
         path: String,
         to: SwapFilePlan,
     },
+    Priority {
+        area: String,
+        to: i16,
+    },
     Drain {
         area: String,
     },
@@ -86,6 +90,9 @@ pub(crate) fn check(
                 add_zram(hands, plan, step, target.as_deref(), to, applied)
             }
             Change::AddSwapFile { target, to } => add_swap_file(hands, target, to),
+            Change::SetSwapPriority { target, from, to } => {
+                set_priority(hands, &areas, target, *from, *to)
+            }
             Change::DrainSwap { target, from } => drain_swap(hands, &areas, target, from, added),
         };
         match checked {
@@ -207,8 +214,10 @@ fn target(change: &Change) -> Option<&str> {
         Change::SetKnob { target, .. }
         | Change::WriteFile { target, .. }
         | Change::MakeLink { target, .. }
+        | Change::SetSwapPriority { target, .. }
+        | Change::DrainSwap { target, .. }
         | Change::AddSwapFile { target, .. } => Some(target),
-        _ => None,
+        Change::ReloadUnits { .. } | Change::AddZramSwap { .. } => None,
     }
 }
 
@@ -226,6 +235,7 @@ pub(crate) fn described_change(change: &Change) -> String {
         Change::AddSwapFile { target, to } => {
             format!("swap of {} on the file {target}", to.size_bytes)
         }
+        Change::SetSwapPriority { target, to, .. } => format!("priority {to} for swap on {target}"),
         Change::DrainSwap { target, .. } => format!("swapoff {target}"),
     }
 }
@@ -425,6 +435,36 @@ pub(crate) fn is_as_planned(hands: &dyn HostOps, path: &str, to: &ZramSwap) -> b
     let Some(area) = drain::area(hands, path) else { return false };
     let setup = drain::zram_setup(hands, path).ok().flatten();
     setup.is_some_and(|setup| zram::is_as_planned(&setup, area.priority, to))
+}
+
+fn set_priority(
+    hands: &dyn HostOps,
+    areas: &[Area],
+    target: &str,
+    from: i32,
+    to: i16,
+) -> Result<Todo, Error> {
+    let Some(area) = areas.iter().find(|area| area.path == target) else {
+        return Err(stale(target, format!("swap with priority {from}"), "no swap"));
+    };
+    if area.priority == i32::from(to) {
+        return Ok(Todo::Nothing);
+    }
+    if zram::number_of(target).is_none() {
+        return Err(stale(target, "swap on a zram device", "swap on a disk"));
+    }
+    if to < 0 {
+        return Err(stale(target, "a priority of 0 to 32767", to.to_string()));
+    }
+    if area.priority != from {
+        return Err(stale(
+            target,
+            format!("priority {from}"),
+            format!("priority {}", area.priority),
+        ));
+    }
+    drain::fits(area, areas, Bytes::new(0), &hands.memory_facts())?;
+    Ok(Todo::Priority { area: target.to_owned(), to })
 }
 
 fn drain_swap(

@@ -41,6 +41,8 @@ pub(super) enum Wish {
     AddZram(Option<u32>),
     /// A swap file, with a priority or without one.
     AddSwapFile(Option<i16>),
+    /// Another priority for their swap.
+    Raise(i16),
     Drain,
 }
 
@@ -55,6 +57,7 @@ fn wish() -> impl Strategy<Value = Wish> {
         1 => Just(Wish::Units),
         2 => prop::option::of(Just(1u32)).prop_map(Wish::AddZram),
         2 => prop::option::of(Just(7i16)).prop_map(Wish::AddSwapFile),
+        2 => Just(40i16).prop_map(Wish::Raise),
         2 => Just(Wish::Drain),
     ]
 }
@@ -174,6 +177,7 @@ fn change(state: &State, wish: Wish) -> Change {
             target: SWAP_FILE.to_owned(),
             to: SwapFilePlan { size_bytes: Bytes::new(3 << 20), priority },
         },
+        Wish::Raise(to) => Change::SetSwapPriority { target: THEIRS.to_owned(), from: 5, to },
         Wish::Drain => Change::DrainSwap {
             target: THEIRS.to_owned(),
             from: SwapHeld {
@@ -227,6 +231,9 @@ fn target(before: &State, wishes: &[Wish]) -> State {
                 state.files.insert(target.clone(), to.size_bytes.get());
                 state.swaps.insert(target.clone());
                 state.priorities.insert(target, to.priority.map_or(-2, i32::from));
+            }
+            Change::SetSwapPriority { target, to, .. } => {
+                state.priorities.insert(target, i32::from(to));
             }
             Change::DrainSwap { target, .. } => {
                 if state.swaps.remove(&target) {

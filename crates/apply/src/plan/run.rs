@@ -247,6 +247,7 @@ fn carry_out_step(
         Todo::Units => drop(session.taken(Loan::Units, config::reload)?),
         Todo::AddZram { .. } => add_zram(session, todo)?,
         Todo::AddSwapFile { path, to } => add_swap_file(session, path, *to)?,
+        Todo::Priority { area, to } => set_priority(session, area, *to)?,
         Todo::Drain { area } => return drain(session, area).map(Some),
     }
     Ok(None)
@@ -331,6 +332,10 @@ fn add_swap_file(session: &mut Session, path: &str, to: SwapFilePlan) -> Result<
 /// Switches it on and reads back its priority; without one, the kernel chooses a negative one.
 fn switch_on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
     swap::on(hands, area, priority)?;
+    has_priority(hands, area, priority)
+}
+
+fn has_priority(hands: &dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
     let found = drain::area(hands, area).map(|found| found.priority);
     let is_it = match priority {
         Some(priority) => found == Some(i32::from(priority)),
@@ -343,6 +348,21 @@ fn switch_on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Resu
         priority.map_or("no priority".to_owned(), |priority| format!("priority {priority}"));
     let found = found.map_or("no swap".to_owned(), |priority| format!("priority {priority}"));
     Err(Error::Changed { what: area.to_owned(), wrote, found })
+}
+
+/// The kernel takes a priority only when an area is switched on; what the area is made of stays.
+fn set_priority(session: &mut Session, path: &str, to: i16) -> Result<(), Error> {
+    let area = drain::area(session.hands(), path);
+    let priority = area.map(|area| area.priority).unwrap_or_default();
+    let loan = Loan::Drained { area: path.to_owned(), priority, zram: None };
+    session.taken(loan, |hands| drained::drain(hands, path, None))?;
+    let diskseq = swap::diskseq_of(session.hands(), path);
+    let loan = Loan::SwapOn { area: path.to_owned(), diskseq, zram: None };
+    session.taken(loan, |hands| {
+        swap::on_again(hands, path, Some(to))?;
+        has_priority(hands, path, Some(to))
+    })?;
+    Ok(())
 }
 
 fn drain(session: &mut Session, path: &str) -> Result<LoanId, Error> {

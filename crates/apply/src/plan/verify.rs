@@ -112,6 +112,7 @@ fn verify_step(
             let area = differences.is_empty().then(|| target.clone());
             return StepVerified { differences, area, ..verified };
         }
+        Change::SetSwapPriority { target, to, .. } => Ok(raised(hands, target, *to)),
         Change::DrainSwap { target, .. } => Ok(drained(hands, plan, target)),
     };
     match compared {
@@ -124,6 +125,7 @@ fn changes_the_same(plan: &Plan, change: &Change) -> bool {
     let target = |change: &Change| match change {
         Change::SetKnob { target, .. }
         | Change::WriteFile { target, .. }
+        | Change::SetSwapPriority { target, .. }
         | Change::MakeLink { target, .. } => Some(target.clone()),
         _ => None,
     };
@@ -277,6 +279,18 @@ fn found_swap(hands: &dyn HostOps, area: &str) -> String {
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
     }
+}
+
+fn raised(hands: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
+    if drain::area(hands, area).is_some_and(|found| found.priority == i32::from(to)) {
+        return Vec::new();
+    }
+    vec![Difference {
+        kind: DifferenceKind::Swap,
+        planned: format!("swap with priority {to}"),
+        found: found_swap(hands, area),
+        by: None,
+    }]
 }
 
 /// Another step may have made a device of the same number.

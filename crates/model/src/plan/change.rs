@@ -58,6 +58,16 @@ pub enum Change {
         /// Its size and when it is filled.
         to: SwapFilePlan,
     },
+    /// Changes the priority of a zram device that is used as swap: switches it off and on again. Its pages are read
+    /// back in between, so this is for an area that is empty or nearly so.
+    SetSwapPriority {
+        /// The area, as `/proc/swaps` names it.
+        target: String,
+        /// Its priority when the plan was made.
+        from: i32,
+        /// The new priority; higher is filled first.
+        to: i16,
+    },
     /// Switches a swap area off, which reads all its pages back into RAM or into other swap. Of a zram device
     /// the memory is released too.
     DrainSwap {
@@ -112,6 +122,7 @@ impl Change {
             Self::ReloadUnits { .. } => "reload-units",
             Self::AddZramSwap { .. } => "add-zram-swap",
             Self::AddSwapFile { .. } => "add-swap-file",
+            Self::SetSwapPriority { .. } => "set-swap-priority",
             Self::DrainSwap { .. } => "drain-swap",
         }
     }
@@ -145,6 +156,7 @@ mod tests {
                 target: "/var/pagewise-swap-0".into(),
                 to: SwapFilePlan { size_bytes: Bytes::new(1 << 30), priority: None },
             },
+            Change::SetSwapPriority { target: "/dev/zram1".into(), from: -2, to: 100 },
             Change::DrainSwap { target: "/dev/zram1".into(), from: held },
         ];
         for change in all {

@@ -429,6 +429,38 @@ fn a_zram_swap_is_replaced_and_comes_back() {
     assert_eq!(theirs.state(), before);
 }
 
+#[test]
+fn a_zram_swap_gets_another_priority_also_if_it_is_killed_in_between() {
+    let mut site = Site::new();
+    let theirs = TheirSwap::new(&mut site);
+    let before = theirs.state();
+    let raise = |from: i32| {
+        let change = json!({"action": "set-swap-priority", "target": theirs.device(), "from": from, "to": 60});
+        [step("raise", change)]
+    };
+    site.apply_well(&raise(7));
+    let raised = format!("{} 32764 60", theirs.device());
+    assert!(swaps().contains(&raised), "{:?}", swaps());
+    assert_eq!(theirs.state().0, before.0, "the device is the same");
+    let again = site.apply(&raise(7));
+    assert!(String::from_utf8_lossy(&again.stdout).contains("nothing to do"), "{}", said(&again));
+    assert_eq!(site.output(&["verify"]).status.code(), Some(0));
+    let undone = site.output(&["undo", "1"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+    assert_eq!(theirs.state(), before);
+    let stale = site.apply(&raise(8));
+    assert!(said(&stale).contains("nothing was changed"), "{}", said(&stale));
+    for change in 1..=2 {
+        let mut command = site.command(&["apply", "--yes", "--settle", "0", &site.plan(&raise(7))]);
+        let killed = command.env("PAGEWISE_TEST_CRASH", format!("kill:{change}")).output().unwrap();
+        assert_eq!(killed.status.signal(), Some(9), "change {change}: {}", said(&killed));
+        assert_ne!(theirs.state(), before, "change {change}");
+        let undone = site.output(&["undo", "--all"]);
+        assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+        assert_eq!(theirs.state(), before, "killed at change {change}");
+    }
+}
+
 /// A process in a cgroup of 24 MiB that holds more than that until its pipe is closed, and then prints its sum.
 pub(crate) struct Holder {
     child: std::process::Child,

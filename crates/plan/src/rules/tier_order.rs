@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A slower swap area that is filled before zram: zram is put above it, if little has to move for that.
 //!
-//! The priority of a swap area is fixed while it is on, so zram moves to a new device above the disk. An
-//! empty one moves nothing.
+//! The priority of a swap area is fixed while it is on. An empty zram device is switched off and on again; one that
+//! holds pages moves to a new device above the disk, so that there is zram swap all the time.
 
+use pagewise_model::plan::{Change, Step, StepUndo};
 use pagewise_model::{Bytes, Tier};
 
 use super::PlanRule;
 use super::zram::planned_zram;
-use super::zram_size::{NEW, fits, replace};
+use super::zram_size::{Kept, NEW, fits, keep, replace};
 use crate::context::Context;
 use crate::draft::Draft;
 
@@ -62,20 +63,56 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         planned.zram.compressor = pagewise_model::Compressor::new(algorithms.active.as_str());
     }
     let priority = |tier: &Tier| tier.priority.get().unwrap_or_default();
-    let reason = format!(
+    let state = format!(
         "The kernel fills {} (priority {}) before {} (priority {}), so {in_disk} of swapped pages are on the \
-         disk. A new zram device of {} with priority {} will be filled first; pages on the disk stay there \
-         until programs use them.",
+         disk.",
         disk.path,
         priority(disk),
         zram.path,
-        priority(zram),
-        planned.zram.disksize_bytes,
-        planned.zram.priority
+        priority(zram)
     );
+    let to = planned.zram.priority;
     let finding =
         if context.finding("tier-order").is_some() { "tier-order" } else { "zram-unused" };
+    if used == Bytes::new(0)
+        && planned.zram.disksize_bytes == device.disksize.get().unwrap_or_default()
+    {
+        let reason = format!(
+            "{state} With priority {to}, {} will be filled first; pages on the disk stay there until programs use \
+             them.",
+            zram.path
+        );
+        draft.steps.push(raise(zram, to, reason, finding));
+        let what = format!("the priority of {}", zram.path);
+        let kept = Kept { step: RAISE, what: &what, given: "priority" };
+        return keep(context, draft, device, &planned, &kept);
+    }
+    let reason = format!(
+        "{state} A new zram device of {} with priority {to} will be filled first; pages on the disk stay there until \
+         programs use them.",
+        planned.zram.disksize_bytes
+    );
     replace(context, draft, zram, device, &planned, &reason, finding);
+}
+
+/// The step that gives an empty zram device its priority.
+const RAISE: &str = "zram-priority";
+
+fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
+    let from = zram.priority.get().unwrap_or_default();
+    Step {
+        id: RAISE.to_owned(),
+        change: Change::SetSwapPriority { target: zram.path.to_string(), from, to },
+        reason,
+        finding: Some(finding.to_owned()),
+        expected: None,
+        risk: format!("{} is not available as swap for a moment", zram.path),
+        cost: None,
+        coupled: Vec::new(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore { what: format!("gives it priority {from} again") },
+        survives_reboot: false,
+    }
 }
 
 /// Two disks in the wrong order: no step can change a priority.

@@ -217,7 +217,7 @@ pub(super) fn replace(
     };
     draft.steps.push(new_device(context, planned, reason.to_owned(), finding));
     draft.drains.push(drain(tier, held, finding));
-    keep(context, draft, device, planned);
+    keep(context, draft, device, planned, &NEW_DEVICE);
 }
 
 fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
@@ -254,12 +254,29 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
     }
 }
 
-/// The new size in the file that sets the device up at boot, where that is known.
-fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &PlannedZram) {
+/// What a file keeps over a reboot.
+pub(super) struct Kept<'a> {
+    /// The step that sets it now, the last one of the draft.
+    pub(super) step: &'a str,
+    /// In words.
+    pub(super) what: &'a str,
+    /// What the file gives the device.
+    pub(super) given: &'a str,
+}
+
+const NEW_DEVICE: Kept<'_> = Kept { step: NEW, what: "the new zram device", given: "size" };
+
+/// The new size or priority in the file that sets the device up at boot, where that is known.
+pub(super) fn keep(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    device: &Zram,
+    planned: &PlannedZram,
+    kept: &Kept<'_>,
+) {
     let new = draft.steps.len().saturating_sub(1);
-    const WHAT: &str = "keep the new zram device over a reboot";
     if let Some(why) = context.no_files() {
-        return draft.lose("the new zram device", why);
+        return draft.lose(kept.what, why);
     }
     let own = &context.installation.own_files;
     let (target, to) = if own.contains_key(UNIT) {
@@ -280,10 +297,9 @@ fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &Plann
                 device.name()
             ),
         };
-        return draft.decline(WHAT, why);
+        return draft.decline(format!("keep {} over a reboot", kept.what), why);
     };
-    // the step before this one makes the device
-    if let Some(step) = draft.steps.get_mut(new).filter(|step| step.id == NEW) {
+    if let Some(step) = draft.steps.get_mut(new).filter(|step| step.id == kept.step) {
         step.survives_reboot = true;
     }
     let from = own.get(target).cloned();
@@ -291,14 +307,14 @@ fn keep(context: &Context<'_>, draft: &mut Draft, device: &Zram, planned: &Plann
     draft.steps.push(Step {
         id: "zram-file".to_owned(),
         change: Change::WriteFile { target: target.to_owned(), from, to },
-        reason: format!("This file gives {} its size at each boot.", device.name()),
+        reason: format!("This file gives {} its {} at each boot.", device.name(), kept.given),
         finding: None,
         expected: None,
         risk: "the service that sets up the device must not be restarted while its swap is on"
             .to_owned(),
         cost: None,
         coupled: Vec::new(),
-        needs: vec![NEW.to_owned()],
+        needs: vec![kept.step.to_owned()],
         undo: StepUndo::Restore { what: undo.to_owned() },
         survives_reboot: true,
     });

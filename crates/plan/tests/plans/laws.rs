@@ -36,6 +36,7 @@ fn target(change: &Change) -> (&str, &str) {
         | Change::MakeLink { target, .. }
         | Change::ReloadUnits { target }
         | Change::AddSwapFile { target, .. }
+        | Change::SetSwapPriority { target, .. }
         | Change::DrainSwap { target, .. } => target,
         Change::AddZramSwap { target, .. } => target.as_deref().unwrap_or("a new zram device"),
     };

@@ -35,6 +35,10 @@ fn change(change: &Change, host: &mut Snapshot, installation: &mut Installation)
         }
         Change::AddZramSwap { to, .. } => add_zram(host, to),
         Change::AddSwapFile { target, to } => add_swap_file(host, target, *to),
+        Change::SetSwapPriority { target, to, .. } => {
+            let tier = host.tiers.iter_mut().find(|tier| tier.path.as_str() == target).unwrap();
+            tier.priority = Reading::found(i32::from(*to), tier.priority.source.clone());
+        }
         Change::DrainSwap { target, .. } => {
             host.tiers.retain(|tier| tier.path.as_str() != target);
             host.zram.retain(|device| device.path() != *target);

@@ -7,6 +7,7 @@ use pagewise_model::{
 };
 use pagewise_testkit::scene::Scene;
 
+use super::machine::carry_out;
 use super::testing::{
     calm, capability, file, gib, group, line, mib, process, stall, still, tier, with, word, zram,
 };
@@ -255,6 +256,20 @@ fn zram_behind_a_disk_moves_above_it() {
         declined(&plan, "give /dev/zram0 a higher priority")
             .contains("3.0 GiB of pages have to move")
     );
+}
+
+/// Nothing has to move, so no new device is made.
+#[test]
+fn an_empty_zram_behind_a_disk_gets_a_higher_priority() {
+    let interval = Scene::load("debian12-6.18-x86_64-24g-zram-behind-file-used").replay();
+    let plan = plan_for(&interval, &Installation::default(), Goal::Balanced);
+    assert_eq!(ids(&plan), ["zram-priority"]);
+    let expected = Change::SetSwapPriority { target: "/dev/zram1".to_owned(), from: 5, to: 100 };
+    assert_eq!(plan.steps[0].change, expected);
+    assert!(plan.steps[0].reason.contains("With priority 100, /dev/zram1 will be filled first"));
+    assert!(declined(&plan, "keep the priority of /dev/zram1").contains("no systemd was found"));
+    let (after, installation) = carry_out(&plan, &interval, &Installation::default());
+    assert_eq!(ids(&plan_for(&after, &installation, Goal::Balanced)), [""; 0]);
 }
 
 #[test]

@@ -37,6 +37,9 @@ pub fn step(step: &Step) -> Vec<String> {
             let priority = priority(to.priority);
             vec![format!("  swap on the new file {target}: {}, {priority}", to.size_bytes)]
         }
+        Change::SetSwapPriority { target, from, to } => {
+            vec![format!("  priority of swap on {target}: {from} → {to}")]
+        }
         Change::DrainSwap { target, from } => {
             vec![format!(
                 "  swapoff {target} ({} in use when planned)",

@@ -106,6 +106,9 @@ fn what(change: &Change) -> String {
         Change::AddSwapFile { target, to } => {
             format!("swap on the new file {target}: {}, {}", to.size_bytes, priority(to.priority))
         }
+        Change::SetSwapPriority { target, from, to } => {
+            format!("priority of swap on {target}: {from} → {to}")
+        }
         Change::DrainSwap { target, from } => {
             format!("swapoff {target} ({} in use)", from.used_bytes.part_of(from.size_bytes))
         }

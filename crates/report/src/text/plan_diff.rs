@@ -41,6 +41,9 @@ pub(super) fn print(plan: &Plan) -> String {
                 let text = format!("# swap on {target}: nothing → {}, {priority}", to.size_bytes);
                 line(&mut out, format_args!("{text}"));
             }
+            Change::SetSwapPriority { target, from, to } => {
+                line(&mut out, format_args!("# swap on {target}: priority {from} → {to}"));
+            }
             Change::DrainSwap { target, from } => {
                 let text = format!(
                     "# swap on {target}: {}, priority {} → off",

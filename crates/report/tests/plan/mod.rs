@@ -84,6 +84,10 @@ pub(crate) fn plan() -> Plan {
             undo: never,
             ..step("zram-drain", Change::DrainSwap { target: text("/dev/zram0"), from: held })
         },
+        step(
+            "zram-priority",
+            Change::SetSwapPriority { target: text("/dev/zram1"), from: -2, to: 100 },
+        ),
     ];
     let declined = vec![Declined {
         what: text("switch multi-gen LRU on"),
