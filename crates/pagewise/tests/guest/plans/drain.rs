@@ -35,8 +35,8 @@ const CASES: [(&str, bool, &str); 20] = [
     ("a-limit-above-that-suffices", true, "set memory.max max; above memory.max 60M; other 0"),
     ("a-limit-above-and-other-swap", true, "set memory.max max; above memory.max 12M"),
     ("no-swap-allowed-above", false, "above memory.swap.max 0"),
-    ("strict-overcommit", false, "other 40; strict 100"),
-    ("strict-overcommit-with-room", true, "strict 100000"),
+    ("strict-overcommit", false, "other 8; strict 60"),
+    ("strict-overcommit-with-room", true, "strict 200"),
 ];
 
 /// `$group` is in `$outer`, which has no limit.
@@ -54,7 +54,12 @@ new() { echo 1 > /sys/block/zram$1/reset; echo ${2}M > /sys/block/zram$1/disksiz
 set() { echo $2 > $group/$1; }
 above() { echo $2 > $outer/$1; }
 other() { swapoff /dev/zram1; [ $1 = 0 ] || new 1 $1; }
-strict() { echo $1 > /proc/sys/vm/overcommit_kbytes; echo 2 > /proc/sys/vm/overcommit_memory; }
+# so many MiB may be committed in addition
+strict() {
+    committed=$(sed -n 's/^Committed_AS: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
+    swap=$(sed -n 's/^SwapTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
+    echo $((committed + $1 * 1024 - swap)) > /proc/sys/vm/overcommit_kbytes; echo 2 > /proc/sys/vm/overcommit_memory
+}
 # holds memory, and says at each line that it reads whether that is as it was
 cat > /tmp/holder <<'END'
 BEGIN {
