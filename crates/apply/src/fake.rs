@@ -108,6 +108,8 @@ pub(crate) struct FakeHost {
     pub(crate) written: Vec<(String, String)>,
     /// Words that only made the kernel tell something.
     pub(crate) lines: Vec<String>,
+    /// zswap was switched on since boot.
+    knows_zswap: bool,
 }
 
 /// A file as a plan makes it.
@@ -216,13 +218,25 @@ pub(crate) const KNOBS: [(&str, &str); 5] = [
     ("min_free_kbytes", "8192"),
 ];
 
+pub(crate) const ZSWAP: &str = "/sys/module/zswap/parameters";
+const ZSWAP_KNOBS: [(&str, &str); 5] = [
+    ("enabled", "N"),
+    ("compressor", "lzo"),
+    ("max_pool_percent", "20"),
+    ("accept_threshold_percent", "90"),
+    ("shrinker_enabled", "N"),
+];
+
 impl Fake {
     /// A machine with a zram device of somebody else.
     pub(crate) fn new(unified: bool, is_loaded: bool) -> Self {
-        let knobs = KNOBS.map(|(name, value)| (format!("{VM}/{name}"), value.to_owned()));
+        let of_vm = KNOBS.map(|(name, value)| (format!("{VM}/{name}"), value.to_owned()));
+        let of_zswap =
+            ZSWAP_KNOBS.map(|(name, value)| (format!("{ZSWAP}/{name}"), value.to_owned()));
+        let knobs: BTreeMap<String, String> = of_vm.into_iter().chain(of_zswap).collect();
         let theirs = FakeZram { diskseq: 5, disksize: 1 << 20, algorithm: "lz4" };
         let state = State {
-            knobs: knobs.into(),
+            knobs,
             zrams: is_loaded.then_some((0, theirs)).into_iter().collect(),
             swaps: BTreeSet::new(),
             priorities: BTreeMap::new(),
@@ -259,6 +273,7 @@ impl Fake {
             newest_inode: 100,
             written: Vec::new(),
             lines: Vec::new(),
+            knows_zswap: false,
         })))
     }
 
@@ -285,6 +300,7 @@ impl FakeHost {
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
         self.timer = None;
+        self.knows_zswap = false;
         let (files, config) = (self.state.files.clone(), self.state.config.clone());
         self.state = State { files, config, ..at_boot.clone() };
         self.units = self.state.config.clone();
@@ -501,6 +517,7 @@ impl FakeHost {
         let parts: Vec<&str> = path.split('/').collect();
         match parts.as_slice() {
             ["", "proc", "sys", "vm", name] => self.set_knob(name, value),
+            ["", "sys", "module", "zswap", "parameters", name] => self.set_zswap(name, value),
             // a thread of DAMON, whose state stays what it is when it is told to tell
             [.., "kdamonds", _, "state"] if value.starts_with("update_") => {
                 self.lines.push(value.to_owned());
@@ -552,6 +569,27 @@ impl FakeHost {
             }
             _ => Err(ErrorKind::NotFound.into()),
         }
+    }
+
+    /// Until zswap is switched on for the first time it believes every compressor; then it takes lzo for one
+    /// that it has not, and later refuses that.
+    fn set_zswap(&mut self, name: &str, value: &str) -> io::Result<()> {
+        let is_there = |compressor: &str| ["lzo", "lz4"].contains(&compressor);
+        let compressor = format!("{ZSWAP}/compressor");
+        match name {
+            "compressor" if self.knows_zswap && !is_there(value) => {
+                return Err(ErrorKind::NotFound.into());
+            }
+            "enabled" if value == "Y" && !self.knows_zswap => {
+                self.knows_zswap = true;
+                if !is_there(&self.state.knobs[&compressor]) {
+                    self.state.knobs.insert(compressor, "lzo".to_owned());
+                }
+            }
+            _ => {}
+        }
+        self.state.knobs.insert(format!("{ZSWAP}/{name}"), value.to_owned());
+        Ok(())
     }
 
     /// Of dirty_ratio and dirty_bytes one rules and the other is 0; min_free_kbytes is whole pages.

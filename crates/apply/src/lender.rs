@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
-    ZramSpec,
+    ZramSpec, ZswapSpec,
 };
 use pagewise_model::{Advice, Bytes, Refusal};
 
@@ -25,6 +25,10 @@ impl Lender for Session {
             SwapArea::Device(device) => self.swap_device(device, spec.priority),
         };
         lent.map_err(|error| refusal(&spec.to_string(), &error))
+    }
+
+    fn lend_zswap(&mut self, spec: &ZswapSpec) -> Result<Vec<LoanId>, Refusal> {
+        self.zswap(spec).map_err(|error| refusal(&spec.to_string(), &error))
     }
 
     fn swap_folder(&self) -> Option<PathBuf> {

@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
-use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec};
+use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec, ZswapSpec};
 use proptest::prelude::*;
 
-use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State};
+use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State, ZSWAP};
 use crate::journal::fuzzing::open_in;
 use crate::journal::{Loan, Reading, Record};
 use crate::recover::{Conflicts, recover_all};
@@ -26,6 +26,8 @@ enum Step {
     /// A process joins the newest group.
     Join(u32),
     Knob(&'static str, u32),
+    /// With this compressor, one of which the kernel lacks.
+    Zswap(&'static str),
     /// One of those taken so far.
     GiveBack(usize),
 }
@@ -44,6 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Group),
         2 => (100u32..110).prop_map(Step::Join),
         4 => (knob, 0u32..4).prop_map(|(name, value)| Step::Knob(name, value * 8192)),
+        1 => prop_oneof![Just("lzo"), Just("lz4"), Just("none")].prop_map(Step::Zswap),
         2 => (0usize..8).prop_map(Step::GiveBack),
     ]
 }
@@ -112,6 +115,14 @@ fn run(fake: &Fake, steps: &[Step]) {
             Step::Knob(name, seed) => {
                 taken.extend(session.knob(&KnobSetting::new(name, value(name, *seed))));
             }
+            Step::Zswap(algorithm) => {
+                let spec = ZswapSpec {
+                    max_pool_percent: Some(15),
+                    shrinker: true,
+                    ..ZswapSpec::new(*algorithm)
+                };
+                taken.extend(session.zswap(&spec).unwrap_or_default());
+            }
             Step::GiveBack(which) => {
                 if !taken.is_empty() {
                     let _ = session.give_back(taken[which % taken.len()]);
@@ -163,7 +174,8 @@ fn assert_named(before: &State, after: &State, names: &str) -> Result<(), TestCa
     for (path, value) in &after.knobs {
         let name = path.rsplit('/').next().unwrap_or_default();
         if before.knobs[path] != *value && !name.starts_with("dirty") {
-            named(&format!("vm.{name}"))?;
+            let area = if path.starts_with(ZSWAP) { "zswap" } else { "vm" };
+            named(&format!("{area}.{name}"))?;
         }
     }
     if before.is_loaded != after.is_loaded {

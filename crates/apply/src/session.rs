@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pagewise_model::Bytes;
 use pagewise_model::lend::{
-    GroupSpec, KnobSetting, LoanId, MemoryGroup, SwapFile, ZramDevice, ZramSpec,
+    GroupSpec, KnobSetting, LoanId, MemoryGroup, SwapFile, ZramDevice, ZramSpec, ZswapSpec,
 };
 use pagewise_model::plan::Plan;
 
@@ -18,7 +18,7 @@ use crate::host_ops::{BOOT_ID, HostChange, HostOps};
 use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::run::Run;
-use crate::loan::{file, group, knob, module, swap, zram};
+use crate::loan::{file, group, knob, module, swap, zram, zswap};
 use crate::recover::{Conflicts, in_order, recover_all, settle, settled_or_left};
 use pagewise_model::undo::{Outcome, Recovered, Return};
 
@@ -230,17 +230,60 @@ impl Session {
         diskseq: Option<u64>,
         priority: Option<i16>,
     ) -> Result<LoanId, Error> {
-        if !self.shares_swap {
-            let on = |open: &Open| match &open.what {
-                Loan::SwapOn { area, .. } => Some(area.clone()),
-                _ => open.area(),
-            };
-            let ours: Vec<String> = self.open.iter().filter_map(on).collect();
-            let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
-            swap::alone(self.hands(), &ours)?;
-        }
+        self.refuse_other_swap()?;
         let what = Loan::SwapOn { area: area.to_owned(), diskseq, zram: None };
         self.taken(what, |hands| swap::on(hands, area, priority))
+    }
+
+    fn refuse_other_swap(&self) -> Result<(), Error> {
+        if self.shares_swap {
+            return Ok(());
+        }
+        let on = |open: &Open| match &open.what {
+            Loan::SwapOn { area, .. } => Some(area.clone()),
+            _ => open.area(),
+        };
+        let ours: Vec<String> = self.open.iter().filter_map(on).collect();
+        let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+        swap::alone(self.hands(), &ours)
+    }
+
+    /// Switches zswap on, set up as the specification says: each of its knobs is a loan, in the order in
+    /// which they were taken. What is swapped to is to be lent after it: returning that empties the pool.
+    ///
+    /// # Errors
+    /// If the kernel has no zswap, no such compressor or no shrinker; or, unless it was allowed, if other
+    /// swap of the host is on. Nothing stays lent then.
+    pub fn zswap(&mut self, spec: &ZswapSpec) -> Result<Vec<LoanId>, Error> {
+        let settings = zswap::settings(self.hands(), spec)?;
+        // zswap holds only pages that have a place in swap: without other swap it is empty
+        self.refuse_other_swap()?;
+        let mut loans = Vec::new();
+        let done = self.set_up_zswap(spec, &settings, &mut loans);
+        if done.is_err() {
+            for loan in loans.drain(..).rev() {
+                // what cannot go back now is tried again at the end
+                let _ = self.put_back(loan.0);
+            }
+        }
+        done.map(|()| loans)
+    }
+
+    fn set_up_zswap(
+        &mut self,
+        spec: &ZswapSpec,
+        settings: &[KnobSetting],
+        loans: &mut Vec<LoanId>,
+    ) -> Result<(), Error> {
+        for setting in settings {
+            loans.push(self.knob(setting)?);
+        }
+        let old = self.open.iter().rev().find_map(|open| match &open.what {
+            Loan::Setting { name, old, .. } if name == zswap::COMPRESSOR => Some(old.clone()),
+            _ => None,
+        });
+        let old = old.ok_or_else(|| Error::NoKnob(zswap::COMPRESSOR.to_owned()))?;
+        zswap::check_compressor(self.hands.as_mut(), spec, &old)
     }
 
     /// Makes a memory cgroup.

@@ -9,6 +9,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::{Bytes, Compressor, Refusal};
 
 /// The number of a loan, unique within its lender.
@@ -47,6 +50,46 @@ pub struct ZramDevice {
     pub device: PathBuf,
     /// `/sys/block/zramN`.
     pub sysfs: PathBuf,
+}
+
+/// How zswap is set up for a while. It is one for the whole host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ZswapSpec {
+    /// The kernel's name of the compressor.
+    pub algorithm: String,
+    /// The cap of the pool, in percent of RAM; the host's own setting where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pool_percent: Option<u8>,
+    /// A full pool accepts pages again below this percentage of its cap; the host's own setting where there
+    /// is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_threshold_percent: Option<u8>,
+    /// Whether the shrinker writes cold pages of the pool back to swap.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shrinker: bool,
+}
+
+impl ZswapSpec {
+    /// With this compressor, without shrinker, and the host's own limits.
+    #[must_use]
+    pub fn new(algorithm: impl Into<String>) -> Self {
+        let algorithm = algorithm.into();
+        Self { algorithm, max_pool_percent: None, accept_threshold_percent: None, shrinker: false }
+    }
+}
+
+/// As `zswap lz4 in at most 20 % of RAM, with shrinker`.
+impl fmt::Display for ZswapSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zswap {}", self.algorithm)?;
+        if let Some(percent) = self.max_pool_percent {
+            write!(f, " in at most {percent} % of RAM")?;
+        }
+        if let Some(percent) = self.accept_threshold_percent {
+            write!(f, ", accepting below {percent} % of that")?;
+        }
+        f.write_str(if self.shrinker { ", with shrinker" } else { "" })
+    }
 }
 
 /// Swap to switch on.
@@ -170,6 +213,16 @@ pub trait Lender {
         Err(not_lent(&spec.to_string()))
     }
 
+    /// Switches zswap on. Returns the loans in the order in which they were taken; the swap behind it is
+    /// lent after it, so that it is returned first: this empties the pool.
+    ///
+    /// # Errors
+    /// If the kernel has no zswap, no such compressor or no shrinker, or other swap of the host is in use.
+    /// Nothing is lent then.
+    fn lend_zswap(&mut self, spec: &ZswapSpec) -> Result<Vec<LoanId>, Refusal> {
+        Err(not_lent(&spec.to_string()))
+    }
+
     /// The folder for swap files; `None` leaves the choice to the borrower.
     fn swap_folder(&self) -> Option<PathBuf> {
         None
@@ -232,6 +285,8 @@ mod tests {
         assert_eq!(knob.what, "zram.mem_limit = 0 of 3");
         assert!(RefusingLender.lend_zram(&ZramSpec::new(Bytes::new(4096))).is_err());
         assert!(RefusingLender.lend_group(&GroupSpec::default()).is_err());
+        let zswap = ZswapSpec::new("lz4");
+        assert_eq!(RefusingLender.lend_zswap(&zswap).unwrap_err().what, "zswap lz4");
         assert!(RefusingLender.lend_swap_file(Path::new("/tmp"), Bytes::new(4096)).is_err());
         assert_eq!(RefusingLender.swap_folder(), None);
     }

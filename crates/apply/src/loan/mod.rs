@@ -15,6 +15,7 @@ pub(crate) mod place;
 pub(crate) mod run;
 pub(crate) mod swap;
 pub(crate) mod zram;
+pub(crate) mod zswap;
 
 use crate::error::Error;
 use crate::host_ops::HostOps;

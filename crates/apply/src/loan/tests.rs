@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use pagewise_model::Bytes;
-use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec};
+use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec, ZswapSpec};
 
 use crate::error::Error;
-use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE};
+use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE, ZSWAP};
 use crate::host_ops::GroupCharge;
 use crate::journal::{Loan, Record};
 use crate::recover::{Conflicts, forget_one, recover_all};
@@ -100,6 +100,74 @@ fn swap_to_which_a_cgroup_at_its_limit_swapped_stays_on() {
     fake.world().groups[0].max = bytes(12288);
     assert!(recovered(&fake).iter().all(|it| *it == Outcome::Returned));
     assert!(fake.world().state.swaps.is_empty());
+}
+
+fn zswap(fake: &Fake, name: &str) -> String {
+    fake.world().state.knobs[&format!("{ZSWAP}/{name}")].clone()
+}
+
+#[test]
+fn zswap_is_set_up_and_goes_back_behind_its_swap() {
+    let fake = Fake::new(false, true);
+    let before = fake.world().state.clone();
+    let mut session = session(&fake);
+    let spec = ZswapSpec {
+        max_pool_percent: Some(15),
+        accept_threshold_percent: Some(80),
+        shrinker: true,
+        ..ZswapSpec::new("lz4")
+    };
+    assert_eq!(session.zswap(&spec).unwrap().len(), 5);
+    for (name, value) in [
+        ("enabled", "Y"),
+        ("compressor", "lz4"),
+        ("max_pool_percent", "15"),
+        ("accept_threshold_percent", "80"),
+        ("shrinker_enabled", "Y"),
+    ] {
+        assert_eq!(zswap(&fake, name), value, "{name}");
+    }
+    let file = session.swap_file(Path::new(DISK), Bytes::new(4096)).unwrap();
+    session.swap_on(&file.path, None).unwrap();
+    let returned: Vec<String> = session.end().into_iter().map(|it| it.what).collect();
+    assert!(
+        returned[0].contains("swap on") && returned[2].contains("zswap.enabled"),
+        "{returned:?}"
+    );
+    assert_eq!(fake.world().state, before);
+}
+
+/// Before zswap was ever on, the kernel believes any name; later it refuses it at once. Both times nothing
+/// stays.
+#[test]
+fn zswap_without_its_compressor_is_refused_and_nothing_stays() {
+    let fake = Fake::new(false, true);
+    let before = fake.world().state.clone();
+    let mut session = session(&fake);
+    for _ in 0..2 {
+        let refused = session.zswap(&ZswapSpec::new("none")).unwrap_err();
+        assert_eq!(refused.to_string(), "zswap.compressor = none");
+        assert_eq!(fake.world().state, before);
+    }
+    session.zswap(&ZswapSpec::new("lz4")).unwrap();
+}
+
+#[test]
+fn zswap_is_refused_beside_the_hosts_own_swap_or_where_the_kernel_lacks_it() {
+    let fake = Fake::new(false, true);
+    fake.world().state.swaps.insert("/dev/vdb".to_owned());
+    let mut session = session(&fake);
+    let refused = session.zswap(&ZswapSpec::new("lz4")).unwrap_err();
+    assert_eq!(refused.to_string(), "the host's own swap is on: /dev/vdb");
+    session.allow_shared_swap();
+    fake.world().state.knobs.remove(&format!("{ZSWAP}/shrinker_enabled"));
+    let with_shrinker = ZswapSpec { shrinker: true, ..ZswapSpec::new("lz4") };
+    let refused = session.zswap(&with_shrinker).unwrap_err();
+    assert!(refused.to_string().contains("has no shrinker"), "{refused}");
+    assert_eq!(session.zswap(&ZswapSpec::new("lz4")).unwrap().len(), 2, "kernels without it");
+    fake.world().state.knobs.retain(|path, _| !path.starts_with(ZSWAP));
+    let refused = session.zswap(&ZswapSpec::new("lz4")).unwrap_err();
+    assert!(refused.to_string().contains("CONFIG_ZSWAP"), "{refused}");
 }
 
 /// Nothing is killed for room: the area stays on, and what is under it too.
