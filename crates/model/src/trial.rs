@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::lend::ZswapSpec;
 use crate::{Ends, Program};
 
 /// What may be said of B against A.
@@ -204,7 +205,8 @@ impl From<TrialArm> for WrittenArm {
     }
 }
 
-/// A swap area that an arm borrows. Areas without a priority are used in the order given.
+/// A swap area that an arm borrows, or zswap in front of them. Areas without a priority are used in the order
+/// given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TrialSwap {
@@ -238,6 +240,21 @@ pub enum TrialSwap {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
+    /// zswap in front of the areas after it: the first of the list, and not alone.
+    Zswap(ZswapSpec),
+}
+
+impl TrialSwap {
+    /// The priority that was asked for; zswap has none.
+    #[must_use]
+    pub fn priority(&self) -> Option<i16> {
+        match self {
+            Self::Zram { priority, .. }
+            | Self::File { priority, .. }
+            | Self::Device { priority, .. } => *priority,
+            Self::Zswap(_) => None,
+        }
+    }
 }
 
 /// Whose clock a run was measured with, and so what may be judged.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use pagewise_model::{Bytes, Micros};
 
-use crate::{memory, psi, zram};
+use crate::{memory, psi, zram, zswap};
 use pagewise_files::text::{number, words};
 use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
@@ -29,6 +29,15 @@ pub struct ProcessorTicks {
     pub processors: u64,
 }
 
+/// What went to and from a block device since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceTraffic {
+    /// From it.
+    pub read: Bytes,
+    /// To it.
+    pub written: Bytes,
+}
+
 impl HostGauges<'_> {
     /// Swap in use.
     #[must_use]
@@ -42,6 +51,30 @@ impl HostGauges<'_> {
     #[must_use]
     pub fn has_swap(self) -> bool {
         self.0.text("proc/swaps").is_ok_and(|areas| areas.lines().count() > 1)
+    }
+
+    /// What was read from and written to a block device since boot, as `vda` or `zram1`; `None` if there is
+    /// none of that name. The kernel counts in sectors of 512 bytes (Documentation/block/stat.rst).
+    #[must_use]
+    pub fn device_traffic(self, name: &str) -> Option<DeviceTraffic> {
+        self.0.let_go();
+        let text = self.0.bytes(&format!("sys/block/{name}/stat")).ok()?;
+        let numbers: Vec<u64> = words(&text).map(number).collect::<Option<_>>()?;
+        let [_, _, read, _, _, _, written, ..] = numbers[..] else { return None };
+        let bytes = |sectors: u64| sectors.checked_mul(512).map(Bytes::new);
+        Some(DeviceTraffic { read: bytes(read)?, written: bytes(written)? })
+    }
+
+    /// The memory that zswap's pool takes (`Zswap:` of meminfo).
+    #[must_use]
+    pub fn zswap_pool(self) -> Option<Bytes> {
+        memory::other(&memory::read(self.0), "Zswap").get()
+    }
+
+    /// Whether zswap is on.
+    #[must_use]
+    pub fn is_zswap_on(self) -> bool {
+        zswap::enabled(self.0).get() == Some(true)
     }
 
     /// The time in which all tasks waited for memory (PSI, full).

@@ -12,7 +12,7 @@ use pagewise_files::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap {
     Zswap {
-        enabled: host.flag_at(&parameter("enabled")),
+        enabled: enabled(host),
         compressor: host.name_at(&parameter("compressor")),
         zpool: host.name_at(&parameter("zpool")),
         max_pool_percent: percent(host, "max_pool_percent"),
@@ -22,6 +22,10 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
         stored: other(memory, "Zswapped"),
         written_back: vmstat.get("zswpwb"),
     }
+}
+
+pub(crate) fn enabled(host: &HostRoot) -> Reading<bool> {
+    host.flag_at(&parameter("enabled"))
 }
 
 fn parameter(name: &str) -> String {

@@ -5,9 +5,8 @@
 //! the least effect that matters; where both are so the effect is real and does not matter, and it is
 //! called equivalent. Nothing is dropped: the estimate bears outliers, and they are named.
 
-use pagewise_model::{Clock, TrialMetric, Verdict};
+use pagewise_model::{TrialMetric, Verdict};
 
-use crate::clock::not_judged;
 use crate::metric::Metric;
 use crate::paired::{PairedRatio, median};
 
@@ -27,9 +26,9 @@ pub(crate) struct Series {
     pub(crate) b_runs: Vec<u32>,
 }
 
-/// The same where the clock may not be one: the values stay, and nothing is said of them.
-pub(crate) fn compared_by(
-    clock: Clock,
+/// The same where the values may not be compared: they stay, and nothing is said of them.
+pub(crate) fn compared_unless(
+    not_judged: Option<&str>,
     metric: &Metric,
     host_wide: bool,
     series: &Series,
@@ -37,7 +36,7 @@ pub(crate) fn compared_by(
     min_effect: f64,
 ) -> TrialMetric {
     let mut found = compared(metric, host_wide, series, bound, min_effect);
-    if let Some(why) = not_judged(found.kind, clock) {
+    if let Some(why) = not_judged {
         found.verdict = Verdict::Undecided;
         (found.interval, found.more_pairs, found.detectable_effect) = (None, None, None);
         found.lack = Some(why.to_owned());
@@ -145,7 +144,10 @@ pub fn detectable_effect(run_spread: f64, pairs: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Clock;
+
     use super::*;
+    use crate::clock::not_judged;
 
     fn compare(a: &[f64], b: &[f64], bound: Option<u32>) -> TrialMetric {
         let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
@@ -204,7 +206,8 @@ mod tests {
         let series = Series { a: vec![1.0; 7], b: vec![2.0; 7], ..Series::default() };
         let judged = |clock, name: &str| {
             let metric = Metric::parse(name).unwrap();
-            compared_by(clock, &metric, false, &series, Some(3), 0.02)
+            let why = not_judged(metric.kind(), clock);
+            compared_unless(why, &metric, false, &series, Some(3), 0.02)
         };
         for (clock, name, verdict) in [
             (Clock::Real, "time", Verdict::Worse),

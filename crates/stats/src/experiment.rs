@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::not_judged;
 use crate::metric::{Metric, NotAMetric};
+use crate::swap_kinds::{INSTEAD, not_comparable};
 
 /// Pairs where nothing else is said: fewer than six tell nothing, and seven cover 95 %.
 pub const USUAL_PAIRS: u32 = 7;
@@ -82,6 +83,7 @@ impl Experiment {
             return Err(Unsound::Effect(self.min_effect));
         }
         self.arms.iter().try_for_each(checked_arm)?;
+        self.checked_swap()?;
         self.checked_clock()
     }
 
@@ -110,6 +112,15 @@ impl Experiment {
     pub fn borrows(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
         self.memory_limit_bytes.is_some() || self.arms.iter().any(of_arm)
+    }
+
+    fn checked_swap(&self) -> Result<(), Unsound> {
+        let primary = &self.primary().name;
+        let others = self.arms.iter().skip(1);
+        let why = others.filter_map(|arm| not_comparable(primary, &self.arms[0], arm)).next();
+        why.map_or(Ok(()), |why| {
+            Err(Unsound::CannotDecide { metric: primary.clone(), why, instead: INSTEAD })
+        })
     }
 
     fn checked_clock(&self) -> Result<(), Unsound> {
@@ -193,18 +204,22 @@ pub enum Unsound {
     },
 }
 
+/// zswap stores no page that has no place in swap.
+const ZSWAP_ALONE: &str =
+    "zswap where it cannot be: expected it first, with a swap area after it, as zswap:lz4+file:1G";
+
 fn checked_arm(arm: &TrialArm) -> Result<(), Unsound> {
     let name = || arm.name.clone();
     if arm.program.as_ref().is_some_and(|program| program.argv().is_empty()) {
         return Err(Unsound::Lacking { arm: name(), what: "an empty command" });
     }
     let areas = arm.swap.as_deref().unwrap_or_default();
-    for area in areas {
-        let (TrialSwap::Zram { priority, .. }
-        | TrialSwap::File { priority, .. }
-        | TrialSwap::Device { priority, .. }) = area;
-        if let Some(found) = priority.filter(|priority| *priority < 0) {
+    for (at, area) in areas.iter().enumerate() {
+        if let Some(found) = area.priority().filter(|priority| *priority < 0) {
             return Err(Unsound::Priority { arm: name(), found });
+        }
+        if matches!(area, TrialSwap::Zswap(_)) && (at > 0 || areas.len() == 1) {
+            return Err(Unsound::Lacking { arm: name(), what: ZSWAP_ALONE });
         }
         let (TrialSwap::Zram { size_bytes: 0, .. } | TrialSwap::File { size_bytes: 0, .. }) = area
         else {

@@ -10,13 +10,15 @@ use pagewise_model::{
 };
 
 use crate::boundary::{looks, looks_until};
-use crate::compare::{Series, compared_by, deviation};
+use crate::clock::not_judged;
+use crate::compare::{Series, compared_unless, deviation};
 use crate::experiment::Experiment;
 use crate::forecast::forecast;
 use crate::metric::Metric;
 use crate::name::TIME;
 use crate::paired::median;
 use crate::standard_metrics::{KNOWN, StandardMetric};
+use crate::swap_kinds::not_comparable;
 use crate::workload_metrics::SAID;
 use crate::{dropped, idle, notes};
 
@@ -107,13 +109,17 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
         .into_iter()
         .partition(|(a, b)| a.end.is_good() && b.end.is_good());
     let bound = looks_until(experiment.pairs, counted(good.len())).last().and_then(|it| it.bound);
+    let named = |name: &str| experiment.arms.iter().find(|arm| arm.name == name);
+    let between = experiment.arms.first().zip(named(arm));
     let metrics: Vec<TrialMetric> = wanted(experiment, &good)
         .into_iter()
         .map(|metric| {
             let series = series(&metric, &good);
             let host_wide = good.iter().any(|(a, _)| a.host_wide.contains(&metric.name));
             let least = experiment.min_effect;
-            compared_by(experiment.clock, &metric, host_wide, &series, bound, least)
+            let why = not_judged(metric.kind(), experiment.clock)
+                .or_else(|| between.and_then(|(a, b)| not_comparable(&metric.name, a, b)));
+            compared_unless(why, &metric, host_wide, &series, bound, least)
         })
         .collect();
     TrialComparison {

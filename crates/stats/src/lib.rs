@@ -28,6 +28,7 @@ mod replication;
 #[cfg(test)]
 mod simulation;
 mod standard_metrics;
+mod swap_kinds;
 #[cfg(test)]
 mod testing;
 mod workload_metrics;

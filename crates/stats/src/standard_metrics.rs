@@ -4,9 +4,10 @@
 use pagewise_model::MetricKind;
 
 use crate::name::{
-    CPU, DIRECT_SCANS, KEPT_OUT, KSWAPD_CPU, MAJOR_FAULTS, MEMORY_STALL, PEAK_MEMORY, POOL,
-    REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY, SCANNED, STOLEN, SWAP_USED,
-    SWAPPED_IN, SWAPPED_OUT, TIME, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
+    CPU, DIRECT_SCANS, DISK_SWAP_READS, DISK_SWAP_WRITES, KEPT_OUT, KSWAPD_CPU, MAJOR_FAULTS,
+    MEMORY_STALL, PEAK_MEMORY, POOL, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, REFUSED_SHARE,
+    SCAN_EFFICIENCY, SCANNED, STOLEN, SWAP_INS, SWAP_USED, SWAPPED_IN, SWAPPED_OUT, TIME,
+    WRITTEN_BACK, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT, ZSWAP_REFUSED,
 };
 
 /// A metric that every run has where the host tells it.
@@ -41,6 +42,20 @@ pub const KNOWN: &[StandardMetric] = &[
     count(ZSWAP_OUT, "pages", "pages swapped out to zswap's pool"),
     count(ZERO_IN, "pages", "pages of zeros swapped in, without a read from a device or pool"),
     count(ZERO_OUT, "pages", "pages of zeros swapped out, recorded without being written"),
+    count(
+        SWAP_INS,
+        "pages",
+        "pages swapped in from wherever they were: a device, zswap's pool, zeros",
+    ),
+    count(DISK_SWAP_READS, "pages", "pages read from swap on disks and in files"),
+    count(DISK_SWAP_WRITES, "pages", "pages written to swap on disks and in files"),
+    count(WRITTEN_BACK, "pages", "pages written from zswap's pool to the swap behind it"),
+    count(
+        ZSWAP_REFUSED,
+        "pages",
+        "pages that zswap did not accept, so that they went to the swap behind it",
+    ),
+    waste(REFUSED_SHARE, "share of the swapped-out pages that zswap did not accept"),
     count(SWAP_USED, "bytes", "peak swap use, sampled ten times a second"),
     count(
         POOL,
@@ -64,6 +79,10 @@ const fn count(name: &'static str, unit: &'static str, doc: &'static str) -> Sta
 
 const fn share(name: &'static str, doc: &'static str) -> StandardMetric {
     StandardMetric { name, unit: SHARE, kind: MetricKind::Count, higher_is_better: true, doc }
+}
+
+const fn waste(name: &'static str, doc: &'static str) -> StandardMetric {
+    StandardMetric { higher_is_better: false, ..share(name, doc) }
 }
 
 const fn seconds(name: &'static str, kind: MetricKind, doc: &'static str) -> StandardMetric {

@@ -7,8 +7,9 @@
 use std::str::FromStr;
 
 use pagewise_model::arm::setting;
+use pagewise_model::lend::ZswapSpec;
 use pagewise_model::typed::NotASize;
-use pagewise_model::{Bytes, Compressor, TrialArm, TrialSetting, TrialSwap};
+use pagewise_model::{Bytes, Compressor, Percent, TrialArm, TrialSetting, TrialSwap};
 
 /// What stands behind `--a` or `--b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,7 @@ fn area(text: &str) -> Result<TrialSwap, String> {
     let rest: Vec<&str> = parts.collect();
     let read = match kind {
         "zram" => zram(first, &rest),
+        "zswap" => zswap(first, &rest).map(TrialSwap::Zswap),
         "file" => only_priority(&rest)
             .and_then(|priority| Ok(TrialSwap::File { size_bytes: size(first)?, priority })),
         _ => Err("a kind that is not known".to_owned()),
@@ -83,7 +85,8 @@ fn area(text: &str) -> Result<TrialSwap, String> {
 
 const FORMS: &str = "expected off, zram:SIZE, zram:SIZE:ALGORITHM or file:SIZE, each \
     also with :priority=N, zram also with :limit=SIZE, and several joined by + in the order in \
-    which they are used, as zram:512M:lz4+file:1G";
+    which they are used, as zram:512M:lz4+file:1G; zswap in front of them as \
+    zswap:ALGORITHM:PERCENT:shrinker+file:1G";
 
 fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
     let size_bytes = size(first)?;
@@ -100,6 +103,38 @@ fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
         }
     }
     Ok(TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, priority })
+}
+
+/// `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
+fn zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
+    let mut spec = ZswapSpec::new(word(first)?);
+    for part in rest {
+        let again = match part.split_once('=') {
+            None if *part == "shrinker" => std::mem::replace(&mut spec.shrinker, true),
+            None => spec.max_pool_percent.replace(percentage(part)?).is_some(),
+            Some(("accept", threshold)) => {
+                spec.accept_threshold_percent.replace(percentage(threshold)?).is_some()
+            }
+            Some((name, _)) => return Err(format!("{name} is not known")),
+        };
+        if again {
+            return Err(format!("{part} comes after another of its kind"));
+        }
+    }
+    Ok(spec)
+}
+
+fn percentage(text: &str) -> Result<u8, String> {
+    let percent = Percent::parse_within(text, 1.0..=100.0).map_err(|error| error.to_string())?;
+    whole_percent(percent)
+}
+
+/// The kernel takes whole numbers.
+pub(crate) fn whole_percent(percent: Percent) -> Result<u8, String> {
+    let mut whole = 1..=100u8;
+    whole.find(|whole| f64::from(*whole) == percent.get()).ok_or_else(|| {
+        format!("expected a whole number of percent from 1 to 100, found {}", percent.get())
+    })
 }
 
 fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
@@ -183,6 +218,20 @@ mod tests {
     }
 
     #[test]
+    fn zswap_stands_in_front_of_areas() {
+        let lz4 = ZswapSpec::new("lz4");
+        assert_eq!(swap("zswap:lz4+file:1G"), Ok(vec![TrialSwap::Zswap(lz4), file(1024)]));
+        let all = ZswapSpec {
+            max_pool_percent: Some(15),
+            accept_threshold_percent: Some(80),
+            shrinker: true,
+            ..ZswapSpec::new("zstd")
+        };
+        let parsed = swap("zswap:zstd:shrinker:15%:accept=80+zram:1M").unwrap();
+        assert_eq!(parsed[0], TrialSwap::Zswap(all));
+    }
+
+    #[test]
     fn what_is_no_area_is_told_the_forms() {
         for (bad, says) in [
             ("", "a kind that is not known"),
@@ -198,6 +247,12 @@ mod tests {
             ("zram:1G:colour=blue", "colour is not known"),
             ("zram:1G:priority=-2", "from 0 to 32767"),
             ("device:/dev/sda", "a kind that is not known"),
+            ("zswap", "names no algorithm"),
+            ("zswap:lz4:0", "from 1 to 100"),
+            ("zswap:lz4:7.5", "a whole number of percent"),
+            ("zswap:lz4:20:30", "comes after another"),
+            ("zswap:lz4:shrinker:shrinker", "comes after another"),
+            ("zswap:lz4:limit=1M", "limit is not known"),
         ] {
             let why = swap(bad).unwrap_err();
             assert!(why.contains(says) && why.contains(FORMS), "{bad}: {why}");

@@ -300,7 +300,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             group: lent.group.as_ref(),
             limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,
-            zram: &lent.zram,
+            swap: &lent.swap,
             kswapd: &self.kswapd,
             profile: self.experiment.profile,
         };

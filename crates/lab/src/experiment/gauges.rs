@@ -4,23 +4,25 @@
 //! When the command has ended its memory is free again, and the swap that held it too: what was used can
 //! only be seen before. A zram device notes by itself the most memory that it used.
 
-use pagewise_model::lend::{MemoryGroup, ZramDevice};
+use pagewise_model::lend::MemoryGroup;
 use pagewise_model::{Bytes, Micros, Nanos};
 use pagewise_observe::{CgroupCounters, HostGauges, HostRoot, ThreadCpu};
 use pagewise_stats::name::{KSWAPD_CPU, MEMORY_STALL, POOL, SWAP_USED};
 
 use super::host::{Changed, counters_of};
+use super::swap_traffic::LentSwap;
 
 /// What is looked at, from the beginning of a run on.
 #[derive(Debug)]
 pub(super) struct Gauges<'h> {
     host: &'h HostRoot,
     group: Option<CgroupCounters>,
-    zram: Vec<u32>,
+    swap: &'h LentSwap,
     /// How much of the host's swap was in use.
     host_swap: Option<Bytes>,
     most_swap: Option<Bytes>,
     most_zswap: Option<Bytes>,
+    most_host_zswap: Option<Bytes>,
     most_host_swap: Option<Bytes>,
     kswapd: ThreadCpu,
     kswapd_time: Option<Nanos>,
@@ -38,16 +40,17 @@ impl<'h> Gauges<'h> {
     pub(super) fn new(
         host: &'h HostRoot,
         group: Option<&MemoryGroup>,
-        zram: &[ZramDevice],
+        swap: &'h LentSwap,
         kswapd: &ThreadCpu,
     ) -> Self {
         let group = group.map(counters_of);
         Self {
             host,
-            zram: zram.iter().map(|device| device.number).collect(),
+            swap,
             host_swap: HostGauges(host).swap_used(),
             most_swap: None,
             most_zswap: None,
+            most_host_zswap: None,
             most_host_swap: None,
             kswapd: kswapd.clone(),
             kswapd_time: kswapd.time(host),
@@ -62,6 +65,9 @@ impl<'h> Gauges<'h> {
         self.most_swap = self.most_swap.max(swap);
         let zswap = self.group.as_ref().and_then(|group| group.zswap(self.host));
         self.most_zswap = self.most_zswap.max(zswap);
+        if zswap.is_none() && self.swap.has_zswap {
+            self.most_host_zswap = self.most_host_zswap.max(HostGauges(self.host).zswap_pool());
+        }
         if swap.is_none() {
             let now = HostGauges(self.host).swap_used().zip(self.host_swap);
             let more = now.map(|(now, then)| Bytes::new(now.get().saturating_sub(then.get())));
@@ -75,11 +81,14 @@ impl<'h> Gauges<'h> {
         let peak = self.group.as_ref().and_then(|group| group.swap_peak(self.host));
         let own = peak.max(self.most_swap).map(float);
         changed.add(SWAP_USED, own, || self.most_host_swap.map(float));
-        if !self.zram.is_empty() || self.most_zswap.is_some() {
+        let zswap = self.most_zswap.or(self.most_host_zswap);
+        if !self.swap.zram.is_empty() || zswap.is_some() {
             let pool = |number: &u32| HostGauges(self.host).most_used_by_zram(*number);
-            let pools = self.zram.iter().map(|zram| pool(zram).map(float)).sum::<Option<f64>>();
-            let all = pools.map(|pools| pools + self.most_zswap.map_or(0.0, float));
-            changed.add(POOL, all, || None);
+            let pools =
+                self.swap.zram.iter().map(|zram| pool(zram).map(float)).sum::<Option<f64>>();
+            let all = pools.map(|pools| pools + zswap.map_or(0.0, float));
+            let is_own = self.most_host_zswap.is_none();
+            changed.add(POOL, all.filter(|_| is_own), || all);
         }
         let grown = self.kswapd.time(self.host).zip(self.kswapd_time);
         let nanos = grown.map(|(now, then)| now.get().saturating_sub(then.get()));
@@ -117,7 +126,8 @@ mod tests {
         let loan = LoanId(1);
         let group = MemoryGroup { loan, folder: folder.path().to_owned(), unified: false };
         let host = HostRoot::live().unwrap();
-        let mut gauges = Gauges::new(&host, Some(&group), &[], &ThreadCpu::default());
+        let swap = LentSwap::default();
+        let mut gauges = Gauges::new(&host, Some(&group), &swap, &ThreadCpu::default());
         for swap in [500, 8000, 0] {
             let stat = format!("cache 77\nswap 12\ntotal_cache 77\ntotal_swap {swap}\n");
             fs::write(folder.path().join("memory.stat"), stat).unwrap();

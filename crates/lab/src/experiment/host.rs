@@ -16,14 +16,16 @@ use pagewise_model::lend::MemoryGroup;
 use pagewise_observe::{CgroupCounters, HostGauges, HostRoot, ProcessorTicks};
 use pagewise_stats::name::{
     DIRECT_SCANS, KEPT_OUT, PEAK_MEMORY, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY,
-    SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
+    SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT, WRITTEN_BACK, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT,
 };
 use rustix::time::{ClockId, clock_gettime};
+
+use super::swap_traffic::{LentSwap, SwapTraffic, Swapped};
 
 /// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const SUMS: [Sum; 12] = [
+const SUMS: [Sum; 13] = [
     (REFAULTS, REFAULTED, REFAULTED),
     (REFAULTS_ANON, &["workingset_refault_anon"], &["workingset_refault_anon"]),
     (REFAULTS_FILE, &["workingset_refault_file"], &["workingset_refault_file"]),
@@ -34,6 +36,7 @@ const SUMS: [Sum; 12] = [
     (SWAPPED_OUT, &["pswpout"], &["pswpout"]),
     (ZSWAP_IN, &["zswpin"], &["zswpin"]),
     (ZSWAP_OUT, &["zswpout"], &["zswpout"]),
+    (WRITTEN_BACK, &["zswpwb"], &["zswpwb"]),
     (ZERO_IN, &["swpin_zero"], &["swpin_zero"]),
     (ZERO_OUT, &["swpout_zero"], &["swpout_zero"]),
 ];
@@ -44,8 +47,10 @@ const OF_LIMIT: [&str; 3] = [SCANNED, DIRECT_SCANS, STOLEN];
 
 /// The host at the start of a run.
 #[derive(Debug)]
-pub(super) struct HostAtStart {
+pub(super) struct HostAtStart<'s> {
     vmstat: Counters,
+    swap: &'s LentSwap,
+    traffic: Option<SwapTraffic>,
     group: Option<Counters>,
     ticks: Option<ProcessorTicks>,
     slept: Duration,
@@ -66,8 +71,14 @@ pub(super) struct Changed {
     pub(super) cpu_seconds: Option<f64>,
 }
 
-pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> HostAtStart {
+pub(super) fn before<'s>(
+    host: &HostRoot,
+    group: Option<&MemoryGroup>,
+    swap: &'s LentSwap,
+) -> HostAtStart<'s> {
     HostAtStart {
+        swap,
+        traffic: swap.traffic(host),
         group: group.map(|group| counters_of(group).stat(host)),
         ticks: HostGauges(host).processor_ticks(),
         slept: slept(),
@@ -75,7 +86,7 @@ pub(super) fn before(host: &HostRoot, group: Option<&MemoryGroup>) -> HostAtStar
     }
 }
 
-impl HostAtStart {
+impl HostAtStart<'_> {
     /// `limited`: the group has a limit of its own.
     pub(super) fn until_now(
         &self,
@@ -89,6 +100,11 @@ impl HostAtStart {
         let own = self.group.as_ref().zip(in_group.as_ref());
         let own = own.map(|(from, to)| CounterGrowth { from, to });
         changed.count(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
+        let traffic = [self.traffic, self.swap.traffic(host)];
+        let swapped = Swapped { swap: self.swap, vmstat: [&self.vmstat, &vmstat], traffic };
+        for (name, value) in swapped.metrics() {
+            changed.add(name, None, || Some(value));
+        }
         if let Some(group) = group {
             let counters = counters_of(group);
             let peak = counters.peak(host).map(|peak| peak.get() as f64);
@@ -261,7 +277,7 @@ mod tests {
     #[test]
     fn counters_of_this_host_are_found_and_said_to_be_the_hosts() {
         let host = HostRoot::live().unwrap();
-        let changed = before(&host, None).until_now(&host, None, false);
+        let changed = before(&host, None, &LentSwap::default()).until_now(&host, None, false);
         for name in [REFAULTS, SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT] {
             assert!(changed.values[name] >= 0.0);
             assert!(changed.host_wide.iter().any(|wide| wide == name));

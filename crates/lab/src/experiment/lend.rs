@@ -19,16 +19,19 @@ use pagewise_model::lend::{
 use pagewise_model::{Bytes, Compressor, Refusal, TrialArm, TrialSetting, TrialSwap};
 use pagewise_observe::{HostGauges, HostRoot};
 
+use super::swap_traffic::LentSwap;
+
 /// Where areas that say no priority begin, downwards; below those that say one.
 const USUAL_PRIORITY: i16 = 100;
 /// The setting that a cgroup of version 1 has for itself.
 const SWAPPINESS: &str = "vm.swappiness";
+const ZSWAP: &str = "zswap.enabled";
 
 /// What a run has.
 #[derive(Debug, Default)]
 pub(super) struct RunLoans {
     pub(super) group: Option<MemoryGroup>,
-    pub(super) zram: Vec<ZramDevice>,
+    pub(super) swap: LentSwap,
     /// In the order in which they were taken.
     pub(super) loans: Vec<LoanId>,
 }
@@ -53,12 +56,38 @@ pub(super) fn borrow(
         })?);
     }
     let areas = arm.swap.as_deref().unwrap_or_default();
+    zswap(lender, arm, areas, lent)?;
     for (at, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
         swap(lender, arm, (at, area, priority), files, lent)?;
     }
     lent.group = group(lender, arm, limit)?;
     lent.loans.extend(lent.group.as_ref().map(|group| group.loan));
     Ok(())
+}
+
+/// Switches zswap on before the areas behind it. Areas without zswap are measured without it: a host whose
+/// zswap is on would compress their pages, too. Who sets zswap as a knob has chosen.
+fn zswap(
+    lender: &mut dyn Lender,
+    arm: &TrialArm,
+    areas: &[TrialSwap],
+    lent: &mut RunLoans,
+) -> Result<(), Refusal> {
+    match areas {
+        [TrialSwap::Zswap(spec), ..] => {
+            lent.loans.extend(lender.lend_zswap(spec)?);
+            lent.swap.has_zswap = true;
+        }
+        [_, ..] if !arm.settings.iter().any(|set| set.knob == ZSWAP) && is_zswap_on() => {
+            lent.loans.push(lender.lend_knob(&KnobSetting::new(ZSWAP, "N"))?);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn is_zswap_on() -> bool {
+    HostRoot::live().is_ok_and(|host| HostGauges(&host).is_zswap_on())
 }
 
 fn group(
@@ -103,13 +132,19 @@ fn swap(
             })?;
             lent.loans.push(made.loan);
             set_up(lender, &arm.settings, &made, &mut lent.loans)?;
-            lent.zram.push(made.clone());
+            lent.swap.zram.push(made.number);
             SwapArea::Lent(made.device)
         }
         TrialSwap::File { size_bytes, .. } => {
+            lent.swap.has_files = true;
             SwapArea::Lent(file(lender, (at, *size_bytes), files)?)
         }
-        TrialSwap::Device { path, .. } => SwapArea::Device(path.into()),
+        TrialSwap::Device { path, .. } => {
+            lent.swap.disks.push(path.into());
+            SwapArea::Device(path.into())
+        }
+        // it is on already, and no area
+        TrialSwap::Zswap(_) => return Ok(()),
     };
     lent.loans.push(lender.lend_swap(&SwapSpec { area, priority })?);
     Ok(())
@@ -151,14 +186,12 @@ fn file(
 /// Areas without a priority come after those that have one, in the order given. The kernel's own choice
 /// would use them in turn on some kernels and one after the other on others.
 pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
-    let describe = |area: &TrialSwap| match area {
-        TrialSwap::Zram { priority, .. }
-        | TrialSwap::File { priority, .. }
-        | TrialSwap::Device { priority, .. } => *priority,
-    };
-    let mut next = areas.iter().filter_map(describe).min().unwrap_or(USUAL_PRIORITY);
-    let mut given = |area| {
-        describe(area).or_else(|| {
+    let mut next = areas.iter().filter_map(TrialSwap::priority).min().unwrap_or(USUAL_PRIORITY);
+    let mut given = |area: &TrialSwap| {
+        if matches!(area, TrialSwap::Zswap(_)) {
+            return None;
+        }
+        area.priority().or_else(|| {
             next = next.saturating_sub(1);
             Some(next).filter(|priority| *priority >= 0)
         })
@@ -168,6 +201,8 @@ pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::lend::ZswapSpec;
+
     use super::*;
 
     fn file(priority: Option<i16>) -> TrialSwap {
@@ -183,5 +218,7 @@ mod tests {
         assert_eq!(of(&[None, Some(5), None]), [Some(4), Some(5), Some(3)]);
         assert_eq!(of(&[Some(1), None, None]), [Some(1), Some(0), None]);
         assert!(of(&[]).is_empty());
+        let zswap = TrialSwap::Zswap(ZswapSpec::new("lz4"));
+        assert_eq!(priorities(&[zswap, file(None)]), [None, Some(99)]);
     }
 }

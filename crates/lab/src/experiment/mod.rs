@@ -31,12 +31,13 @@ mod recorded;
 mod run;
 mod selftest;
 mod surroundings;
+mod swap_traffic;
 mod trouble;
 mod victims;
 mod watcher;
 
 pub use arm_source::{ArmSource, arm, swap};
-pub(crate) use arm_source::{in_range, large_enough, word};
+pub(crate) use arm_source::{in_range, large_enough, whole_percent, word};
 pub use conduct::{Control, ExperimentRuns, conduct};
 pub use event::TrialEvent;
 pub(crate) use recorded::LONGEST_DOCUMENT;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_guest::program;
-use pagewise_model::lend::{MemoryGroup, ZramDevice};
+use pagewise_model::lend::MemoryGroup;
 use pagewise_model::{Nanos, RunEnd};
 use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile, process_usage};
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
@@ -32,6 +32,7 @@ use super::gauges::Gauges;
 use super::host::{self, Changed};
 use super::output::Output;
 use super::processes::{Reaper, end_group};
+use super::swap_traffic::LentSwap;
 use super::victims::Log;
 use super::watcher::Watcher;
 
@@ -58,8 +59,8 @@ pub(super) struct RunSetup<'a> {
     /// Whether the group has a limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
-    /// zram devices of its own.
-    pub(super) zram: &'a [ZramDevice],
+    /// Swap of its own.
+    pub(super) swap: &'a LentSwap,
     /// The kernel's reclaim threads.
     pub(super) kswapd: &'a ThreadCpu,
     /// Whether it is looked where those spend their time.
@@ -112,10 +113,10 @@ pub(super) fn run(
     watcher.watch(Some(gate.child.id()));
     let at_gate = Used::at_gate(&host, gate.child.id());
     let log = Log::from_now(start.group);
-    let mut gauges = Gauges::new(&host, start.group, start.zram, start.kswapd);
+    let mut gauges = Gauges::new(&host, start.group, start.swap, start.kswapd);
     let profiled: &[u32] = if start.profile { &start.kswapd.threads } else { &[] };
     let mut profile = ThreadProfile::start(profiled);
-    let before = host::before(&host, start.group);
+    let before = host::before(&host, start.group, start.swap);
     let began = Instant::now();
     let output = gate.pass()?;
     let mut look = || {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `{ zram = "512M", algorithm = "lz4" }` in a file → a swap area of an arm.
 
-use pagewise_model::TrialSwap;
+use pagewise_model::lend::ZswapSpec;
+use pagewise_model::{Percent, TrialSwap};
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{in_range, large_enough, word};
+use crate::experiment::{in_range, large_enough, whole_percent, word};
 use crate::workload::Size;
 
 /// The first disk of a guest.
 const DISK: &str = "/dev/vda";
 
-/// As written: one of `zram`, `file` and `disk`.
+/// As written: one of `zram`, `file` and `disk`; `zswap` stands in front of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Area {
@@ -20,6 +21,18 @@ pub(super) struct Area {
     file: Option<Size>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     disk: bool,
+    /// The compressor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zswap: Option<String>,
+    /// The cap of zswap's pool in percent of RAM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<u8>,
+    /// A full pool of zswap accepts pages again below this percentage of its cap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accept: Option<u8>,
+    /// Whether zswap's shrinker is on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    shrinker: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     algorithm: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,11 +41,31 @@ pub(super) struct Area {
     priority: Option<i16>,
 }
 
+const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no other keys, as \
+    { zswap = \"lz4\", percent = 20, shrinker = true }";
+
 impl Area {
     /// The area that is meant.
     pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
-        let priority = self.priority.map(in_range).transpose()?;
         let of_zram = self.algorithm.is_some() || self.limit.is_some();
+        let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;
+        if let Some(algorithm) = &self.zswap {
+            let is_area = self.zram.is_some() || self.file.is_some() || self.disk;
+            if is_area || of_zram || self.priority.is_some() {
+                return Err(ZSWAP.to_owned());
+            }
+            let percent = |number: u8| whole_percent(Percent::new(number.into()));
+            return Ok(TrialSwap::Zswap(ZswapSpec {
+                algorithm: word(algorithm)?,
+                max_pool_percent: self.percent.map(percent).transpose()?,
+                accept_threshold_percent: self.accept.map(percent).transpose()?,
+                shrinker: self.shrinker,
+            }));
+        }
+        if of_zswap {
+            return Err(ZSWAP.to_owned());
+        }
+        let priority = self.priority.map(in_range).transpose()?;
         let area = match (self.zram, self.file, self.disk) {
             (Some(size), None, false) => {
                 return Ok(TrialSwap::Zram {
@@ -46,7 +79,11 @@ impl Area {
                 TrialSwap::File { size_bytes: large_enough(size.0)?, priority }
             }
             (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
-            _ => return Err("expected one of zram, file and disk in each area of swap".to_owned()),
+            _ => {
+                return Err(
+                    "expected one of zram, file, disk and zswap in each area of swap".to_owned()
+                );
+            }
         };
         if of_zram { Err("algorithm and limit are of zram alone".to_owned()) } else { Ok(area) }
     }
@@ -77,10 +114,27 @@ mod tests {
     }
 
     #[test]
+    fn zswap_has_keys_of_its_own() {
+        let wanted = ZswapSpec {
+            max_pool_percent: Some(15),
+            accept_threshold_percent: Some(80),
+            shrinker: true,
+            ..ZswapSpec::new("lz4")
+        };
+        let found = area("zswap = 'lz4'\npercent = 15\naccept = 80\nshrinker = true");
+        assert_eq!(found, Ok(TrialSwap::Zswap(wanted)));
+        assert_eq!(area("zswap = 'zstd'"), Ok(TrialSwap::Zswap(ZswapSpec::new("zstd"))));
+    }
+
+    #[test]
     fn what_is_no_area_is_refused() {
         for (bad, says) in [
-            ("", "one of zram, file and disk"),
-            ("zram = '1M'\nfile = '1M'", "one of zram, file and disk"),
+            ("", "one of zram, file, disk and zswap"),
+            ("zram = '1M'\nfile = '1M'", "one of zram, file, disk and zswap"),
+            ("zswap = 'lz4'\nzram = '1M'", "no other keys"),
+            ("zswap = 'lz4'\npriority = 1", "no other keys"),
+            ("file = '1M'\nshrinker = true", "are of zswap"),
+            ("zswap = 'lz4'\npercent = 0", "from 1 to 100"),
             ("file = '1M'\nlimit = '1M'", "of zram alone"),
             ("file = '1K'", "at least 1M"),
             ("file = '512'", "as 256M or 2G"),

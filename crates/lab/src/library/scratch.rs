@@ -86,7 +86,7 @@ pub(super) fn size(cell: &Cell) -> Bytes {
 fn in_file(area: &TrialSwap) -> u64 {
     match area {
         TrialSwap::File { size_bytes, .. } => *size_bytes,
-        TrialSwap::Zram { .. } | TrialSwap::Device { .. } => 0,
+        TrialSwap::Zram { .. } | TrialSwap::Device { .. } | TrialSwap::Zswap(_) => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use pagewise_files::HostRoot;
 use pagewise_model::{Bytes, Micros};
-use pagewise_observe::{HostGauges, ProcessorTicks};
+use pagewise_observe::{DeviceTraffic, HostGauges, ProcessorTicks};
 
 use crate::testing::{file, host};
 
@@ -28,7 +28,8 @@ fn files_of_the_kernel_are_read() {
     let pressure = "some avg10=0.00 avg60=0.12 avg300=0.05 total=183215\n\
                     full avg10=0.00 avg60=0.10 avg300=0.04 total=150927\n";
     let meminfo = "MemTotal:       24684392 kB\nSwapCached:            0 kB\n\
-                   SwapTotal:        262140 kB\nSwapFree:         200700 kB\n";
+                   SwapTotal:        262140 kB\nSwapFree:         200700 kB\n\
+                   Zswap:              1024 kB\nZswapped:           4096 kB\n";
     let swaps = "Filename\t\tType\t\tSize\n/dev/zram0  partition\t262140\n";
     let host = host([
         ("sys/block/zram3/mm_stat", mm_stat),
@@ -36,6 +37,9 @@ fn files_of_the_kernel_are_read() {
         ("proc/meminfo", meminfo),
         ("proc/swaps", swaps),
         ("proc/loadavg", "0.55 1.29 0.97 2/151 19963\n"),
+        ("sys/block/vda/stat", "  3241 12 183400 1500 800 3 65536 900 0 2000 2400 0 0 0 0 10 5\n"),
+        ("sys/block/vdb/stat", "3241 12\n"),
+        ("sys/module/zswap/parameters/enabled", "Y\n"),
     ]);
     let gauges = HostGauges(&host);
     assert_eq!(gauges.most_used_by_zram(3), Some(Bytes::new(25_341_952)));
@@ -43,6 +47,10 @@ fn files_of_the_kernel_are_read() {
     assert_eq!(gauges.memory_stall(), Some(Micros::new(150_927)));
     assert_eq!(gauges.swap_used(), Some(Bytes::new((262_140 - 200_700) * 1024)));
     assert_eq!((gauges.load(), gauges.has_swap()), (Some([0.55, 1.29, 0.97]), true));
+    assert_eq!((gauges.zswap_pool(), gauges.is_zswap_on()), (Some(Bytes::new(1 << 20)), true));
+    let traffic = DeviceTraffic { read: Bytes::new(183_400 * 512), written: Bytes::new(1 << 25) };
+    assert_eq!(gauges.device_traffic("vda"), Some(traffic));
+    assert_eq!((gauges.device_traffic("vdb"), gauges.device_traffic("vdc")), (None, None));
 }
 
 #[test]
@@ -57,6 +65,7 @@ fn what_a_host_does_not_tell_is_none() {
     let gauges = HostGauges(&host);
     assert_eq!((gauges.swap_used(), gauges.memory_stall(), gauges.load()), (None, None, None));
     assert!(!gauges.has_swap() && gauges.clocksource().is_none());
+    assert!(!gauges.is_zswap_on() && gauges.zswap_pool().is_none());
     assert!(gauges.governors().is_empty());
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pagewise_lab::experiment::{Control, ExperimentRuns, TrialEvent, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
+use pagewise_model::lend::ZswapSpec;
 use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun, TrialSwap};
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
@@ -178,6 +179,76 @@ fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
     assert_eq!(trial.dropped[0].why, "killed for lack of memory in 2 of 2 runs");
     assert_eq!((&*trial.arms[0].name, trial.pairs), ("tiers", 2));
     assert!(trial.notes.iter().any(|note| note.contains("compared with tiers")));
+}
+
+/// The parameters of zswap, each with its value.
+fn zswap_parameters() -> Vec<String> {
+    let folder = Path::new("/sys/module/zswap/parameters").read_dir().expect("a kernel with zswap");
+    let value = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        format!("{}={}", path.display(), read(&path.display().to_string()))
+    };
+    let mut values: Vec<String> = folder.map(value).collect();
+    values.sort();
+    values
+}
+
+/// What stands behind the name.
+fn meminfo(name: &str) -> String {
+    let text = read("/proc/meminfo");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line of meminfo");
+    line.trim_start_matches(':').trim().to_owned()
+}
+
+/// One arm has zswap in front of its file, one has the file alone: zswap keeps pages, the file does not see
+/// them, and the pages that came in are counted alike. Afterwards zswap is off and empty, as before.
+#[test]
+fn an_arm_with_zswap_has_its_pages_there_and_the_other_none() {
+    let (place, before) = (Place::new(), (zswap_parameters(), swap_and_devices()));
+    let file = TrialSwap::File { size_bytes: 64 << 20, priority: None };
+    let compressor = read("/sys/module/zswap/parameters/compressor").trim().to_owned();
+    let zswap =
+        TrialSwap::Zswap(ZswapSpec { max_pool_percent: Some(30), ..ZswapSpec::new(compressor) });
+    let arms = vec![arm("file", Some(vec![file.clone()])), arm("zswap", Some(vec![zswap, file]))];
+    let metrics = vec![Metric::parse("disk-swap-writes").unwrap()];
+    let experiment = Experiment { metrics, ..eating(arms) };
+    let runs = place.conducted(&experiment);
+    assert_eq!((zswap_parameters(), swap_and_devices()), before);
+    assert_eq!(meminfo("Zswapped"), "0 kB");
+    let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
+    for run in of("zswap") {
+        assert!(run.values["zswap-out"] > 2048.0, "{run:?}");
+        assert_eq!(run.values["disk-swap-writes"], 0.0, "all of it fits into the pool: {run:?}");
+        assert_eq!(run.values["refused-share"], 0.0, "{run:?}");
+        let pool = run.values["pool"];
+        assert!(pool > 4096.0 && pool < f64::from(32 << 20), "text shrinks: {run:?}");
+        assert!(run.host_wide.iter().any(|name| name == "swap-ins"), "{run:?}");
+    }
+    for run in of("file") {
+        assert_eq!(run.values["zswap-out"], 0.0, "{run:?}");
+        assert!(run.values["disk-swap-writes"] > 2048.0, "{run:?}");
+        assert_eq!(run.values["disk-swap-writes"], run.values["swapped-out"], "{run:?}");
+        assert!(
+            !run.values.contains_key("pool") && !run.values.contains_key("refused-share"),
+            "{run:?}"
+        );
+    }
+    let trial = judge(&experiment, &runs);
+    let metric = |name: &str| trial.metrics.iter().find(|metric| metric.name == name).unwrap();
+    assert!(metric("swapped-out").lack.as_deref().unwrap().contains("disks only"), "{trial:?}");
+    assert_eq!(metric("swap-ins").lack, None);
+}
+
+/// A compressor that the kernel has not is refused before anything runs, and nothing stays.
+#[test]
+fn an_arm_whose_compressor_the_kernel_lacks_is_refused() {
+    let (place, before) = (Place::new(), zswap_parameters());
+    let swap = "swap=zswap:nosuch+file:64M";
+    let ended =
+        place.output(&["trial", "--a", "swap=off", "--b", swap, "--memory", "32M", "--", "true"]);
+    assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
+    assert!(said(&ended).contains("zswap.compressor = nosuch"), "{}", said(&ended));
+    assert_eq!(zswap_parameters(), before);
 }
 
 /// The kernel's log is that of the whole host: processes of other cgroups in it are nobody's victims here.

@@ -51,7 +51,12 @@ fn swap(areas: &[TrialSwap]) -> String {
         return "swap off".to_owned();
     }
     let words: Vec<String> = areas.iter().map(area).collect();
-    format!("swap on {}", words.join(", then "))
+    match areas {
+        [TrialSwap::Zswap(_), ..] => {
+            format!("{}, in front of swap on {}", words[0], words[1..].join(", then "))
+        }
+        _ => format!("swap on {}", words.join(", then ")),
+    }
 }
 
 fn area(area: &TrialSwap) -> String {
@@ -66,6 +71,7 @@ fn area(area: &TrialSwap) -> String {
             (format!("a file of {}", size(*size_bytes)), priority)
         }
         TrialSwap::Device { path, priority } => (path.clone(), priority),
+        TrialSwap::Zswap(zswap) => (zswap.to_string(), &None),
     };
     let priority = priority.map(|number| format!(" (priority {number})"));
     words + &priority.unwrap_or_default()
@@ -115,6 +121,7 @@ pub(crate) fn typed(program: &Program) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::lend::ZswapSpec;
     use serde_json::json;
 
     use super::*;
@@ -138,6 +145,19 @@ mod tests {
         assert_eq!(
             arm(&both),
             "swap on zram 512 MiB lz4, then a file of 1 GiB (priority 1); vm.swappiness = 60"
+        );
+        let zswap = TrialSwap::Zswap(ZswapSpec {
+            max_pool_percent: Some(15),
+            accept_threshold_percent: Some(80),
+            shrinker: true,
+            ..ZswapSpec::new("zstd")
+        });
+        let file = TrialSwap::File { size_bytes: 1 << 30, priority: None };
+        let in_front = TrialArm { swap: Some(vec![zswap, file]), ..TrialArm::default() };
+        assert_eq!(
+            arm(&in_front),
+            "zswap zstd in at most 15 % of RAM, accepting below 80 % of that, with shrinker, in front of swap \
+             on a file of 1 GiB"
         );
         let program = Some(Program::of_words(&["sh", "-c", "it's"]));
         let off = TrialArm { swap: Some(Vec::new()), program, ..TrialArm::default() };

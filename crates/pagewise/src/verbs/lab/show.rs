@@ -138,5 +138,6 @@ fn area(area: &TrialSwap) -> String {
         }
         TrialSwap::File { size_bytes, .. } => format!("file {}", size(*size_bytes)),
         TrialSwap::Device { path, .. } => format!("disk {path}"),
+        TrialSwap::Zswap(zswap) => zswap.to_string(),
     }
 }

@@ -28,16 +28,21 @@ pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     a wrong verdict. If an interim test is conclusive, the trial ends early.\n\n\
     A and B, each with its settings and its swap, are called the arms of the trial. The swap of an arm is \
     given as swap=off, swap=zram:SIZE:ALGORITHM or swap=file:SIZE. For several swap areas, join the areas \
-    by a plus sign in order of use, such as swap=zram:512M:lz4+file:1G. The trial creates the swap areas \
+    by a plus sign in order of use, such as swap=zram:512M:lz4+file:1G. To use zswap, name it before the \
+    swap areas, such as swap=zswap:lz4:20:shrinker+file:1G: the compressor, the maximum size of the pool in \
+    percent of RAM, and whether the shrinker is on. The trial creates the swap areas \
     of an arm before each run of the arm and removes them after the run. If the machine already uses swap \
     of its own, the trial refuses to create swap areas unless --allow-shared-swap is given. With swap=off, \
     the kernel does not swap out pages of the command.\n\n\
     Metrics of time: time, memory-stall (PSI full), cpu, kswapd-cpu. Numbers of pages: refaults, \
     refaults-anon, refaults-file, scanned, direct-scans (scanned in direct reclaim), stolen (reclaimed), \
-    swapped-in, swapped-out, zswap-in, zswap-out, zero-pages-in and zero-pages-out (swapped pages of zeros). \
+    swapped-in, swapped-out, zswap-in, zswap-out, zero-pages-in and zero-pages-out (swapped pages of zeros), \
+    swap-ins (pages swapped in from wherever they were), disk-swap-reads and disk-swap-writes (swap on disks \
+    and in files), written-back (from zswap to disk), zswap-refused (not accepted by zswap). \
     Peak memory use: swap-used, pool (zswap and the zram devices of the arm), peak-memory. Other metrics: \
     major-faults, scan-efficiency (reclaimed pages per scanned page), kept-out (share of the reclaimed pages \
-    that were not read back during the run). A regular expression with one capture group that matches a \
+    that were not read back during the run), refused-share (of the pages swapped out, those that zswap did \
+    not accept). A regular expression with one capture group that matches a \
     number in the command's output is also a metric. If the regular expression matches several times, the \
     last match is used.";
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Counters before and after a run → pages that were swapped in and out, by where they went.
+//!
+//! `pswpin` counts pages from zram and from disks alike, and with zswap those from disks only; `zswpin` and
+//! `swpin_zero` count the others. So the arms of one experiment cannot be compared by any of them alone:
+//! `swap-ins` is their sum. What disks did is read from the disk itself if it is the arm's alone, and is
+//! otherwise what was swapped and not to a zram device. Kernels without `swpin_zero` count pages of zeros
+//! among the others.
+//!
+//! All of it is counted for the whole host: swap is one for all of it, and while an arm has areas of its
+//! own, nobody else has any.
+
+use std::path::{Path, PathBuf};
+
+use pagewise_model::{Bytes, Counters};
+use pagewise_observe::{DeviceTraffic, HostGauges, HostRoot};
+use pagewise_stats::name::{
+    DISK_SWAP_READS, DISK_SWAP_WRITES, REFUSED_SHARE, SWAP_INS, ZSWAP_REFUSED,
+};
+use rustix::param::page_size;
+
+/// The swap that a run has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct LentSwap {
+    /// Numbers of zram devices.
+    pub(super) zram: Vec<u32>,
+    /// Whole disks.
+    pub(super) disks: Vec<PathBuf>,
+    /// Whether there are files, whose disks are not theirs alone.
+    pub(super) has_files: bool,
+    pub(super) has_zswap: bool,
+}
+
+impl LentSwap {
+    fn is_some(&self) -> bool {
+        self.has_files || !self.zram.is_empty() || !self.disks.is_empty()
+    }
+
+    /// What its zram devices and its disks have read and written since boot; `None` if one of them does not
+    /// tell.
+    pub(super) fn traffic(&self, host: &HostRoot) -> Option<SwapTraffic> {
+        let of_zram = |number: &u32| HostGauges(host).device_traffic(&format!("zram{number}"));
+        let of_disk = |path: &PathBuf| HostGauges(host).device_traffic(name(path)?);
+        let zram = self.zram.iter().map(of_zram).collect::<Option<Vec<_>>>()?;
+        let disks = self.disks.iter().map(of_disk).collect::<Option<Vec<_>>>()?;
+        Some(SwapTraffic { zram: sum(&zram), disks: sum(&disks) })
+    }
+}
+
+fn name(device: &Path) -> Option<&str> {
+    device.file_name()?.to_str()
+}
+
+fn sum(all: &[DeviceTraffic]) -> DeviceTraffic {
+    DeviceTraffic {
+        read: all.iter().map(|one| one.read).sum(),
+        written: all.iter().map(|one| one.written).sum(),
+    }
+}
+
+/// What devices have read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SwapTraffic {
+    zram: DeviceTraffic,
+    disks: DeviceTraffic,
+}
+
+/// What a run swapped, before and after it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Swapped<'a> {
+    pub(super) swap: &'a LentSwap,
+    pub(super) vmstat: [&'a Counters; 2],
+    pub(super) traffic: [Option<SwapTraffic>; 2],
+}
+
+impl Swapped<'_> {
+    /// Name and value of each metric that the kernel tells.
+    pub(super) fn metrics(self) -> Vec<(&'static str, f64)> {
+        let mut metrics = vec![(SWAP_INS, self.swap_ins())];
+        if self.swap.is_some() {
+            let [reads, writes] = self.disk_pages();
+            metrics.extend([(DISK_SWAP_READS, reads), (DISK_SWAP_WRITES, writes)]);
+        }
+        if self.swap.has_zswap {
+            let refused = self.refused();
+            let share = refused.zip(self.grown("zswpout")).and_then(|(refused, stored)| {
+                let all = refused + stored;
+                (all > 0.0).then(|| refused / all)
+            });
+            metrics.extend([(ZSWAP_REFUSED, refused), (REFUSED_SHARE, share)]);
+        }
+        metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// A counter that this kernel lacks counts nothing that another does not: a kernel without zswap swaps
+    /// nothing in from it.
+    fn swap_ins(self) -> Option<f64> {
+        let others = ["zswpin", "swpin_zero"].map(|name| self.grown(name).unwrap_or(0.0));
+        Some(self.grown("pswpin")? + others.iter().sum::<f64>())
+    }
+
+    /// Pages that disks read and wrote.
+    fn disk_pages(self) -> [Option<f64>; 2] {
+        let [before, after] = self.traffic;
+        let grown = |part: fn(SwapTraffic) -> Bytes| {
+            let bytes = part(after?).get().checked_sub(part(before?).get())?;
+            Some(bytes as f64 / page_size() as f64)
+        };
+        if !self.swap.has_files {
+            return [grown(|it| it.disks.read), grown(|it| it.disks.written)];
+        }
+        let others =
+            |counter: &str, zram: Option<f64>| Some((self.grown(counter)? - zram?).max(0.0));
+        [others("pswpin", grown(|it| it.zram.read)), others("pswpout", grown(|it| it.zram.written))]
+    }
+
+    /// Pages that went past the pool. The kernel counts those that leave the pool among the pages swapped
+    /// out; where it does not count them by themselves (`zswpwb`), nobody can tell the two apart.
+    fn refused(self) -> Option<f64> {
+        Some((self.grown("pswpout")? - self.grown("zswpwb")?).max(0.0))
+    }
+
+    fn grown(self, name: &str) -> Option<f64> {
+        let [from, to] = self.vmstat;
+        let grown = to.get(name).get()?.checked_sub(from.get(name).get()?)?;
+        Some(grown as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(text: &str) -> Counters {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("vmstat"), text).unwrap();
+        pagewise_observe::counters(&HostRoot::folder(folder.path()).unwrap(), "vmstat")
+    }
+
+    fn traffic(zram: u64, disks: u64) -> Option<SwapTraffic> {
+        let pages = |pages: u64| {
+            let bytes = Bytes::new(pages * page_size() as u64);
+            DeviceTraffic { read: bytes, written: bytes }
+        };
+        Some(SwapTraffic { zram: pages(zram), disks: pages(disks) })
+    }
+
+    fn metrics(
+        swap: &LentSwap,
+        texts: [&str; 2],
+        traffic: [Option<SwapTraffic>; 2],
+    ) -> Vec<(&'static str, f64)> {
+        let [from, to] = texts.map(counters);
+        Swapped { swap, vmstat: [&from, &to], traffic }.metrics()
+    }
+
+    const KERNEL_6_12: [&str; 2] = [
+        "pswpin 10\npswpout 20\nzswpin 5\nzswpout 5\nzswpwb 1\nswpin_zero 0\nswpout_zero 0\n",
+        "pswpin 110\npswpout 320\nzswpin 205\nzswpout 305\nzswpwb 201\nswpin_zero 7\nswpout_zero 9\n",
+    ];
+
+    #[test]
+    fn what_is_swapped_in_is_counted_wherever_it_was() {
+        let zswap = LentSwap { has_zswap: true, has_files: true, ..LentSwap::default() };
+        let found = metrics(&zswap, KERNEL_6_12, [traffic(0, 0), traffic(0, 0)]);
+        let expected = [
+            (SWAP_INS, 307.0),
+            (DISK_SWAP_READS, 100.0),
+            (DISK_SWAP_WRITES, 300.0),
+            (ZSWAP_REFUSED, 100.0),
+            (REFUSED_SHARE, 0.25),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_disk_of_its_own_tells_by_itself_and_a_file_is_what_zram_did_not_do() {
+        let with_file = LentSwap { zram: vec![1], has_files: true, ..LentSwap::default() };
+        let found = metrics(&with_file, KERNEL_6_12, [traffic(0, 0), traffic(60, 0)]);
+        assert_eq!(found[1..], [(DISK_SWAP_READS, 40.0), (DISK_SWAP_WRITES, 240.0)]);
+        let disks = vec!["/dev/vda".into()];
+        let with_disk = LentSwap { zram: vec![1], disks, ..LentSwap::default() };
+        let found = metrics(&with_disk, KERNEL_6_12, [traffic(3, 5), traffic(60, 45)]);
+        assert_eq!(found[1..], [(DISK_SWAP_READS, 40.0), (DISK_SWAP_WRITES, 40.0)]);
+        let found = metrics(&with_disk, KERNEL_6_12, [traffic(3, 5), None]);
+        assert_eq!(found, [(SWAP_INS, 307.0)]);
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_count_is_absent() {
+        let zswap = LentSwap { has_zswap: true, has_files: true, ..LentSwap::default() };
+        let kernel_6_1 = [
+            "pswpin 10\npswpout 20\nzswpin 5\nzswpout 5\n",
+            "pswpin 110\npswpout 320\nzswpin 205\nzswpout 305\n",
+        ];
+        let found = metrics(&zswap, kernel_6_1, [traffic(0, 0), traffic(0, 0)]);
+        let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, [SWAP_INS, DISK_SWAP_READS, DISK_SWAP_WRITES]);
+        assert_eq!(found[0].1, 300.0);
+        assert!(metrics(&zswap, ["", ""], [None, None]).is_empty());
+        let none = metrics(&LentSwap::default(), KERNEL_6_12, [None, None]);
+        assert_eq!(none, [(SWAP_INS, 307.0)]);
+    }
+
+    /// The kernel counts what is written to a device of this host.
+    #[test]
+    fn a_device_that_is_not_there_tells_nothing() {
+        let host = HostRoot::live().unwrap();
+        let swap = LentSwap { zram: vec![4_000_000], ..LentSwap::default() };
+        assert_eq!(swap.traffic(&host), None);
+        assert_eq!(LentSwap::default().traffic(&host), traffic(0, 0));
+    }
+}

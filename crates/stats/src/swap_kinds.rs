@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Counters that count something else in an arm with zswap than in one without.
+//!
+//! The kernel counts a page that comes from zram among those swapped in, and one that comes from zswap's
+//! pool not: from 26,244 pages swapped in to none is no gain, if all of them came from the pool.
+
+use pagewise_model::{TrialArm, TrialSwap};
+
+use crate::name::{SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT};
+
+/// What to compare instead.
+pub(crate) const INSTEAD: &str = "swap-ins, disk-swap-reads or major-faults";
+
+const OF_DEVICES: [&str; 4] = [SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT];
+const SWITCH: &str = "zswap.enabled";
+
+/// Why this metric does not compare the two arms; `None` if it does.
+pub(crate) fn not_comparable(metric: &str, a: &TrialArm, b: &TrialArm) -> Option<&'static str> {
+    let differs = has_zswap(a) != has_zswap(b);
+    (differs && OF_DEVICES.contains(&metric)).then_some(
+        "with zswap, swapped-in and swapped-out count pages of disks only, and without it those of zram, too",
+    )
+}
+
+fn has_zswap(arm: &TrialArm) -> bool {
+    let by_setting = arm.settings.iter().rev().find(|set| set.knob == SWITCH);
+    let is_on = by_setting.is_some_and(|set| ["1", "y", "Y", "true"].contains(&set.value.as_str()));
+    is_on || matches!(arm.swap.as_deref(), Some([TrialSwap::Zswap(_), ..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::TrialSetting;
+    use pagewise_model::lend::ZswapSpec;
+
+    use super::*;
+
+    #[test]
+    fn counters_of_devices_compare_arms_of_the_same_kind_only() {
+        let file = || TrialSwap::File { size_bytes: 1 << 20, priority: None };
+        let with = |swap| TrialArm { swap: Some(swap), ..TrialArm::default() };
+        let zswap = with(vec![TrialSwap::Zswap(ZswapSpec::new("lz4")), file()]);
+        let plain = with(vec![file()]);
+        assert!(not_comparable(SWAPPED_IN, &plain, &zswap).is_some());
+        assert!(not_comparable(ZSWAP_OUT, &zswap, &plain).is_some());
+        assert_eq!(not_comparable("swap-ins", &plain, &zswap), None);
+        assert_eq!(not_comparable(SWAPPED_IN, &zswap, &zswap), None);
+        let setting =
+            |value: &str| TrialSetting { knob: SWITCH.to_owned(), value: value.to_owned() };
+        let typed = TrialArm { settings: vec![setting("Y")], ..plain.clone() };
+        assert!(not_comparable(SWAPPED_OUT, &typed, &plain).is_some());
+        let off = TrialArm { settings: vec![setting("0")], ..plain.clone() };
+        assert_eq!(not_comparable(SWAPPED_OUT, &off, &plain), None);
+    }
+}
