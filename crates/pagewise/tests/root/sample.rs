@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::machine::{Loans, run, write};
+use crate::machine::{Loans, output_as_nobody, run, write};
 use pagewise_observe::HostRoot;
 use pagewise_sample::{
     Choice, OpenError, Options, Origin, Sample, Sharing, Target as Source, WhyUnread, open,
@@ -230,17 +230,7 @@ fn other_users_are_read_on_request_only() {
 
 /// `pagewise scan` of a process as the user nobody: its exit status, and what it complains of.
 fn scanned_by_nobody(pid: u32) -> (Option<i32>, String) {
-    // the program where nobody may find it
-    let folder = tempfile::tempdir().expect("what tests need");
-    let copy = folder.path().join("pagewise");
-    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).expect("what tests need");
-    run("chmod", &["-R", "a+rX", folder.path().to_str().expect("what tests need")]);
-    let output = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .arg(copy)
-        .args(["scan", "--exact", "--pid", &pid.to_string()])
-        .output()
-        .expect("what tests need");
+    let output = output_as_nobody(&["scan", "--exact", "--pid", &pid.to_string()]);
     (output.status.code(), String::from_utf8(output.stderr).expect("what tests need"))
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Huge pages of real processes: made from outside, within a budget, and never where it would copy.
 
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::held::{Held, program};
+use crate::machine::output_as_nobody;
 use crate::program::{ProgramRun, pagewise, run};
 use serde_json::Value;
 
@@ -237,8 +237,7 @@ fn whose_memory_cannot_be_collapsed_is_told_why() {
     refused(&run(&["thp", "collapse", "--pid", &pid]), &["PR_SET_THP_DISABLE"]);
     let other = Held::start("map 4 1 1");
     let pid = other.pid().to_string();
-    let mut command = pagewise(&["thp", "collapse", "--pid", &pid]);
-    let ended = command.uid(65534).gid(65534).output().expect("it runs as nobody");
+    let ended = output_as_nobody(&["thp", "collapse", "--pid", &pid]);
     let listed = String::from_utf8_lossy(&ended.stderr);
     assert!(listed.contains("not allowed") && listed.contains("run as root"), "{listed}");
     assert_eq!(other.huge(), 0);

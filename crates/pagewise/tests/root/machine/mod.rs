@@ -14,6 +14,20 @@ pub(crate) fn pagewise(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pagewise")).args(arguments).output().expect("built by cargo")
 }
 
+/// Runs pagewise as the user nobody, from a copy: the project may be in a folder that only root can enter.
+pub(crate) fn output_as_nobody(arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("what tests need");
+    let copy = folder.path().join("pagewise");
+    std::fs::copy(env!("CARGO_BIN_EXE_pagewise"), &copy).expect("what tests need");
+    run("chmod", &["-R", "a+rX", folder.path().to_str().expect("what tests need")]);
+    Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(copy)
+        .args(arguments)
+        .output()
+        .expect("what tests need")
+}
+
 /// What pagewise says as JSON; its exit status must be one of `allowed`.
 pub(crate) fn pagewise_json(arguments: &[&str], allowed: &[i32]) -> serde_json::Value {
     let output = pagewise(arguments);
