@@ -24,7 +24,7 @@ struct Victim {
     latest: Duration,
 }
 
-/// Sets both settings, and both kinds of swap, within seconds.
+/// Sets both settings, all kinds of swap and zswap within seconds. A kernel without zswap refuses the third arm.
 const EXPERIMENT: &str = r#"about = "To be killed"
 [workload]
 kind = "swap"
@@ -43,6 +43,9 @@ set = { "vm.vfs_cache_pressure" = 101 }
 name = "b"
 swap = [{ zram = "37M", algorithm = "lz4" }, { file = "12M" }]
 set = { "vm.vfs_cache_pressure" = 102 }
+[[arm]]
+name = "c"
+swap = [{ zswap = "lzo", percent = 15, accept = 80, shrinker = true }, { file = "12M" }]
 "#;
 
 /// Memory of ours that `thp collapse` is asked to look at.

@@ -49,6 +49,14 @@ pub(super) fn build_command(targets: Targets) -> Command {
     command
 }
 
+/// The command that builds the example programs which tests with root and in guests start: cargo builds them by
+/// itself only with all tests.
+pub(super) fn examples_command() -> Command {
+    let mut command = run::cargo();
+    command.args(["build", "--workspace", "--locked", "--examples"]);
+    command
+}
+
 /// The test programs that cargo's messages name.
 pub(super) fn built(messages: &str) -> Result<Vec<TestProgram>> {
     let lines = messages.lines().filter(|line| line.starts_with('{'));

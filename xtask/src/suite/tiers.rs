@@ -351,6 +351,10 @@ fn beyond_check(setting: &Arc<Setting>) -> Vec<Job> {
 pub(super) fn tests_with_root(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {
+        let examples = ran("build examples", &mut programs::examples_command())?;
+        if !examples.state.is_good() {
+            return Ok((examples, Vec::new()));
+        }
         let (outcome, programs) = built("build root tests", Targets::Root)?;
         let jobs =
             if outcome.state.is_good() { root_jobs(&setting, &programs)? } else { Vec::new() };
