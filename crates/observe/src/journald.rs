@@ -15,9 +15,10 @@ use rustix::fs::OFlags;
 
 use crate::limits::{JOURNAL_BLOCKS, JOURNAL_ENTRIES, JOURNAL_FILES, JOURNAL_REPORTS};
 
-/// Reading a live machine's files may take so long, as its disk may be slow. A recording is read in full whatever
-/// the clock says, so that it replays.
-const LONGEST_READ: Duration = Duration::from_millis(500);
+/// Reading a live machine's files may take so long, as its disk may be slow: they take milliseconds as a rule, and
+/// half a second was not enough in a guest whose host was overloaded. A recording is read in full whatever the clock
+/// says, so that it replays.
+const LONGEST_READ: Duration = Duration::from_secs(2);
 
 /// Where journald keeps files, on a disk, or in memory until the machine ends.
 pub(crate) const FOLDERS: [(&str, &str); 2] =
