@@ -56,7 +56,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("pagewise-guest", &["pagewise-model", "pagewise-observe"]),
     (
-        "pagewise-lab",
+        "pagewise-workload",
         &[
             "pagewise-model",
             "pagewise-observe",
@@ -64,6 +64,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-stats",
             "pagewise-region",
             "pagewise-guest",
+        ],
+    ),
+    (
+        "pagewise-lab",
+        &[
+            "pagewise-model",
+            "pagewise-observe",
+            "pagewise-stats",
+            "pagewise-guest",
+            "pagewise-workload",
         ],
     ),
     (
@@ -84,6 +94,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-stats",
             "pagewise-bench",
             "pagewise-guest",
+            "pagewise-workload",
             "pagewise-lab",
         ],
     ),

@@ -4,8 +4,8 @@
 //!
 //! [`library`] reads experiments from files, [`experiment`] conducts them: it borrows what an arm has from a
 //! [`Lender`](pagewise_model::lend::Lender), runs the command with all that it starts and says each run.
-//! [`workload`] has the workloads of ours, [`contents`] makes up pages of a named mix for them. What the runs
-//! mean is `pagewise_stats`' business; guests are `pagewise_guest`'s.
+//! The workloads of ours are in `pagewise_workload`. What the runs mean is `pagewise_stats`' business; guests are
+//! `pagewise_guest`'s.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(
@@ -13,8 +13,6 @@
     expect(clippy::disallowed_methods, reason = "tests make files and start programs")
 )]
 
-pub mod contents;
 pub mod experiment;
 pub mod fuzzing;
 pub mod library;
-pub mod workload;

@@ -10,9 +10,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use pagewise_lab::workload::recognised;
 use pagewise_model::{Name, Program, Reading, Snapshot, Trial, TrialArm};
 use pagewise_stats::Experiment;
+use pagewise_workload::recognised;
 use serde_json::{Value, json};
 
 /// Stands for each word that is left out.

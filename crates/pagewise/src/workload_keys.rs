@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The part of the help of `lab workload` that lists the keys of each kind of workload.
 
-use pagewise_lab::workload::{KINDS, Workload};
+use pagewise_workload::{KINDS, Workload};
 
 /// A paragraph for each kind of workload: its keys with their defaults.
 pub(crate) fn workload_keys() -> String {

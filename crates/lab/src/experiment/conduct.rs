@@ -25,7 +25,6 @@ use super::lend::{Files, RunLoans, borrow};
 use super::run::{self, NotRun, RunResult, RunSetup};
 use super::trouble::{ExperimentError, failed, quoted};
 use super::watcher::Watcher;
-use crate::workload;
 
 /// Pairs that may fail.
 const FAILURES: usize = 3;
@@ -203,7 +202,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         };
         let mut values = run.changed.values.clone();
         values.extend(self.patterns.iter().filter_map(message));
-        let workload = workload::said(&run.message);
+        let workload = pagewise_workload::said(&run.message);
         values.extend(workload.iter().flat_map(|said| said.values.clone()));
         TrialRun {
             end: run.end,

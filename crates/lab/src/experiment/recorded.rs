@@ -11,10 +11,9 @@ use pagewise_guest::{Error, ErrorContext};
 use pagewise_model::{Program, TrialArm, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
+use pagewise_workload::recognised;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::workload::recognised;
 
 /// The file that says what was run.
 pub const EXPERIMENT: &str = "experiment.json";
@@ -284,7 +283,7 @@ mod tests {
     /// Evidence of versions that wrote the command line of a workload and not its keys.
     #[test]
     fn a_workload_of_old_evidence_is_recognised_and_its_summary_still_agrees() {
-        let workload = crate::workload::Workload::typed("swap", &[]).unwrap();
+        let workload = pagewise_workload::Workload::typed("swap", &[]).unwrap();
         let program = workload.program("/init".as_ref());
         let own = TrialArm { program: Some(program.clone()), ..TrialArm::default() };
         let arms = ["a", "b"].map(|name| TrialArm { name: name.to_owned(), ..own.clone() });

@@ -3,10 +3,10 @@
 
 use pagewise_model::lend::ZswapSpec;
 use pagewise_model::{Percent, TrialSwap};
+use pagewise_workload::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{in_range, large_enough, whole_percent, word};
-use crate::workload::Size;
 
 /// The first disk of a guest.
 const DISK: &str = "/dev/vda";

@@ -10,12 +10,12 @@ use pagewise_guest::kernel;
 use pagewise_model::arm::{alike, setting};
 use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
 use pagewise_stats::{Experiment, Metric, NotAMetric, Unsound, prefer_more};
+use pagewise_workload::Workload;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
 use super::file::{Arm, DefaultRunner, File, FileError, Measure, entry};
-use crate::workload::{self, Workload};
 
 /// Rounds of a preview: a glance, no verdicts.
 pub const PREVIEW_PAIRS: u32 = 3;
@@ -199,7 +199,7 @@ enum Mistake {
     Text(String),
     /// A workload that makes no sense.
     #[error(transparent)]
-    Workload(#[from] workload::Error),
+    Workload(#[from] pagewise_workload::Error),
     /// The workload of an arm.
     #[error("workload: {0}")]
     OfArm(Box<Mistake>),

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use pagewise_stats::USUAL_PAIRS;
+use pagewise_workload::Size;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
 use super::quantity::{Share, Time};
-use crate::workload::Size;
 
 /// What is wrong with an experiment's file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -19,12 +19,12 @@ use pagewise_guest::wire::Stream;
 use pagewise_model::{Clock, Refusal, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
+use pagewise_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use super::lines::{EXPERIMENT, Lines, words};
 use super::{Cell, Machine, NotReady, Scratch, scratch};
 use crate::experiment::TrialEvent;
-use crate::workload::Workload;
 
 /// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";

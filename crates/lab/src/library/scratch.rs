@@ -16,11 +16,11 @@ use std::process::Command;
 
 use pagewise_guest::{Error, ErrorContext};
 use pagewise_model::{Bytes, TrialSwap};
+use pagewise_workload::Workload;
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
 
 use super::Cell;
-use crate::workload::Workload;
 
 /// Where it is mounted.
 pub(super) const FOLDER: &str = "/scratch";

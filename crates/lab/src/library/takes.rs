@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cell → about how long its runs take on a machine with nothing else to do.
 
+use pagewise_workload::Workload;
+
 use super::{Cell, Runner};
-use crate::workload::Workload;
 
 /// What borrowing and giving back take for a run.
 const AROUND: f64 = 1.0;

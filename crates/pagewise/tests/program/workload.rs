@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use pagewise_lab::workload::{Workload, WorkloadSummary, said};
 use pagewise_stats::SAID;
+use pagewise_workload::{Workload, WorkloadSummary, said};
 
 use crate::program::{empty_folder, finish, pagewise, run};
 

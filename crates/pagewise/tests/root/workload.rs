@@ -6,9 +6,9 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::machine::lender::LoansLender;
-use pagewise_lab::workload::{WorkloadSummary, said};
 use pagewise_model::Bytes;
 use pagewise_model::lend::{GroupSpec, Lender, SwapArea, SwapSpec, ZramSpec};
+use pagewise_workload::{WorkloadSummary, said};
 use tempfile::TempDir;
 
 /// A group of a limited size, given back at the end or by whoever watches.

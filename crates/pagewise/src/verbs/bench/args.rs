@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pagewise_lab::contents::Mix;
 use pagewise_model::{Bytes, Compressor};
+use pagewise_workload::contents::Mix;
 
 use super::{Format, Sources};
 

@@ -58,7 +58,7 @@ fn most(args: &Bench) -> Bytes {
     args.size.unwrap_or(Bytes::new(usual))
 }
 
-fn made_up(mix: &pagewise_lab::contents::Mix, most: usize, seed: u64) -> Drawn {
+fn made_up(mix: &pagewise_workload::contents::Mix, most: usize, seed: u64) -> Drawn {
     let page = rustix::param::page_size();
     let mut drawn = Drawn::empty(format!("made-up pages, {mix}"), most);
     mix.pages(most, page, seed).chunks_exact(page).for_each(|page| drawn.add(page));

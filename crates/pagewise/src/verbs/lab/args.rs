@@ -198,7 +198,7 @@ const WORKLOAD: &str = "Run a workload (a test program that experiments use to c
 #[derive(Debug, Args)]
 pub(crate) struct Workload {
     /// The name of the workload to run
-    #[arg(value_parser = pagewise_lab::workload::KINDS, required_unless_present = "described")]
+    #[arg(value_parser = pagewise_workload::KINDS, required_unless_present = "described")]
     pub(crate) kind: Option<String>,
     /// Set a parameter of the workload to a value; the parameters and their defaults are listed below
     #[arg(value_name = "KEY=VALUE")]

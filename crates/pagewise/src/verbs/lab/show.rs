@@ -2,10 +2,10 @@
 //! `pagewise lab show`: an experiment in the field's terms, before anything is run.
 
 use pagewise_lab::library::{self, Cell, File, Runner};
-use pagewise_lab::workload::Workload;
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
 use pagewise_report::{PlannedExperiment, text};
 use pagewise_stats::Metric;
+use pagewise_workload::Workload;
 use serde_json::Value;
 
 use super::Outcome;

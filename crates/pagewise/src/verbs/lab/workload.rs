@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use indicatif::{ProgressBar, ProgressStyle};
-use pagewise_lab::workload::{self, Workload, WorkloadSummary};
 use pagewise_model::Name;
 use pagewise_stats::SAID;
+use pagewise_workload::{self as workload, Workload, WorkloadSummary};
 
 use super::Outcome;
 use crate::cli::{self, Cli, Global};

@@ -3,10 +3,10 @@
 
 use anyhow::bail;
 use pagewise_lab::experiment::arm;
-use pagewise_lab::workload::recognised;
 use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
+use pagewise_workload::recognised;
 
 use crate::cli::{Global, Trial};
 use crate::host_loans::HostLoans;

@@ -5,7 +5,7 @@
 //! own memory stays small beside what it is about. A file holds one piece of text again and again, with
 //! a number in each page: nobody compresses it.
 //!
-//! A file lies in the folder that TMPDIR names, else where a disk is (`crate::files`).
+//! A file lies in the folder that TMPDIR names, else where a disk is (`pagewise_guest::files`).
 //! Pages of a file in memory (tmpfs, a guest's initramfs) cannot be dropped and read again, so a
 //! folder there is refused by what is found, not by its name. The file has no name: nothing is left
 //! of it.

@@ -5,10 +5,18 @@
 //! as it starts anybody's command. Its last line of output is its answer ([`WorkloadSummary`]).
 //!
 //! Each has one thread, and ends after so many operations or so much time. Nothing is left of it,
-//! however it ends: its files have no names, and what it starts ends with it.
+//! however it ends: its files have no names, and what it starts ends with it. [`contents`] makes up
+//! pages of a named mix for them.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests read the host beside the crate")
+)]
 
 mod check;
 mod coldpages;
+pub mod contents;
 mod error;
 mod hugepages;
 mod pace;
