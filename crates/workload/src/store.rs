@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A size and a seed → anonymous memory that is filled, or a file that is on disk and not in memory.
 //!
-//! Contents are made in pieces of [`PIECE`] bytes, each with a seed of its own, so that the workload's
-//! own memory stays small beside what it is about. A file holds one piece of text again and again, with
-//! a number in each page: nobody compresses it.
+//! A piece of [`PIECE`] bytes is made and written again and again: making text takes far longer than writing it, and
+//! the workload's own memory stays small beside what it is about. A number in each page keeps pages of different pieces
+//! apart, for a kernel that merges equal ones. Pages of one word, which the kernel does not compress, have none.
 //!
 //! A file lies in the folder that TMPDIR names, else where a disk is (`pagewise_guest::files`).
 //! Pages of a file in memory (tmpfs, a guest's initramfs) cannot be dropped and read again, so a
@@ -23,6 +23,8 @@ use crate::contents::Mix;
 
 /// What is made at a time.
 const PIECE: usize = 4 << 20;
+/// Bytes of a number in a page.
+const WORD: usize = size_of::<usize>();
 
 /// Memory without huge pages, filled.
 pub(super) fn memory(
@@ -36,12 +38,23 @@ pub(super) fn memory(
     region.advise(Advice::Small).about(|| "MADV_NOHUGEPAGE".to_owned())?;
     let page = rustix::param::page_size();
     let piece = PIECE / page;
+    let mut made = contents.pages(piece.min(pages), page, seed);
     for (number, start) in (0..pages).step_by(piece).enumerate() {
         progress("filling memory", part(start, pages));
-        let made = contents.pages(piece.min(pages - start), page, derived(seed, number));
-        made.chunks_exact(page).enumerate().for_each(|(at, bytes)| region.fill(start + at, bytes));
+        made.truncate(piece.min(pages - start) * page);
+        for (at, bytes) in made.chunks_exact_mut(page).enumerate() {
+            if !is_one_word(bytes) {
+                bytes[..WORD].copy_from_slice(&number.to_ne_bytes());
+            }
+            region.fill(start + at, bytes);
+        }
     }
     Ok(region)
+}
+
+/// Whether the kernel stores it as one word.
+fn is_one_word(bytes: &[u8]) -> bool {
+    bytes[..bytes.len() - WORD] == bytes[WORD..]
 }
 
 /// A file that is on disk, and its mapping.
@@ -92,24 +105,18 @@ fn written(
     let page = rustix::param::page_size();
     let piece = PIECE / page;
     let text: Mix = "text:100".parse().map_err(io::Error::other)?;
-    let mut made = text.pages(piece.min(pages), page, derived(seed, 0));
+    let mut made = text.pages(piece.min(pages), page, seed);
     let mut file = tempfile::tempfile_in(folder)?;
     for start in (0..pages).step_by(piece) {
         progress("writing files", part(start, pages));
         made.truncate(piece.min(pages - start) * page);
         for (at, bytes) in made.chunks_exact_mut(page).enumerate() {
-            bytes[..8].copy_from_slice(&(start + at).to_ne_bytes());
+            bytes[..WORD].copy_from_slice(&(start + at).to_ne_bytes());
         }
         file.write_all(&made)?;
     }
     file.sync_all()?;
     Ok(file)
-}
-
-/// Another seed for each piece.
-fn derived(seed: u64, number: usize) -> u64 {
-    let number = u64::try_from(number).unwrap_or(0);
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number)
 }
 
 #[cfg(test)]
@@ -132,6 +139,31 @@ mod tests {
         assert!(start != next && next != last && last.iter().any(|byte| *byte != 0));
         assert_eq!([start.clone(), next, last], first_of_each(3));
         assert_ne!(start, first_of_each(4)[0]);
+    }
+
+    /// As many pages are zeros, and as many are copies of another, as were asked for.
+    #[test]
+    fn a_number_in_a_page_changes_no_share() {
+        let (page, piece) = (rustix::param::page_size(), PIECE / rustix::param::page_size());
+        let mix: Mix = "zero:30,text:70,duplicates:20".parse().unwrap();
+        let region = memory(3 * piece, false, &mix, 5, &mut |_, _| {}).unwrap();
+        let copied = |at: usize| {
+            let mut bytes = vec![0; page];
+            region.copy(at, &mut bytes);
+            bytes
+        };
+        let kinds = |number: usize| {
+            let all: Vec<Vec<u8>> = (number * piece..(number + 1) * piece).map(copied).collect();
+            let zeros = all.iter().filter(|page| page.iter().all(|byte| *byte == 0)).count();
+            let different = all.into_iter().collect::<std::collections::HashSet<_>>();
+            (zeros, different)
+        };
+        let [first, second, last] = [0, 1, 2].map(kinds);
+        assert!(first.0 > piece / 5 && first.1.len() < piece * 3 / 4);
+        for other in [&second, &last] {
+            assert_eq!((other.0, other.1.len()), (first.0, first.1.len()));
+            assert_eq!(other.1.intersection(&first.1).count(), 1, "zeros alone are in both");
+        }
     }
 
     #[test]
