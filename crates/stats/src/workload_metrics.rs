@@ -23,6 +23,20 @@ pub const SAID: &[StandardMetric] = &[
         doc: "pages of the streamed file that were read and are still in memory",
     },
     StandardMetric {
+        name: "fault-share",
+        unit: "share",
+        kind: MetricKind::Count,
+        higher_is_better: false,
+        doc: "share of the accesses in the second half that had to read a page (major faults)",
+    },
+    StandardMetric {
+        name: "cold-accesses",
+        unit: "count",
+        kind: MetricKind::Count,
+        higher_is_better: false,
+        doc: "accesses to the cold set",
+    },
+    StandardMetric {
         name: "operations",
         unit: "count",
         kind: MetricKind::Count,

@@ -2,7 +2,7 @@
 //! What a workload is to do → whether it can be done at all, said before anything is.
 
 use super::error::Error;
-use super::{ColdPages, HugePages, Redis, Size, Swap};
+use super::{ColdPages, HugePages, Redis, Size, Swap, Tiers};
 use crate::contents::Mix;
 
 /// Refuses with what was expected and what was found.
@@ -27,6 +27,10 @@ fn rate(key: &str, value: f64) -> Result<(), Error> {
 fn seconds(value: f64) -> Result<(), Error> {
     let sane = value > 0.0 && value <= 86_400.0;
     must(sane, "seconds", "a time above 0 and up to 86400", value)
+}
+
+fn exponent(value: f64) -> Result<(), Error> {
+    must((0.0..=5.0).contains(&value), "exponent", "a number from 0 to 5", value)
 }
 
 /// The pages of a size, one at least.
@@ -84,8 +88,7 @@ pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
     some_pages("library", settings.library)?;
     some_pages("stream", settings.stream)?;
     contents(&settings.contents)?;
-    let exponent = settings.exponent;
-    must((0.0..=5.0).contains(&exponent), "exponent", "a number from 0 to 5", exponent)?;
+    exponent(settings.exponent)?;
     rate("library_per_data", settings.library_per_data)?;
     rate("stream_per_data", settings.stream_per_data)?;
     share("write_share", settings.write_share)?;
@@ -96,6 +99,23 @@ pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
     must(!copies, "write_share", expected, settings.write_share)?;
     must(settings.operations > 0, "operations", "one at least", settings.operations)?;
     seconds(settings.seconds)
+}
+
+pub(super) fn tiers(settings: &Tiers) -> Result<(), Error> {
+    some_pages("hot", settings.hot)?;
+    let cold = pages("cold", settings.cold)?;
+    contents(&settings.contents)?;
+    share("cold_share", settings.cold_share)?;
+    must(
+        cold > 0 || settings.cold_share == 0.0,
+        "cold_share",
+        "0 where cold has no page",
+        settings.cold_share,
+    )?;
+    exponent(settings.exponent)?;
+    share("write_share", settings.write_share)?;
+    let halves = settings.operations >= 2;
+    must(halves, "operations", "two at least, as they have two halves", settings.operations)
 }
 
 pub(super) fn hugepages(settings: &HugePages) -> Result<(), Error> {

@@ -27,9 +27,11 @@ mod redis;
 mod settings;
 mod settle;
 mod size;
+mod slices;
 mod store;
 mod summary;
 mod swap;
+mod tiers;
 mod typed;
 mod window;
 mod zipf;
@@ -37,20 +39,30 @@ mod zipf;
 pub use error::Error;
 pub use progress::Progress;
 pub use settings::{
-    Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Workload, recognised,
+    Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Tiers, Workload, recognised,
 };
 pub use size::Size;
 pub use summary::{WorkloadSummary, said};
 pub use typed::KINDS;
 
-/// Runs it, here and now; one thread must be all that this process has.
+/// The line that is printed where the second half of a workload begins ([`Workload::is_marked`]): an experiment may
+/// count from there on.
+pub const STEADY: &str = "steady";
+
+/// Runs it, here and now; one thread must be all that this process has. `steady` is called where its second half
+/// begins, if it has one.
 ///
 /// # Errors
 /// Where it makes no sense, or this machine lacks what it needs, or a server that it started was killed.
-pub fn run(workload: &Workload, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
+pub fn run(
+    workload: &Workload,
+    progress: &mut Progress<'_>,
+    steady: &mut dyn FnMut(),
+) -> Result<WorkloadSummary, Error> {
     match workload {
-        Workload::Swap(wanted) => swap::run(wanted, progress),
-        Workload::Coldpages(wanted) => coldpages::run(wanted, progress),
+        Workload::Swap(wanted) => swap::run(wanted, progress, steady),
+        Workload::Coldpages(wanted) => coldpages::run(wanted, progress, steady),
+        Workload::Tiers(wanted) => tiers::run(wanted, progress, steady),
         Workload::Hugepages(wanted) => hugepages::run(wanted, progress),
         Workload::Redis(wanted) => redis::run(wanted, progress),
         Workload::Command { argv } => Err(Error::Unsound(format!(

@@ -86,11 +86,29 @@ impl Record {
         self.width *= 2;
     }
 
+    /// Whole points so far.
+    pub(super) fn points(&self) -> usize {
+        self.points.len()
+    }
+
+    fn seconds_each(&self) -> Vec<f64> {
+        self.points.iter().map(Point::seconds_each).collect()
+    }
+
     /// What it came to. Iterations at the end that make no whole point are left out, as is one that
     /// was cut short. Where it never settled the values are those of the second half.
     pub(super) fn concluded(self) -> (Course, BTreeMap<String, f64>) {
-        let each: Vec<f64> = self.points.iter().map(Point::seconds_each).collect();
-        let settled = settled(&each);
+        let settled = settled(&self.seconds_each());
+        self.steady_from(settled)
+    }
+
+    /// The same where it is known which point is the first of the steady state.
+    pub(super) fn concluded_from(self, point: usize) -> (Course, BTreeMap<String, f64>) {
+        self.steady_from(Some(point))
+    }
+
+    fn steady_from(self, settled: Option<usize>) -> (Course, BTreeMap<String, f64>) {
+        let each = self.seconds_each();
         let steady = settled.unwrap_or(each.len() / 2);
         let mut all = Point::new();
         self.points[steady..].iter().for_each(|point| all.join(point));
@@ -154,6 +172,22 @@ mod tests {
         assert!((values["operations-per-second"] - 99.0).abs() < 0.1, "{values:?}");
         assert!((values["p99"] - 1e-6).abs() < 1e-8, "{values:?}");
         assert_eq!(course.latency_ns, [(1024, 5000)]);
+    }
+
+    /// Whatever its course says.
+    #[test]
+    fn where_the_steady_state_is_known_it_begins_there() {
+        let mut record = Record::new();
+        for second in [1.0, 1.0, 9.0, 5.0] {
+            record.latency(1000);
+            record.iteration(second, 10);
+        }
+        assert_eq!(record.points(), 4);
+        let (course, values) = record.concluded_from(2);
+        assert_eq!((course.settled_at, values["settling"]), (Some(2), 2.0));
+        assert_eq!(values["steady-iteration"], 7.0);
+        assert!((values["operations-per-second"] - 20.0 / 14.0).abs() < 1e-9);
+        assert_eq!(course.latency_ns, [(1024, 2)]);
     }
 
     #[test]

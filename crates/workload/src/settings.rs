@@ -17,6 +17,8 @@ pub enum Workload {
     Swap(Swap),
     /// Pages of known heat: which ones does the kernel evict?
     Coldpages(ColdPages),
+    /// Cold pages that were there first, and hot ones: which of them has the fast swap?
+    Tiers(Tiers),
     /// Memory filled for the first time: what huge pages cost and bring.
     Hugepages(HugePages),
     /// A real redis-server under redis-benchmark.
@@ -40,6 +42,12 @@ impl Workload {
         let words = LINE.map(str::to_owned);
         let argv = [own].into_iter().chain(words).chain([described]).collect();
         recognised(argv)
+    }
+
+    /// Whether it prints [`STEADY`](super::STEADY).
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        matches!(self, Self::Swap(_) | Self::Coldpages(_) | Self::Tiers(_))
     }
 
     /// The workload that a program is, if it is one and its keys are known to this version.
@@ -196,6 +204,43 @@ impl Default for ColdPages {
             write_share: 0.2,
             operations: 400_000,
             seconds: 60.0,
+            seed: 1,
+        }
+    }
+}
+
+/// A cold set that is written once, then a hot set that is accessed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tiers {
+    /// Anonymous memory that is written first; it may have no page.
+    pub cold: Size,
+    /// Anonymous memory that is written after it, and then accessed.
+    pub hot: Size,
+    /// Share of the accesses that go to the cold set, to each page of it as likely.
+    pub cold_share: f64,
+    /// The exponent of the zipf distribution over the hot set's pages; with 0 each is as likely.
+    pub exponent: f64,
+    /// The pages of both, as `zero:10,text:60,random:30,duplicates:5`.
+    pub contents: String,
+    /// Share of the accesses that write.
+    pub write_share: f64,
+    /// Accesses; the first half of them is the settling phase.
+    pub operations: u64,
+    /// Draws contents and accesses.
+    pub seed: u64,
+}
+
+impl Default for Tiers {
+    fn default() -> Self {
+        Self {
+            cold: Size::mib(110),
+            hot: Size::mib(200),
+            cold_share: 0.0,
+            exponent: 0.0,
+            contents: "text:100".to_owned(),
+            write_share: 0.2,
+            operations: 100_000,
             seed: 1,
         }
     }

@@ -25,8 +25,12 @@ use super::{Pattern, Readahead, Swap, WorkloadSummary, check};
 /// What makes up the hottest part of the code.
 const HOT: usize = 10;
 
-/// Does it.
-pub(super) fn run(settings: &Swap, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
+/// Does it; `steady` is called before the second half of its iterations, or of its time.
+pub(super) fn run(
+    settings: &Swap,
+    progress: &mut Progress<'_>,
+    steady: &mut dyn FnMut(),
+) -> Result<WorkloadSummary, Error> {
     check::swap(settings)?;
     let contents = check::contents(&settings.contents)?;
     let mut code = Code::new(settings, progress)?;
@@ -35,9 +39,14 @@ pub(super) fn run(settings: &Swap, progress: &mut Progress<'_>) -> Result<Worklo
     let mut rng = Rng::with_seed(settings.seed);
     let mut touches = TouchPattern::new(settings, &mut rng)?;
     let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
-    let (mut record, mut operations) = (Record::new(), 0);
+    let (mut record, mut operations, mut halfway) = (Record::new(), 0, false);
     for iteration in 0..settings.iterations {
-        progress("touching", share_done(iteration, settings, end));
+        let done = share_done(iteration, settings, end);
+        if done >= 0.5 && !halfway {
+            halfway = true;
+            steady();
+        }
+        progress("touching", done);
         let began = Instant::now();
         let Some(done) = touches.iteration(&mut data, &mut code, &mut record, &mut rng, end) else {
             break;
@@ -190,7 +199,9 @@ mod tests {
         for pattern in [Pattern::Uniform, Pattern::Zipf, Pattern::Scan] {
             for shared in [false, true] {
                 let settings = Swap { pattern, shared, step: "4K".parse().unwrap(), ..small() };
-                let summary = run(&settings, &mut |_, _| {}).unwrap();
+                let mut steady = 0;
+                let summary = run(&settings, &mut |_, _| {}, &mut || steady += 1).unwrap();
+                assert_eq!(steady, 1);
                 let pages = (1 << 20) / page_size();
                 assert_eq!(summary.values["operations"], (30 * pages) as f64, "{pattern:?}");
                 assert_eq!(summary.course.iteration_seconds.len(), 30);
@@ -202,7 +213,7 @@ mod tests {
     #[test]
     fn its_time_ends_it() {
         let settings = Swap { iterations: u32::MAX, seconds: 0.05, ..small() };
-        let summary = run(&settings, &mut |_, _| {}).unwrap();
+        let summary = run(&settings, &mut |_, _| {}, &mut || {}).unwrap();
         assert!(summary.values["operations"] > 0.0);
     }
 
@@ -216,6 +227,6 @@ mod tests {
             pattern: Pattern::Scan,
             ..small()
         };
-        assert!(run(&settings, &mut |_, _| {}).is_ok());
+        assert!(run(&settings, &mut |_, _| {}, &mut || {}).is_ok());
     }
 }

@@ -5,10 +5,10 @@
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::{ColdPages, HugePages, Redis, Swap, Workload, check};
+use super::{ColdPages, HugePages, Redis, Swap, Tiers, Workload, check};
 
 /// The kinds that can be named.
-pub const KINDS: [&str; 4] = ["swap", "coldpages", "hugepages", "redis"];
+pub const KINDS: [&str; 5] = ["swap", "coldpages", "tiers", "hugepages", "redis"];
 
 impl Workload {
     /// What is typed: a kind, and `KEY=VALUE` for what shall differ from its defaults.
@@ -46,6 +46,7 @@ impl Workload {
         match self {
             Self::Swap(swap) => check::swap(swap),
             Self::Coldpages(cold) => check::coldpages(cold),
+            Self::Tiers(tiers) => check::tiers(tiers),
             Self::Hugepages(huge) => check::hugepages(huge),
             Self::Redis(redis) => check::redis(redis),
             Self::Command { argv } if argv.is_empty() => {
@@ -71,6 +72,7 @@ fn defaults(kind: &str) -> Option<Map<String, Value>> {
     let workload = match kind {
         "swap" => Workload::Swap(Swap::default()),
         "coldpages" => Workload::Coldpages(ColdPages::default()),
+        "tiers" => Workload::Tiers(Tiers::default()),
         "hugepages" => Workload::Hugepages(HugePages::default()),
         "redis" => Workload::Redis(Redis::default()),
         _ => return None,
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         for (line, why) in [
-            ("bench", "expected swap, coldpages, hugepages, redis, found \"bench\""),
+            ("bench", "expected swap, coldpages, tiers, hugepages, redis, found \"bench\""),
             ("swap data", "expected KEY=VALUE, found \"data\""),
             ("swap date=1M", "expected a key of swap, found \"date\": code, code_hot_share,"),
             ("swap kind=redis", "expected a key of swap"),
@@ -170,6 +172,16 @@ mod tests {
             ("swap code=0M", "code: expected a page, or code_per_data=0"),
             ("coldpages sharers=16", "write_share: expected 0 with more than one of sharers"),
             ("coldpages exponent=-1", "exponent: expected a number from 0 to 5, found -1"),
+            ("tiers hot=0M", "hot: expected a page at least, found 0"),
+            ("tiers cold=1K", "cold: expected whole pages of 4096 bytes, found 1K"),
+            ("tiers cold=0M cold_share=0.1", "cold_share: expected 0 where cold has no page"),
+            ("tiers cold_share=2", "cold_share: expected a share from 0 to 1, found 2"),
+            ("tiers exponent=6", "exponent: expected a number from 0 to 5, found 6"),
+            ("tiers write_share=-1", "write_share: expected a share from 0 to 1, found -1"),
+            ("tiers operations=1", "operations: expected two at least"),
+            ("tiers operations=0.5", "operations=0.5: invalid type: floating point"),
+            ("tiers contents=text:7", "contents: expected parts of 100"),
+            ("tiers seconds=5", "expected a key of tiers, found \"seconds\": cold, cold_share,"),
             ("redis clients=0", "clients: expected from 1 to 1000, found 0"),
         ] {
             let message = typed(line).unwrap_err();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An exponent → ranks drawn from the zipf distribution: the inverse of its cumulative table.
+//! An exponent → ranks drawn from the zipf distribution, by the inverse of its cumulative table, and pages.
 //!
 //! Eight bytes for each rank, and exact, as the probabilities are what a choice of pages is judged by.
 
@@ -37,6 +37,32 @@ impl Zipf {
     pub(crate) fn probability(&self, rank: usize) -> f64 {
         let before = rank.checked_sub(1).map_or(0.0, |before| self.cumulative[before]);
         self.cumulative[rank] - before
+    }
+}
+
+/// Pages that are accessed by a zipf distribution, in no order.
+#[derive(Debug)]
+pub(crate) struct ZipfPages {
+    zipf: Zipf,
+    /// The page of each rank.
+    order: Vec<u32>,
+}
+
+impl ZipfPages {
+    pub(crate) fn new(pages: usize, exponent: f64, rng: &mut Rng) -> Self {
+        let mut order: Vec<u32> = (0..u32::try_from(pages).unwrap_or(u32::MAX)).collect();
+        rng.shuffle(&mut order);
+        Self { zipf: Zipf::new(pages, exponent), order }
+    }
+
+    pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
+        usize::try_from(self.order[self.zipf.draw(rng)]).unwrap_or(usize::MAX)
+    }
+
+    /// How often each page is wanted.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = (usize, f64)> {
+        let page = |rank: usize| usize::try_from(self.order[rank]).unwrap_or(usize::MAX);
+        (0..self.order.len()).map(move |rank| (page(rank), self.zipf.probability(rank)))
     }
 }
 

@@ -74,7 +74,10 @@ pub(super) fn size(cell: &Cell) -> Bytes {
     let files = match &cell.workload {
         Workload::Swap(swap) => swap.code.0.get(),
         Workload::Coldpages(pages) => pages.library.0.get() + pages.stream.0.get(),
-        Workload::Hugepages(_) | Workload::Redis(_) | Workload::Command { .. } => 0,
+        Workload::Tiers(_)
+        | Workload::Hugepages(_)
+        | Workload::Redis(_)
+        | Workload::Command { .. } => 0,
     };
     let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(in_file).sum::<u64>();
     let arms = cell.experiment.arms.iter().filter_map(|arm| arm.swap.as_ref());

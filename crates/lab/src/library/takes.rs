@@ -9,7 +9,7 @@ use super::{Cell, Runner};
 const AROUND: f64 = 1.0;
 /// Bytes that are made up and written in a second, before a workload begins.
 const FILLED: f64 = (200 << 20) as f64;
-/// Requests that a redis answers in a second while its memory is short.
+/// Requests that a redis answers, and accesses of `tiers`, in a second while memory is short.
 const ASKED: f64 = 10_000.0;
 /// What a guest takes to start.
 const START: f64 = 15.0;
@@ -22,6 +22,7 @@ pub fn seconds(cell: &Cell) -> f64 {
     let (run, files) = match &cell.workload {
         Workload::Swap(swap) => (swap.seconds, vec![swap.data, swap.code]),
         Workload::Coldpages(cold) => (cold.seconds, vec![cold.data, cold.library, cold.stream]),
+        Workload::Tiers(tiers) => (tiers.operations as f64 / ASKED, vec![tiers.cold, tiers.hot]),
         Workload::Redis(redis) => {
             let asked = redis.records + 2 * redis.requests;
             ((asked as f64 / ASKED).min(redis.seconds), Vec::new())

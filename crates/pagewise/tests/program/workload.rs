@@ -13,6 +13,7 @@ use crate::program::{empty_folder, finish, pagewise, run};
 
 const SWAP: [&str; 6] = ["swap", "data=8M", "code=2M", "window=1M", "step=4K", "iterations=20"];
 const COLD: [&str; 5] = ["coldpages", "data=4M", "library=1M", "stream=1M", "operations=20000"];
+const TIERS: [&str; 4] = ["tiers", "cold=1M", "hot=2M", "operations=4000"];
 const REDIS: [&str; 3] = ["redis", "records=2000", "requests=1000"];
 
 fn answer(arguments: &[&str]) -> WorkloadSummary {
@@ -45,6 +46,20 @@ fn coldpages_says_what_was_kept_and_no_precision_where_nothing_was_evicted() {
         message.values["cold-kept"] > 0.0 && !message.values.contains_key("precision"),
         "{message:?}"
     );
+}
+
+/// The line from which on experiments count stands between.
+#[test]
+fn tiers_says_where_its_second_half_begins() {
+    let message = answer(&[&TIERS[..], &["cold_share=0.5", "exponent=0.9"]].concat());
+    assert_eq!((message.workload.as_str(), message.values["operations"]), ("tiers", 4000.0));
+    assert!((1800.0..2200.0).contains(&message.values["cold-accesses"]), "{message:?}");
+    assert_eq!(message.course.settled_at, Some(80));
+    for (words, lines) in [(&TIERS[..], 2), (&SWAP, 2), (&COLD, 2), (&REDIS, 1)] {
+        let ran = run(&[&["lab", "workload"], words].concat());
+        assert_eq!(ran.out.lines().count(), lines, "{words:?}: {}", ran.out);
+        assert_eq!(ran.out.lines().next() == Some("steady"), lines == 2, "{words:?}: {}", ran.out);
+    }
 }
 
 #[test]
@@ -86,8 +101,9 @@ fn what_makes_no_sense_is_wrong_usage() {
         (&["swap", "data=0M"], "data: expected a page at least"),
         (&["swap", "contents=gold:100"], "contents: expected parts of 100"),
         (&["coldpages", "sharers=2"], "expected 0 with more than one of sharers"),
+        (&["tiers", "cold=0M", "cold_share=1"], "cold_share: expected 0 where cold has no page"),
         (&["redis", "pipeline=0"], "pipeline: expected from 1 to 10000"),
-        (&["quicksort"], "[possible values: swap, coldpages, hugepages, redis]"),
+        (&["quicksort"], "[possible values: swap, coldpages, tiers, hugepages, redis]"),
         (&["--described", "{}"], "expected a workload as JSON"),
         (&["--described", "{}", "swap"], "cannot be used with"),
         (&[], "required"),

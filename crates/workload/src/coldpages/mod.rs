@@ -24,22 +24,22 @@ use rustix::param::page_size;
 
 use super::error::{Error, ErrorContext};
 use super::pace::Pace;
-use super::progress::{Progress, part};
+use super::progress::Progress;
 use super::record::Record;
+use super::slices::{SLICES, part_of, slice_end};
 use super::store::{self, MappedStore};
 use super::swap::nanoseconds;
-use super::zipf::Zipf;
+use super::zipf::ZipfPages;
 use super::{ColdPages, WorkloadSummary, check};
 
-/// Iterations, so that a course can be told.
-const SLICES: u64 = 160;
-/// After every so many of them memory is looked at: 16 times in all.
+/// After every so many iterations memory is looked at: 16 times in all.
 const LOOK_EVERY: u64 = 10;
 
-/// Does it. The process must have one thread where it has sharers.
+/// Does it; `steady` is called before the second half. The process must have one thread where it has sharers.
 pub(super) fn run(
     settings: &ColdPages,
     progress: &mut Progress<'_>,
+    steady: &mut dyn FnMut(),
 ) -> Result<WorkloadSummary, Error> {
     check::coldpages(settings)?;
     let mut sets = Sets::new(settings, progress)?;
@@ -49,7 +49,10 @@ pub(super) fn run(
     let (mut record, mut looks) = (Record::new(), ResidencySamples::default());
     let mut operations = 0;
     for slice in 1..=SLICES {
-        progress("touching", part_of(operations, settings));
+        if slice == SLICES / 2 + 1 {
+            steady();
+        }
+        progress("touching", part_of(operations, settings.operations));
         let upto = slice_end(slice, settings.operations);
         let began = Instant::now();
         let done = sets.touch(upto - operations, &mut record, end)?;
@@ -68,42 +71,6 @@ pub(super) fn run(
     values.insert("operations".to_owned(), operations as f64);
     values.extend(looks.means(operations / 2));
     Ok(WorkloadSummary { workload: "coldpages".to_owned(), values, course })
-}
-
-fn slice_end(slice: u64, operations: u64) -> u64 {
-    let all = u128::from(operations) * u128::from(slice) / u128::from(SLICES);
-    u64::try_from(all).unwrap_or(operations)
-}
-
-fn part_of(done: u64, settings: &ColdPages) -> f64 {
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    part(number(done), number(settings.operations))
-}
-
-/// Pages that are wanted by a zipf distribution, in no order.
-#[derive(Debug)]
-struct ZipfPages {
-    zipf: Zipf,
-    /// The page of each rank.
-    order: Vec<u32>,
-}
-
-impl ZipfPages {
-    fn new(pages: usize, exponent: f64, rng: &mut Rng) -> Self {
-        let mut order: Vec<u32> = (0..u32::try_from(pages).unwrap_or(u32::MAX)).collect();
-        rng.shuffle(&mut order);
-        Self { zipf: Zipf::new(pages, exponent), order }
-    }
-
-    fn draw(&self, rng: &mut Rng) -> usize {
-        usize::try_from(self.order[self.zipf.draw(rng)]).unwrap_or(usize::MAX)
-    }
-
-    /// How often each page is wanted.
-    fn wanted(&self) -> impl Iterator<Item = (usize, f64)> {
-        let page = |rank: usize| usize::try_from(self.order[rank]).unwrap_or(usize::MAX);
-        (0..self.order.len()).map(move |rank| (page(rank), self.zipf.probability(rank)))
-    }
 }
 
 /// The three, and how often each is touched.
@@ -216,7 +183,9 @@ mod tests {
 
     #[test]
     fn where_memory_is_enough_nothing_is_chosen() {
-        let summary = run(&small(), &mut |_, _| {}).unwrap();
+        let mut steady = 0;
+        let summary = run(&small(), &mut |_, _| {}, &mut || steady += 1).unwrap();
+        assert_eq!(steady, 1);
         assert_eq!(summary.values["operations"], 10_000.0);
         assert!(!summary.values.contains_key("precision"), "{summary:?}");
         // 500 pages were read of 256: all of them, once and again
@@ -228,8 +197,9 @@ mod tests {
     #[test]
     fn its_time_and_few_operations_end_it() {
         let timed = ColdPages { operations: u64::MAX, seconds: 0.05, ..small() };
-        assert!(run(&timed, &mut |_, _| {}).unwrap().values["operations"] > 0.0);
+        let cut = run(&timed, &mut |_, _| {}, &mut || panic!("no second half")).unwrap();
+        assert!(cut.values["operations"] > 0.0);
         let few = ColdPages { operations: 3, ..small() };
-        assert_eq!(run(&few, &mut |_, _| {}).unwrap().values["operations"], 3.0);
+        assert_eq!(run(&few, &mut |_, _| {}, &mut || {}).unwrap().values["operations"], 3.0);
     }
 }

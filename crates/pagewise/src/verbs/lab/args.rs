@@ -181,13 +181,16 @@ const WORKLOAD: &str = "Run a workload (a test program that experiments use to c
     this machine, with the current settings of the machine. Memory settings affect the result only if \
     memory is short, so run the workload in a cgroup with a memory limit, or in a guest. The arguments \
     KEY=VALUE set the parameters of the workload; two runs with the same parameters and the same seed \
-    access memory in the same order. The last line of the output is the result as JSON.\n\n\
+    access memory in the same order. The last line of the output is the result as JSON. If the output is not a \
+    terminal, `swap`, `coldpages` and `tiers` print the line `steady` when their second half begins.\n\n\
     The workload `swap` accesses data in memory, and the pages of a mapped file, which stand for code. Each \
     iteration accesses a window of the data, and then the window moves on; the workload reports how long an \
     iteration takes in the steady state. Data and code together should be slightly larger than the memory of \
     the cgroup or guest.\n\n\
     The workload `coldpages` accesses pages of its own memory, of a library and of a file, each page with a \
-    known frequency. It reports whether the kernel evicts the least used pages first. The workload \
+    known frequency. It reports whether the kernel evicts the least used pages first. The workload `tiers` \
+    writes a cold set of pages and then accesses a hot set; it reports how many accesses have to read a page \
+    from swap, which shows whether cold pages keep the fast swap area. The workload \
     `hugepages` allocates memory, writes to it, and reports how long each write takes (including its page \
     fault) and how much of the memory is in huge pages at the end. The workload `redis` fills a real \
     redis-server and sends requests to it with redis-benchmark.\n\n\

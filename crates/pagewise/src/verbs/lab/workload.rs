@@ -29,14 +29,24 @@ pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outco
         }
     };
     let mut shown = WorkloadProgress::new(global);
-    let summary = workload::run(&workload, &mut |what, share| shown.show_step(what, share));
+    let watched = std::io::stdout().is_terminal() && !global.json;
+    let mut progress = |what: &str, share| shown.show_step(what, share);
+    let summary = workload::run(&workload, &mut progress, &mut || print_mark(watched));
     drop(shown);
     let message = summary?;
-    let watched = std::io::stdout().is_terminal() && !global.json;
     let table = if watched { table(&message) } else { String::new() };
     let answer = serde_json::to_string(&message)?;
     output::text(&format!("{table}{answer}\n"), false)?;
     Ok(Outcome::Done)
+}
+
+/// Says that the second half begins, and leaves whoever counts from there on the time to read its counters.
+fn print_mark(watched: bool) {
+    if !watched {
+        // who does not hear this hears no answer either, which is an error
+        let _ = output::text(&format!("{}\n", workload::STEADY), false);
+        std::thread::sleep(MARKED);
+    }
 }
 
 fn asked(args: &cli::Workload) -> Result<Workload, workload::Error> {
@@ -72,6 +82,8 @@ fn number(value: f64, unit: &str) -> String {
     }
 }
 
+/// A conductor on the same processor wakes up and stops us within this time.
+const MARKED: Duration = Duration::from_millis(20);
 /// Waits shorter than this show nothing.
 const WORTH_IT: Duration = Duration::from_secs(2);
 /// So often it is drawn at most.

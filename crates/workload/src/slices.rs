@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Operations → iterations of equal length, so that a course can be told.
+
+use super::progress::part;
+
+/// Iterations.
+pub(super) const SLICES: u64 = 160;
+
+/// Operations that are done when so many iterations are.
+pub(super) fn slice_end(slice: u64, operations: u64) -> u64 {
+    let all = u128::from(operations) * u128::from(slice) / u128::from(SLICES);
+    u64::try_from(all).unwrap_or(operations)
+}
+
+/// So many operations of so many.
+pub(super) fn part_of(done: u64, operations: u64) -> f64 {
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    part(number(done), number(operations))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// No operation is lost, and no iteration has two more than another.
+        #[test]
+        fn iterations_share_all_operations_alike(operations: u64) {
+            let lengths: Vec<u64> = (1..=SLICES)
+                .map(|slice| slice_end(slice, operations) - slice_end(slice - 1, operations))
+                .collect();
+            prop_assert_eq!(lengths.iter().sum::<u64>(), operations);
+            let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+            prop_assert!(most - least <= 1);
+        }
+    }
+}

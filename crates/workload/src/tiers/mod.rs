@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `tiers`: a cold set of pages that is written once, then a hot set that is accessed → how often a page has to be
+//! read back, once the first half of the accesses is over.
+//!
+//! The kernel fills the fastest swap area first, so cold pages get it, and hot pages that do not fit into RAM go to
+//! the area behind it: LRU inversion. The settling phase is the first half of the accesses and does not depend on
+//! the course, so that all arms are compared over the same accesses.
+//!
+//! It ends with its accesses, however long they take: a sequence that was cut short is another one.
+//!
+//! Its own memory is this program, 4 MiB while the sets are written, and 12 bytes for each page of a skewed hot set.
+
+mod accesses;
+
+use std::ops::RangeInclusive;
+use std::time::Instant;
+
+use accesses::Accesses;
+use pagewise_observe::OwnUsage;
+use pagewise_region::Region;
+
+use super::error::Error;
+use super::progress::Progress;
+use super::record::Record;
+use super::slices::{SLICES, part_of, slice_end};
+use super::swap::nanoseconds;
+use super::{Tiers, WorkloadSummary, check, store};
+
+/// Does it; `steady` is called before the second half.
+pub(super) fn run(
+    settings: &Tiers,
+    progress: &mut Progress<'_>,
+    steady: &mut dyn FnMut(),
+) -> Result<WorkloadSummary, Error> {
+    check::tiers(settings)?;
+    let mut sets = Sets::new(settings, progress)?;
+    let mut record = Record::new();
+    sets.iterate(1..=SLICES / 2, &mut record, progress);
+    steady();
+    let (point, done, faults) = (record.points(), sets.done, major_faults());
+    sets.iterate(SLICES / 2 + 1..=SLICES, &mut record, progress);
+    let faults = major_faults().saturating_sub(faults) as f64;
+    let (course, mut values) = record.concluded_from(point);
+    let mut say = |name: &str, value: f64| values.insert(name.to_owned(), value);
+    say("operations", sets.done as f64);
+    say("cold-accesses", sets.cold_done as f64);
+    say("fault-share", faults / (sets.done - done) as f64);
+    Ok(WorkloadSummary { workload: "tiers".to_owned(), values, course })
+}
+
+/// Of this process so far: its data, and whatever else of it was evicted.
+fn major_faults() -> u64 {
+    OwnUsage::of_ourselves().major_faults
+}
+
+/// Both sets, and what was done to them.
+#[derive(Debug)]
+struct Sets {
+    /// None where it has no pages.
+    cold: Option<Region>,
+    hot: Region,
+    accesses: Accesses,
+    operations: u64,
+    done: u64,
+    /// Those of them that went to the cold set.
+    cold_done: u64,
+}
+
+impl Sets {
+    /// Writes each page of the cold set, then each of the hot one.
+    fn new(settings: &Tiers, progress: &mut Progress<'_>) -> Result<Self, Error> {
+        let contents = check::contents(&settings.contents)?;
+        let cold_pages = check::pages("cold", settings.cold)?;
+        let hot_pages = check::pages("hot", settings.hot)?;
+        let mut memory = |pages, seed| store::memory(pages, false, &contents, seed, &mut *progress);
+        let cold = if cold_pages > 0 { Some(memory(cold_pages, settings.seed)?) } else { None };
+        let hot = memory(hot_pages, settings.seed.wrapping_add(1))?;
+        let accesses = Accesses::new(settings, cold_pages, hot_pages);
+        let operations = settings.operations;
+        Ok(Self { cold, hot, accesses, operations, done: 0, cold_done: 0 })
+    }
+
+    fn iterate(
+        &mut self,
+        slices: RangeInclusive<u64>,
+        record: &mut Record,
+        progress: &mut Progress<'_>,
+    ) {
+        for slice in slices {
+            progress("accessing memory", part_of(self.done, self.operations));
+            let count = slice_end(slice, self.operations) - self.done;
+            if count == 0 {
+                continue;
+            }
+            let began = Instant::now();
+            (0..count).for_each(|_| self.access(record));
+            record.iteration(began.elapsed().as_secs_f64(), count);
+        }
+    }
+
+    fn access(&mut self, record: &mut Record) {
+        let access = self.accesses.draw();
+        let set = match &mut self.cold {
+            Some(cold) if access.cold => cold,
+            _ => &mut self.hot,
+        };
+        let began = Instant::now();
+        if access.write {
+            set.write(access.page);
+        } else {
+            std::hint::black_box(set.touch(access.page));
+        }
+        record.latency(nanoseconds(began.elapsed()));
+        self.done += 1;
+        self.cold_done += u64::from(access.cold);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Size;
+    use super::*;
+
+    fn small() -> Tiers {
+        Tiers { cold: Size::mib(1), hot: Size::mib(2), operations: 10_000, ..Tiers::default() }
+    }
+
+    #[test]
+    fn where_memory_is_enough_no_access_has_to_read_a_page() {
+        for exponent in [0.0, 0.9] {
+            let mut steady = 0;
+            let settings = Tiers { exponent, ..small() };
+            let summary = run(&settings, &mut |_, _| {}, &mut || steady += 1).unwrap();
+            let values = &summary.values;
+            assert_eq!((values["operations"], values["cold-accesses"]), (10_000.0, 0.0));
+            // what the machine evicts of this program itself may fault
+            assert!(values["fault-share"] < 0.01, "{values:?}");
+            assert!(values["p50"] <= values["p99"] && values["steady-iteration"] > 0.0);
+            assert!(values["settling"] > 0.0, "{values:?}");
+            assert_eq!((steady, summary.course.iteration_seconds.len()), (1, 160));
+            assert_eq!(summary.course.settled_at, Some(80));
+            let counted: u64 = summary.course.latency_ns.iter().map(|(_, count)| count).sum();
+            assert_eq!(counted, 5000, "latencies are those of the second half");
+        }
+    }
+
+    #[test]
+    fn the_cold_set_is_accessed_as_often_as_asked_for() {
+        let settings = Tiers { cold_share: 0.25, ..small() };
+        let values = run(&settings, &mut |_, _| {}, &mut || {}).unwrap().values;
+        assert!((2200.0..2800.0).contains(&values["cold-accesses"]), "{values:?}");
+        let none = Tiers { cold: Size::mib(0), ..small() };
+        let values = run(&none, &mut |_, _| {}, &mut || {}).unwrap().values;
+        assert_eq!(values["cold-accesses"], 0.0);
+    }
+
+    #[test]
+    fn few_accesses_have_two_halves_too() {
+        for operations in [2, 3, 161] {
+            let settings = Tiers { operations, ..small() };
+            let summary = run(&settings, &mut |_, _| {}, &mut || {}).unwrap();
+            assert_eq!(summary.values["operations"], operations as f64);
+            let counted: u64 = summary.course.latency_ns.iter().map(|(_, count)| count).sum();
+            assert_eq!(counted, operations - operations / 2);
+        }
+    }
+}
