@@ -128,7 +128,11 @@ pub fn evidences() -> Vec<Vec<u8>> {
     vec![
         files(&two, &runs(&["a", "b"], 7), false),
         files(&two, &killed, true),
-        files(&Experiment { profile: true, ..two }, &detailed, false),
+        files(
+            &Experiment { profile: true, counted_from: Some("steady".to_owned()), ..two },
+            &detailed,
+            false,
+        ),
         files(&three, &of_three, false),
     ]
 }
@@ -147,6 +151,7 @@ pub(crate) fn trial(arms: &[&str]) -> Experiment {
         deadline: Duration::from_secs(60),
         clock: Clock::Real,
         profile: false,
+        counted_from: None,
     }
 }
 

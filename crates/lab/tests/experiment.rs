@@ -47,6 +47,7 @@ fn experiment(command: &[&str]) -> Experiment {
         deadline: Duration::from_secs(60),
         clock: Clock::Real,
         profile: false,
+        counted_from: None,
     }
 }
 
@@ -555,6 +556,45 @@ fn a_workloads_value_that_nobody_says_ends_it_at_once() {
     let conducted = run(&Experiment { metrics, ..sh("echo nothing of it") });
     let message = conducted.trouble.unwrap().to_string();
     assert!(message.contains("precision") && message.contains("nothing of it"), "{message}");
+}
+
+/// Burns some processor time, in a child that it waits for, before the line and hardly any after it.
+const BURNS: &str = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo unsteady; echo steady; sleep 0.2";
+
+#[test]
+fn what_is_used_before_the_line_is_not_counted() {
+    let _alone = alone();
+    let cpu = |counted_from: Option<&str>| {
+        let counted_from = counted_from.map(str::to_owned);
+        let experiment = Experiment { counted_from, warm_up: 0, pairs: 1, ..sh(BURNS) };
+        let runs = good(run(&experiment));
+        let trial = judge(&experiment, &runs);
+        let noted = trial.notes.iter().any(|note| note.contains("line \"steady\" on"));
+        assert_eq!(noted, experiment.counted_from.is_some(), "{:?}", trial.notes);
+        for run in &runs {
+            assert!(run.values["time"] >= 0.2 && run.values.contains_key("scanned"), "{run:?}");
+            assert!(run.others_cpu_seconds.unwrap() >= 0.0);
+        }
+        runs.iter().map(|run| run.values["cpu"]).fold(0.0, f64::max)
+    };
+    let whole = cpu(None);
+    let late = cpu(Some("steady"));
+    assert!(late < whole / 3.0, "{late} of {whole}");
+}
+
+#[test]
+fn a_line_that_never_comes_ends_it_after_the_first_run() {
+    let _alone = alone();
+    for output in ["echo unsteady; sleep 0.1", "printf steady; sleep 0.1"] {
+        let counted_from = Some("steady".to_owned());
+        let conducted = run(&Experiment { counted_from, ..sh(output) });
+        let message = conducted.trouble.unwrap().to_string();
+        assert!(message.contains("the line \"steady\""), "{output}: {message}");
+        let values = &conducted.runs[0].values;
+        assert_eq!(values.keys().collect::<Vec<_>>(), ["time"], "nothing is counted: {values:?}");
+    }
+    let no_line = Experiment { counted_from: Some("a\nb".to_owned()), ..sh("true") };
+    assert!(no_line.check().unwrap_err().to_string().contains("expected a line"), "{no_line:?}");
 }
 
 /// What was written is what is read, to the last digit: who kept raw runs judges the same.

@@ -82,7 +82,7 @@ pub use psi::read as psi;
 pub use record::{Recording, open, open_with};
 pub use snapshot::{ProcessScope, Scope, snapshot};
 pub use tape::{Tape, TapeEnd};
-pub use thread_cpu::{ThreadCpu, children, process_usage};
+pub use thread_cpu::{ThreadCpu, children, family_usage, process_usage};
 pub use thread_profile::ThreadProfile;
 pub use users::user_names;
 pub use zmerge::zmerge_is_loaded;

@@ -2,7 +2,9 @@
 //! Processor time of single threads and processes from `/proc/PID`, for whoever measures: the kernel's
 //! own threads by name, our children, and what a process has used so far.
 
-use pagewise_model::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagewise_model::{Millis, Nanos};
 
 use crate::process::StatLine;
 use crate::thp::{is_kernel_thread, kernel_threads, khugepaged_pid, run_times};
@@ -58,6 +60,27 @@ pub fn process_usage(host: &HostRoot, pid: u32) -> (Option<Nanos>, Option<u64>) 
     (time, StatLine::read(host, pid).map(|stat| stat.major_faults))
 }
 
+/// What processes and all that descend from them have used, children that ended and were waited for included. CPU time
+/// is counted in steps of 10 ms.
+#[must_use]
+pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
+    let all = host.numbered("proc", "").into_iter();
+    let all: BTreeMap<u32, StatLine> =
+        all.filter_map(|pid| Some((pid, StatLine::read(host, pid)?))).collect();
+    let (mut cpu, mut major_faults) = (Millis::new(0), 0_u64);
+    let mut left = processes.to_vec();
+    let mut seen = BTreeSet::new();
+    while let Some(pid) = left.pop() {
+        let Some(stat) = all.get(&pid).filter(|_| seen.insert(pid)) else { continue };
+        cpu = cpu.saturating_add(stat.cpu).saturating_add(stat.ended_cpu);
+        major_faults =
+            major_faults.saturating_add(stat.major_faults).saturating_add(stat.ended_major_faults);
+        let is_child = |stat: &StatLine| stat.parent == u64::from(pid);
+        left.extend(all.iter().filter(|(_, stat)| is_child(stat)).map(|(pid, _)| *pid));
+    }
+    (cpu, major_faults)
+}
+
 /// The children of a process, those that have ended and were not waited for among them.
 #[must_use]
 pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
@@ -93,6 +116,30 @@ mod tests {
         assert_eq!(found.time(&host), Some(Nanos::new(6640)));
         assert_eq!(ThreadCpu { threads: vec![38, 99] }.time(&host), None);
         assert_eq!(ThreadCpu::default().time(&host), None);
+    }
+
+    /// Fields of `stat` as proc_pid_stat(5) numbers them: 10, 11 and their ended children's 12 and 13 are faults, 14 to
+    /// 17 are times.
+    #[test]
+    fn a_family_is_all_that_descends_from_a_process() {
+        let stat = |pid: u32, parent: u32, faults: u32, ended_faults: u32| {
+            let text = format!(
+                "{pid} (x) S {parent} 1 1 0 -1 0 5 5 {faults} {ended_faults} 1 2 3 4 20 0 1 0 9 0\n"
+            );
+            (format!("proc/{pid}/stat"), text)
+        };
+        let processes = [
+            stat(10, 1, 100, 1),
+            stat(11, 10, 10, 2),
+            stat(12, 11, 1000, 3),
+            stat(20, 1, 7, 0),
+            stat(21, 20, 7, 0),
+        ];
+        let host = host(processes.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        assert_eq!(family_usage(&host, &[10]), (Millis::new(3 * 100), 1116));
+        assert_eq!(family_usage(&host, &[11]), (Millis::new(2 * 100), 1015));
+        assert_eq!(family_usage(&host, &[10, 12]), (Millis::new(3 * 100), 1116), "each once");
+        assert_eq!(family_usage(&host, &[99]), (Millis::new(0), 0));
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::swap_kinds::{INSTEAD, not_comparable};
 pub const USUAL_PAIRS: u32 = 7;
 /// The most pairs.
 pub const MOST_PAIRS: u32 = 100;
+/// The longest line from which on may be counted, in bytes.
+const LONGEST_LINE: usize = 200;
 
 /// What is run, and what is to be found out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,10 @@ pub struct Experiment {
     /// Look where the kernel's reclaim thread spends its time.
     #[serde(default)]
     pub profile: bool,
+    /// The line of the command's output from which on events, processor time and stalls are counted; none for its
+    /// start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<String>,
 }
 
 impl Experiment {
@@ -81,6 +87,9 @@ impl Experiment {
         }
         if !(0.0..1.0).contains(&self.min_effect) {
             return Err(Unsound::Effect(self.min_effect));
+        }
+        if let Some(line) = self.counted_from.as_ref().filter(|line| !is_line(line)) {
+            return Err(Unsound::Line(line.clone()));
         }
         self.arms.iter().try_for_each(checked_arm)?;
         self.checked_swap()?;
@@ -134,6 +143,11 @@ impl Experiment {
     }
 }
 
+/// Whether a command can print it as a line.
+fn is_line(text: &str) -> bool {
+    (1..=LONGEST_LINE).contains(&text.len()) && !text.contains('\n')
+}
+
 /// Why an experiment makes no sense.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unsound {
@@ -165,6 +179,9 @@ pub enum Unsound {
     /// Too few or too many pairs or rounds of warm-up.
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
+    /// No line of output.
+    #[error("expected a line of 1 to {LONGEST_LINE} bytes from which on is counted, found {0:?}")]
+    Line(String),
     /// No effect is that large.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),

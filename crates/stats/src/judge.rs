@@ -63,7 +63,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     if idle.is_some() {
         advise_no_pairs(&mut trial);
     }
-    let notes = notes::compose(&trial, runs, first.as_deref(), experiment.profile);
+    let notes = notes::compose(&trial, runs, first.as_deref(), experiment);
     trial.notes = idle.into_iter().chain(notes).collect();
     trial
 }

@@ -3,6 +3,7 @@
 
 use pagewise_model::{Clock, MetricKind, RunEnd, Trial, TrialArm, TrialRun, Verdict};
 
+use crate::experiment::Experiment;
 use crate::name::{KSWAPD_CPU, POOL};
 use crate::paired::median;
 
@@ -13,12 +14,12 @@ const OTHERS: f64 = 0.2;
 /// Processors that a hypervisor may keep.
 const STOLEN: f64 = 0.01;
 
-/// `first`: the arm with which all were to be compared; `profile`: whether samples of kswapd were wanted.
+/// `first`: the arm with which all were to be compared.
 pub(crate) fn compose(
     trial: &Trial,
     runs: &[TrialRun],
     first: Option<&str>,
-    profile: bool,
+    experiment: &Experiment,
 ) -> Vec<String> {
     let all = [
         dropped(trial),
@@ -31,8 +32,9 @@ pub(crate) fn compose(
         others(trial),
         slept(trial),
         host_wide(trial),
+        experiment.counted_from.as_deref().map(counted_from),
         left(runs),
-        profile.then(|| without_profile(runs)).flatten(),
+        experiment.profile.then(|| without_profile(runs)).flatten(),
         guards(trial),
     ];
     all.into_iter().flatten().collect()
@@ -183,6 +185,13 @@ fn host_wide(trial: &Trial) -> Option<String> {
     let wide = trial.metrics.iter().filter(|metric| metric.host_wide);
     let names: Vec<&str> = wide.map(|metric| metric.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("counted for the whole host: {}", names.join(", ")))
+}
+
+fn counted_from(line: &str) -> String {
+    format!(
+        "events, CPU time and memory-stall are counted from the command's line {line:?} on; time, \
+         and the peaks swap-used, pool and peak-memory, are those of the whole run"
+    )
 }
 
 fn left(runs: &[TrialRun]) -> Option<String> {

@@ -24,6 +24,7 @@ pub(crate) fn experiment(arms: &[&str]) -> Experiment {
         deadline: Duration::from_secs(60),
         clock: Clock::Real,
         profile: false,
+        counted_from: None,
     }
 }
 

@@ -162,16 +162,16 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             return Ok(());
         }
         let begun = self.begun(arm, pair)?;
-        let (run, said) = match self.treated(at) {
-            Ok(ran) => (self.told(begun, &ran), ran.message),
+        let (run, said, marked) = match self.treated(at) {
+            Ok(ran) => (self.told(begun, &ran), ran.message, ran.marked),
             Err(ExperimentError::Refused { source, .. }) if kept.len() > 2 => {
-                (TrialRun { refused: Some(source.to_string()), ..begun }, String::new())
+                (TrialRun { refused: Some(source.to_string()), ..begun }, String::new(), false)
             }
             Err(trouble) => return Err(trouble),
         };
         let told = self.tell(&TrialEvent::Ran(Box::new(run.clone())));
         let usable = match pair {
-            None => self.is_usable(&run, &said, kept.len() > 2),
+            None => self.is_usable(&run, &said, marked, kept.len() > 2),
             Some(_) => Ok(()),
         };
         self.runs.push(run);
@@ -225,6 +225,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         &self,
         run: &TrialRun,
         message: &str,
+        marked: bool,
         others: bool,
     ) -> Result<(), ExperimentError> {
         if run.end == RunEnd::NotRun || others && is_outcome(run.end) {
@@ -232,6 +233,12 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
         if !run.end.is_good() {
             return Err(failed(&run.arm, run.end, message));
+        }
+        if let Some(line) = self.experiment.counted_from.as_ref().filter(|_| !marked) {
+            return Err(ExperimentError::NotMarked {
+                line: line.clone(),
+                message: quoted(message),
+            });
         }
         let missing = |name: &String| !run.values.contains_key(name);
         if let Some((name, _)) = self.patterns.iter().find(|(name, _)| missing(name)) {
@@ -302,6 +309,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             swap: &lent.swap,
             kswapd: &self.kswapd,
             profile: self.experiment.profile,
+            counted_from: self.experiment.counted_from.as_deref(),
         };
         run::run(&start, &mut self.watcher, self.control.stop).map_err(|why| match why {
             NotRun::Stopped => ExperimentError::Stopped,

@@ -75,6 +75,12 @@ impl<'h> Gauges<'h> {
         }
     }
 
+    /// Counts from now on; what was used at most is still that of all the run.
+    pub(super) fn restart(&mut self) {
+        self.kswapd_time = self.kswapd.time(self.host);
+        self.stall = Stall::read(self.host, self.group.as_ref());
+    }
+
     /// When the command has ended, before anything is given back.
     pub(super) fn told(&self, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
@@ -118,6 +124,26 @@ mod tests {
     use pagewise_model::lend::LoanId;
 
     use super::*;
+
+    /// This thread stands for kswapd.
+    #[test]
+    fn what_was_counted_before_a_new_start_is_left_out() {
+        let host = HostRoot::live().unwrap();
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let kswapd = ThreadCpu { threads: vec![thread.unsigned_abs()] };
+        let swap = LentSwap::default();
+        let mut gauges = Gauges::new(&host, None, &swap, &kswapd);
+        let used = |gauges: &Gauges<'_>| {
+            let mut changed = Changed::default();
+            gauges.told(&mut changed);
+            changed.values[KSWAPD_CPU]
+        };
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while used(&gauges) < 0.05 && std::time::Instant::now() < until {}
+        let before = used(&gauges);
+        gauges.restart();
+        assert!(before >= 0.05 && used(&gauges) < before / 2.0, "{before}");
+    }
 
     /// The most counts, not the last.
     #[test]

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `lend` borrows what an arm has, `run` starts the command in a borrowed cgroup and measures it with all its
-//! processes (`host` by counters, `gauges` by reading now and then what the run holds).
+//! processes (`host` by counters, `gauges` by reading now and then what the run holds), from its start or from a
+//! line that it prints (`mark`).
 //! [`judge`](pagewise_stats::judge) needs raw runs and nothing else: who kept them can judge again.
 //!
 //! How it is kept honest: runs come in pairs of random order, so that drift hits both sides alike; the
@@ -25,6 +26,7 @@ pub mod exercise;
 mod gauges;
 mod host;
 mod lend;
+mod mark;
 mod output;
 mod processes;
 mod recorded;
@@ -33,6 +35,7 @@ mod selftest;
 mod surroundings;
 mod swap_traffic;
 mod trouble;
+mod usage;
 mod victims;
 mod watcher;
 

@@ -7,6 +7,8 @@
 use std::io::Read;
 use std::thread::JoinHandle;
 
+use super::mark::LineFinder;
+
 /// Kept of it.
 const KEPT: usize = 1 << 20;
 
@@ -15,8 +17,8 @@ const KEPT: usize = 1 << 20;
 pub(super) struct Output(JoinHandle<Vec<u8>>);
 
 impl Output {
-    pub(super) fn follow(from: impl Read + Send + 'static) -> Self {
-        Self(std::thread::spawn(move || end_of(from)))
+    pub(super) fn follow(from: impl Read + Send + 'static, finder: Option<LineFinder>) -> Self {
+        Self(std::thread::spawn(move || end_of(from, finder)))
     }
 
     /// Waits for the end of it.
@@ -26,13 +28,17 @@ impl Output {
     }
 }
 
-fn end_of(mut from: impl Read) -> Vec<u8> {
+fn end_of(mut from: impl Read, mut finder: Option<LineFinder>) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut piece = vec![0; 64 << 10];
     loop {
         match from.read(&mut piece) {
             Ok(0) => break,
-            Ok(more) => kept.extend_from_slice(&piece[..more]),
+            Ok(more) => {
+                let more = &piece[..more];
+                finder.iter_mut().for_each(|finder| finder.read(more));
+                kept.extend_from_slice(more);
+            }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
@@ -50,9 +56,9 @@ mod tests {
 
     #[test]
     fn the_end_is_kept_and_memory_is_bounded() {
-        assert_eq!(Output::follow(&b"short"[..]).said(), "short");
+        assert_eq!(Output::follow(&b"short"[..], None).said(), "short");
         let long = std::io::repeat(b'x').take(10 * KEPT as u64).chain(&b"end"[..]);
-        let output = Output::follow(long).said();
+        let output = Output::follow(long, None).said();
         assert!(output.len() == KEPT && output.ends_with("xend"));
     }
 }

@@ -34,6 +34,12 @@ impl Reaper {
         Self { others: children() }
     }
 
+    /// The command while it runs, and orphans of what it started.
+    pub(super) fn started(&self) -> Vec<u32> {
+        let ours = children();
+        ours.difference(&self.others).filter_map(|pid| u32::try_from(*pid).ok()).collect()
+    }
+
     /// Ends all that the command left; how many that were. Waits for none that is stuck.
     pub(super) fn sweep(&self) -> u32 {
         let deadline = Instant::now() + STUCK;

@@ -21,18 +21,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pagewise_guest::program;
+use pagewise_model::RunEnd;
 use pagewise_model::lend::MemoryGroup;
-use pagewise_model::{Nanos, RunEnd};
-use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile, process_usage};
+use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile};
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::gauges::Gauges;
 use super::host::{self, Changed};
+use super::mark::{LineFinder, Stopped};
 use super::output::Output;
 use super::processes::{Reaper, end_group};
 use super::swap_traffic::LentSwap;
+use super::usage::Usage;
 use super::victims::Log;
 use super::watcher::Watcher;
 
@@ -65,6 +67,8 @@ pub(super) struct RunSetup<'a> {
     pub(super) kswapd: &'a ThreadCpu,
     /// Whether it is looked where those spend their time.
     pub(super) profile: bool,
+    /// The line of its output from which on is counted; none for its start.
+    pub(super) counted_from: Option<&'a str>,
 }
 
 /// What became of it.
@@ -74,6 +78,8 @@ pub(super) struct RunResult {
     pub(super) left: u32,
     pub(super) changed: Changed,
     pub(super) others_cpu_seconds: Option<f64>,
+    /// Whether it printed the line from which on was to be counted, before it ended.
+    pub(super) marked: bool,
     /// The end of what it said.
     pub(super) message: String,
     /// Who of the group was killed for lack of memory.
@@ -111,21 +117,36 @@ pub(super) fn run(
     let accounted = OwnUsage::of_ended_children();
     let mut gate = Gate::open(start)?;
     watcher.watch(Some(gate.child.id()));
-    let at_gate = Used::at_gate(&host, gate.child.id());
+    let at_gate = Usage::at_gate(&host, gate.child.id());
     let log = Log::from_now(start.group);
     let mut gauges = Gauges::new(&host, start.group, start.swap, start.kswapd);
     let profiled: &[u32] = if start.profile { &start.kswapd.threads } else { &[] };
     let mut profile = ThreadProfile::start(profiled);
+    let finder = start.counted_from.map(LineFinder::new).transpose();
+    let (finder, found) = finder.map_err(|error| failed("an event", &error))?.unzip();
     let before = host::before(&host, start.group, start.swap);
     let began = Instant::now();
-    let output = gate.pass()?;
-    let mut look = || {
-        gauges.sample();
-        profile.collect();
+    let output = gate.pass(finder)?;
+    let mut mark = None;
+    let mut act = |event| match event {
+        RunEvent::Look => {
+            gauges.sample();
+            profile.collect();
+        }
+        RunEvent::Line(leader) => {
+            let _stopped = Stopped::new(leader);
+            let used = Usage::of_families(&host, &reaper.started(), start.group);
+            mark = Some((host::before(&host, start.group, start.swap), used));
+            gauges.restart();
+        }
     };
-    let ended = until_end(&mut gate.child, began + start.deadline, stop, &mut look);
+    let ended = until_end(&mut gate.child, found, began + start.deadline, stop, &mut act);
     let time = began.elapsed();
     let mut changed = before.until_now(&host, start.group, start.limited);
+    if let Some((before, _)) = &mark {
+        let late = before.until_now(&host, start.group, start.limited);
+        changed = Changed { values: late.values, host_wide: late.host_wide, ..changed };
+    }
     gauges.told(&mut changed);
     let left = reaper.sweep();
     watcher.watch(None);
@@ -133,12 +154,20 @@ pub(super) fn run(
     let Some(last) = ended.map_err(|error| failed("waiting for the command", &error))? else {
         return Err(NotRun::Stopped);
     };
-    let own = Used::since(accounted, changed.cpu_seconds).less(at_gate);
+    let all = Usage::since(accounted, changed.cpu_seconds);
+    let counted = all.less(mark.as_ref().map_or(at_gate, |(_, used)| *used));
+    changed.values.insert(CPU.to_owned(), counted.cpu_seconds());
+    changed.values.insert(MAJOR_FAULTS.to_owned(), counted.major_faults as f64);
+    let marked = start.counted_from.is_none() || mark.is_some();
+    if !marked {
+        changed.values.clear();
+        changed.host_wide.clear();
+    }
     changed.values.insert(TIME.to_owned(), time.as_nanos() as f64 / 1e9);
-    changed.values.insert(CPU.to_owned(), own.cpu_nanos as f64 / 1e9);
-    changed.values.insert(MAJOR_FAULTS.to_owned(), own.major_faults as f64);
-    let others = changed.busy_seconds.map(|busy| (busy - own.cpu_nanos as f64 / 1e9).max(0.0));
+    let own = all.less(at_gate).cpu_seconds();
+    let others = changed.busy_seconds.map(|busy| (busy - own).max(0.0));
     Ok(RunResult {
+        marked,
         end: end(last, changed.oom_kills),
         left,
         changed,
@@ -178,10 +207,11 @@ impl Gate {
     }
 
     /// Lets it become the command.
-    fn pass(&mut self) -> Result<Output, NotRun> {
+    fn pass(&mut self, finder: Option<LineFinder>) -> Result<Output, NotRun> {
         let mut word = self.child.stdin.take().ok_or_else(|| failed("the gate", &"closed"))?;
         word.write_all(b"go\n").map_err(|error| failed("the gate", &error))?;
-        self.output.take().map(Output::follow).ok_or_else(|| failed("the gate", &"passed"))
+        let output = self.output.take().ok_or_else(|| failed("the gate", &"passed"))?;
+        Ok(Output::follow(output, finder))
     }
 }
 
@@ -219,12 +249,22 @@ enum CommandEnd {
     TimedOut,
 }
 
-/// None where the user stopped us. Whatever it is, the command has ended.
+/// What is to be done while the command runs.
+#[derive(Debug, Clone, Copy)]
+enum RunEvent {
+    /// It is time to look again.
+    Look,
+    /// The command, which leads this process group, has printed the line from which on is counted.
+    Line(Pid),
+}
+
+/// None where the user stopped us. Whatever it is, the command has ended. `found` says that it has printed the line.
 fn until_end(
     child: &mut Child,
+    mut found: Option<OwnedFd>,
     deadline: Instant,
     stop: &AtomicBool,
-    look: &mut dyn FnMut(),
+    act: &mut dyn FnMut(RunEvent),
 ) -> std::io::Result<Option<CommandEnd>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| std::io::Error::other("no process id"))?;
@@ -232,10 +272,16 @@ fn until_end(
     let mut next = FIRST_LOOK;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if ended_within(&handle, left.min(next)) {
-            return child.wait().map(|status| Some(CommandEnd::Exit(status)));
+        match wait(&handle, found.as_ref(), left.min(next)) {
+            Some(Waited::Ended) => {
+                return child.wait().map(|status| Some(CommandEnd::Exit(status)));
+            }
+            Some(Waited::Found) => {
+                found = None;
+                act(RunEvent::Line(pid));
+            }
+            None => act(RunEvent::Look),
         }
-        look();
         next = LOOK.min(next * 2);
         let stopped = stop.load(Ordering::SeqCst);
         if stopped || Instant::now() >= deadline {
@@ -247,14 +293,32 @@ fn until_end(
 }
 
 fn ended_within(handle: &OwnedFd, time: Duration) -> bool {
+    wait(handle, None, time).is_some()
+}
+
+/// What somebody waited for.
+#[derive(Debug, Clone, Copy)]
+enum Waited {
+    /// The command has ended, whatever else.
+    Ended,
+    /// It has printed the line.
+    Found,
+}
+
+/// None where the time is over before.
+fn wait(handle: &OwnedFd, found: Option<&OwnedFd>, time: Duration) -> Option<Waited> {
     let until = Instant::now() + time;
+    let mut waited: Vec<PollFd<'_>> =
+        [handle].into_iter().chain(found).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let Ok(timeout) = Timespec::try_from(left) else { return false };
-        match poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&timeout)) {
-            Ok(ready) => return ready > 0,
+        let timeout = Timespec::try_from(left).ok()?;
+        match poll(&mut waited, Some(&timeout)) {
+            Ok(0) => return None,
+            Ok(_) if waited[0].revents().is_empty() => return Some(Waited::Found),
+            Ok(_) => return Some(Waited::Ended),
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return false,
+            Err(_) => return None,
         }
     }
 }
@@ -267,39 +331,5 @@ fn end(last: CommandEnd, kills: u64) -> RunEnd {
             (Some(status), _) => RunEnd::Exited { status },
             (None, signal) => RunEnd::Killed { signal: signal.unwrap_or(0) },
         },
-    }
-}
-
-/// Processor time and major faults.
-#[derive(Debug, Clone, Copy, Default)]
-struct Used {
-    cpu_nanos: u64,
-    major_faults: u64,
-}
-
-impl Used {
-    /// Of a process that has started nothing yet. What cannot be read is nothing: it is a
-    /// millisecond or two.
-    fn at_gate(host: &HostRoot, pid: u32) -> Self {
-        let (time, major_faults) = process_usage(host, pid);
-        Self { cpu_nanos: time.map_or(0, Nanos::get), major_faults: major_faults.unwrap_or(0) }
-    }
-
-    /// Of all that was waited for since, or of the group where that counts it.
-    fn since(before: OwnUsage, group_seconds: Option<f64>) -> Self {
-        let now = OwnUsage::of_ended_children();
-        let cpu = now.cpu.saturating_sub(before.cpu);
-        let cpu = group_seconds.map_or(cpu, |seconds| Duration::from_secs_f64(seconds.max(0.0)));
-        Self {
-            cpu_nanos: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
-            major_faults: now.major_faults.saturating_sub(before.major_faults),
-        }
-    }
-
-    fn less(self, other: Self) -> Self {
-        Self {
-            cpu_nanos: self.cpu_nanos.saturating_sub(other.cpu_nanos),
-            major_faults: self.major_faults.saturating_sub(other.major_faults),
-        }
     }
 }

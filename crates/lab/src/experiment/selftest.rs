@@ -89,6 +89,7 @@ fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment 
         deadline: Duration::from_secs(30),
         clock: Clock::Real,
         profile: false,
+        counted_from: None,
     }
 }
 

@@ -51,6 +51,16 @@ pub enum ExperimentError {
         /// The end of what it said.
         message: String,
     },
+    /// The first run did not print the line from which on is counted.
+    #[error(
+        "the command did not print the line {line:?}, from which on is counted, or ended at once after it{message}"
+    )]
+    NotMarked {
+        /// Which line.
+        line: String,
+        /// The end of what it said.
+        message: String,
+    },
     /// The first run said nothing that a regular expression finds.
     #[error("{pattern:?} matches nothing that the command says{message}")]
     NoMatch {
@@ -79,6 +89,9 @@ impl Advice for ExperimentError {
                 "it is a value of `pagewise lab workload`; for what another command says give a \
                  regular expression"
                     .to_owned(),
+            ),
+            Self::NotMarked { .. } => Some(
+                "it must be a line of its own, printed at once and not kept in a buffer".to_owned(),
             ),
             Self::Stopped | Self::NotRun(_) => None,
         }

@@ -10,7 +10,7 @@ use pagewise_guest::kernel;
 use pagewise_model::arm::{alike, setting};
 use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
 use pagewise_stats::{Experiment, Metric, NotAMetric, Unsound, prefer_more};
-use pagewise_workload::Workload;
+use pagewise_workload::{STEADY, Workload};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
@@ -104,6 +104,7 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
         workload(&table).map_err(|error| file.wrong(&file.parts.workload, error.to_string()))?;
     let arms = arms(file, choice, &table, program)?;
     check_places(file, &runners[0], &arms, &workload)?;
+    check_mark(file, &workload)?;
     let experiment = experiment(file, choice, workload.program(program), arms)?;
     let cell = |(name, runner)| Cell {
         name,
@@ -329,6 +330,21 @@ fn check_places(
     Err(file.wrong_in_all(what))
 }
 
+/// Whether a workload of ours prints the line from which on is counted; of a command it is not known.
+fn check_mark(file: &File, workload: &Workload) -> Result<(), FileError> {
+    let measure = &file.parts.measure;
+    let Some(line) = &measure.get_ref().from else { return Ok(()) };
+    let ours = !matches!(workload, Workload::Command { .. });
+    if ours && !(workload.is_marked() && line == STEADY) {
+        let what = format!(
+            "from: expected \"{STEADY}\" with a workload that prints it (swap, coldpages, tiers), or any line \
+             with kind = \"command\", found {line:?}"
+        );
+        return Err(file.wrong(measure, what));
+    }
+    Ok(())
+}
+
 fn experiment(
     file: &File,
     choice: &Choice,
@@ -355,6 +371,7 @@ fn experiment(
         deadline: measure.deadline.0,
         clock: Clock::Real,
         profile: measure.profile,
+        counted_from: measure.from.clone(),
     };
     experiment.check().map_err(|unsound| wrong(unsound.into()))?;
     Ok(experiment)

@@ -93,6 +93,8 @@ pub(super) struct Measure {
     pub(super) deadline: Time,
     #[serde(default)]
     pub(super) profile: bool,
+    #[serde(default)]
+    pub(super) from: Option<String>,
 }
 
 fn usual_pairs() -> u32 {

@@ -139,6 +139,21 @@ fn what_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
+fn only_a_workload_that_prints_the_line_is_counted_from_there() {
+    let from = |line: &str| host("").replace("primary", &format!("from = \"{line}\"\nprimary"));
+    let all = read(&from("steady"), &Choice::default()).unwrap();
+    assert_eq!(all[0].experiment.counted_from.as_deref(), Some("steady"));
+    refused(&from("stedy"), "x.toml:6: from: expected \"steady\" with a workload that prints it");
+    let other = "about = \"x\"\n[workload]\nkind = \"hugepages\"\n[machine]\nlimit = \"64M\"\n[measure]\n\
+        primary = \"time\"\nfrom = \"steady\"\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nswap = []\n";
+    refused(other, "from: expected \"steady\"");
+    let command = other.replace("\"hugepages\"", "\"command\"\nargv = [\"true\"]");
+    let line = read(&command.replace("steady", "ready to serve"), &Choice::default()).unwrap();
+    assert_eq!(line[0].experiment.counted_from.as_deref(), Some("ready to serve"));
+    refused(&command.replace("\"steady\"", "\"\""), "expected a line of 1 to 200 bytes");
+}
+
+#[test]
 fn a_guest_that_counts_has_no_disk() {
     let guest = |machine: &str| {
         host("").replace("limit = \"64M\"", &format!("runner = \"guest\"\n{machine}"))

@@ -19,8 +19,11 @@ const TICK: u64 = 10;
 /// Places of fields behind the name, of which the first is the state (field 3 of proc_pid_stat(5)).
 const PARENT: usize = 4 - 3;
 const MAJOR_FAULTS: usize = 12 - 3;
+const ENDED_MAJOR_FAULTS: usize = 13 - 3;
 const USER_TIME: usize = 14 - 3;
 const SYSTEM_TIME: usize = 15 - 3;
+const ENDED_USER_TIME: usize = 16 - 3;
+const ENDED_SYSTEM_TIME: usize = 17 - 3;
 const START_TIME: usize = 22 - 3;
 
 /// Fills in when the process began, its CPU time and its major faults.
@@ -52,8 +55,11 @@ pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
 pub(crate) struct StatLine {
     pub(crate) parent: u64,
     start: Millis,
-    cpu: Millis,
+    pub(crate) cpu: Millis,
     pub(crate) major_faults: u64,
+    /// Of its children that have ended and were waited for, and of theirs; 0 if it is not told.
+    pub(crate) ended_cpu: Millis,
+    pub(crate) ended_major_faults: u64,
 }
 
 impl StatLine {
@@ -76,11 +82,14 @@ impl StatLine {
             };
         }
         let ticks = |at: usize| fields[at].checked_mul(TICK).map(Millis::new);
+        let ended = |at: usize| ticks(at).unwrap_or(Millis::new(0));
         Some(Self {
             parent: fields[PARENT],
             start: ticks(START_TIME)?,
             cpu: ticks(USER_TIME)?.saturating_add(ticks(SYSTEM_TIME)?),
             major_faults: fields[MAJOR_FAULTS],
+            ended_cpu: ended(ENDED_USER_TIME).saturating_add(ended(ENDED_SYSTEM_TIME)),
+            ended_major_faults: fields[ENDED_MAJOR_FAULTS],
         })
     }
 }
@@ -139,6 +148,12 @@ mod tests {
         assert_eq!(process.cpu_time.get(), Some(Millis::new(93_870)));
         assert_eq!(process.major_faults.get(), Some(171));
         assert_eq!(process.cpu_time.source, Source::file("/proc/42/stat"));
+    }
+
+    #[test]
+    fn what_ended_children_used_is_apart() {
+        let stat = StatLine::parse(STAT.as_bytes()).unwrap();
+        assert_eq!((stat.ended_cpu, stat.ended_major_faults), (Millis::new(840), 13));
     }
 
     #[test]

@@ -107,6 +107,7 @@ fn eating(arms: Vec<TrialArm>) -> Experiment {
         deadline: Duration::from_secs(60),
         clock: Clock::Real,
         profile: true,
+        counted_from: None,
     }
 }
 

@@ -92,6 +92,9 @@ fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {
         fact("pairs", format!("{} at most", experiment.pairs))
     });
     facts.push(fact("discarded", discarded(experiment.warm_up)));
+    if let Some(line) = &experiment.counted_from {
+        facts.push(fact("counted", format!("from the line {line:?} of its output on")));
+    }
     if experiment.profile {
         facts.push(fact("profile", "where the kernel's reclaim thread spends its time".to_owned()));
     }

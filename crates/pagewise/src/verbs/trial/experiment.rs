@@ -34,6 +34,7 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
         deadline: args.timeout,
         clock: Clock::Real,
         profile: false,
+        counted_from: None,
     };
     experiment.check()?;
     Ok(experiment)
