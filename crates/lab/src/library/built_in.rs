@@ -30,4 +30,10 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "redis-mglru",
     "redis-zram",
     "redis-swap",
+    "fits",
+    "inversion",
+    "incompressible",
+    "no-disk",
+    "cache",
+    "wear",
 ];
