@@ -223,7 +223,7 @@ pub enum Unsound {
 
 /// zswap stores no page that has no place in swap.
 const ZSWAP_ALONE: &str =
-    "zswap where it cannot be: expected it first, with a swap area after it, as zswap:lz4+file:1G";
+    "zswap in the wrong place: expected it first, with a swap area after it, as zswap:lz4+file:1G";
 
 fn checked_arm(arm: &TrialArm) -> Result<(), Unsound> {
     let name = || arm.name.clone();
