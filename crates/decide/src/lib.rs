@@ -56,7 +56,7 @@ pub static RULES: &[Rule] = rules::ALL;
 #[rustfmt::skip]
 pub const PLANNED: &[&str] = &[
     "memory-low", "memory-pressure", "oom-kills", "memory-grows", "commit-limit", "swap-full", "swap-avoids-anon",
-    "watermarks-extreme", "min-ttl-set", "zram-unused", "tier-order", "zram-full",
+    "watermarks-extreme", "min-ttl-set", "zram-unused", "zswap-unused", "tier-order", "zram-full",
     "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
