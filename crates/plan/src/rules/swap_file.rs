@@ -63,7 +63,7 @@ fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     let free = |tier: &&Tier| tier.is_full() != Some(true);
     let described = |tier: &Tier| match tier.used.get().zip(tier.size.get()) {
         Some((used, size)) => format!("{} has room ({} in use)", tier.path, used.part_of(size)),
-        None => format!("{} is in use", tier.path),
+        None => format!("{} is in use, and how full it is was not read", tier.path),
     };
     if let Some(tier) = context.tiers_on_disk().find(free) {
         return Some((format!("swap on a disk has room: {}", described(tier)), false));
