@@ -328,6 +328,11 @@ pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
 }
 
+/// Of the id of a mapped device, whether dm-crypt made it.
+pub(super) fn dm_uuid(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    bytes.starts_with(b"CRYPT-").then(|| b"CRYPT-\n".to_vec())
+}
+
 /// Short words in lower case, as `kvm` or `docker`: what kind of container or hypervisor.
 pub(super) fn kind(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const KINDS: &[&[u8]] = &[

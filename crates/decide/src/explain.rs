@@ -82,6 +82,25 @@ static ENTRIES: &[Entry] = &[
             cgroup limit keeps anonymous pages out of swap.",
     },
     Entry {
+        id: "zswap-unused",
+        severities: [Info, Warning],
+        readings: &[
+            "/sys/module/zswap/parameters",
+            SWAPS,
+            "the kind of each disk below /sys/block",
+            MEMINFO,
+            VMSTAT,
+            PRESSURE,
+        ],
+        thresholds: "Only if zswap is the better choice here: the kernel has its shrinker, swap is on an SSD or a \
+            virtual disk with room for what the pool would hold, no zram is used as swap, the multi-gen LRU is on, and \
+            no cgroup is at its limit. Info: zswap is off, and pages are in swap on a disk; warning if tasks also wait \
+            for memory. Warning: zswap's pool is full, its shrinker is off, and 100 pages per second are read from the \
+            disk.",
+        act: "Switch zswap and its shrinker on (pagewise plan --only zswap keeps that over a reboot). pagewise trial \
+            compares zswap with zram for your own programs.",
+    },
+    Entry {
         id: "swap-avoids-anon",
         severities: [Warning, Critical],
         readings: &[SWAPS, "/proc/sys/vm/swappiness", VMSTAT, PRESSURE],

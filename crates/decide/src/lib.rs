@@ -14,6 +14,7 @@ mod facts;
 pub mod oom;
 mod proof;
 mod rules;
+mod swap_decision;
 #[cfg(test)]
 #[path = "../tests/made/testing.rs"]
 mod testing;
@@ -27,6 +28,10 @@ pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, 
 pub use explain::{explanations, rules};
 pub use facts::advice::{
     ENOUGH_STORED, FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size,
+};
+pub use facts::tiers::{DiskKind, disk_kind};
+pub use swap_decision::{
+    Compression, SwapDecision, SwapEvidence, SwapTrial, ZswapSettings, decide_swap, is_kubernetes,
 };
 
 use pagewise_model::{Finding, Interval};
@@ -51,8 +56,8 @@ pub static RULES: &[Rule] = rules::ALL;
 #[rustfmt::skip]
 pub const PLANNED: &[&str] = &[
     "memory-low", "memory-pressure", "oom-kills", "memory-grows", "commit-limit", "swap-full", "swap-avoids-anon",
-    "watermarks-extreme", "min-ttl-set", "zram-unused", "tier-order", "zram-full", "zram-zswap-stacked",
-    "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
+    "watermarks-extreme", "min-ttl-set", "zram-unused", "zswap-unused", "tier-order", "zram-full",
+    "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
 /// Everything that is the case, most severe first, then in the order of [`RULES`].
@@ -67,173 +72,5 @@ pub fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use pagewise_model::{Name, Snapshot};
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::rules::FIRING;
-    use crate::testing::{calm, erasers, still};
-
-    /// What every finding promises to its reader.
-    fn check(finding: &Finding) {
-        let sentences = |text: &str| text.matches(". ").count() + 1;
-        assert!(finding.title.chars().count() <= 80, "{finding:#?}");
-        assert!(!finding.title.ends_with('.'), "{finding:#?}");
-        assert!(sentences(&finding.what) <= 3 && finding.what.ends_with('.'), "{finding:#?}");
-        assert!(
-            matches!(sentences(&finding.why), 2..=3) && finding.why.ends_with('.'),
-            "{finding:#?}"
-        );
-        assert!(!finding.evidence.is_empty() && !finding.next.is_empty(), "{finding:#?}");
-        let places = || finding.evidence.iter().map(|evidence| evidence.path.as_str());
-        assert!(places().all(|path| path.starts_with('/')), "{finding:#?}");
-        let writes = [
-            "| sudo tee",
-            "swapon -p",
-            "swapoff",
-            "modprobe",
-            "sudo sysctl",
-            "renice",
-            "systemctl disable",
-            "systemctl daemon-reload",
-            "sudo ln -s",
-            "sudo mv",
-        ];
-        for command in &finding.next {
-            let marked = command.contains("# writes");
-            assert_eq!(
-                marked,
-                writes.iter().any(|word| command.contains(word))
-                    || command.contains("set-property"),
-                "{command}"
-            );
-        }
-    }
-
-    #[test]
-    fn nothing_known_means_nothing_said() {
-        assert_eq!(diagnose(&Interval::default()), []);
-        assert_eq!(diagnose(&still(Snapshot::default())), []);
-    }
-
-    #[test]
-    fn a_healthy_machine_has_no_findings() {
-        assert_eq!(diagnose(&calm()), []);
-    }
-
-    #[test]
-    fn each_rule_fires_and_proves_it_in_few_words() {
-        for (id, firing) in FIRING {
-            let findings = diagnose(&firing());
-            assert!(findings.iter().any(|finding| finding.id == *id), "{id}: {findings:#?}");
-            findings.iter().for_each(check);
-        }
-    }
-
-    #[test]
-    fn no_machine_spoilt_in_one_way_has_two_names_for_it() {
-        for (id, firing) in FIRING {
-            let mut interval = firing();
-            if *id != "mglru-off" {
-                // low swappiness is explained on classic lists, and those are a finding too
-                crate::testing::erase(&mut interval.end.mglru.enabled);
-            }
-            let ids: BTreeSet<&str> =
-                diagnose(&interval).iter().map(|finding| finding.id).collect();
-            let with_pressure = BTreeSet::from([*id, "memory-pressure"]);
-            assert!(ids.is_subset(&with_pressure), "{id}: {ids:?}");
-        }
-    }
-
-    #[test]
-    fn rows_are_unique_and_speak_in_a_sentence_and_have_a_machine() {
-        let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
-        assert_eq!(ids.len(), RULES.len());
-        let fired: BTreeSet<&str> = FIRING.iter().map(|(id, _)| *id).collect();
-        assert_eq!(ids, fired);
-        assert!(RULES.iter().all(|rule| rule.doc.ends_with('.') && rule.doc.len() > 20));
-    }
-
-    #[test]
-    fn the_most_severe_comes_first() {
-        let mut interval = FIRING[0].1();
-        interval.end.mglru.enabled = crate::testing::file("/sys/kernel/mm/lru_gen/enabled", 0);
-        interval.end.zram[0].mm_stat.memory_limit =
-            interval.end.zram[0].mm_stat.memory_used.clone();
-        let ids: Vec<&str> = diagnose(&interval).iter().map(|finding| finding.id).collect();
-        assert_eq!(ids, ["zram-full", "memory-pressure", "mglru-off"]);
-    }
-
-    /// Names as long and as strange as a host can make them.
-    fn renamed(mut interval: Interval) -> Interval {
-        let strange = Name::from(
-            "/a very long 'name'. With $(sentences) in it/and \u{1b}[2Jescapes; rm -rf /",
-        );
-        let host = &mut interval.end;
-        host.tiers
-            .iter_mut()
-            .filter(|tier| !tier.path.as_str().contains("zram"))
-            .for_each(|tier| tier.path = strange.clone());
-        host.processes.list.iter_mut().for_each(|process| process.name = strange.clone());
-        host.cgroups.groups.iter_mut().skip(1).for_each(|group| group.path = strange.clone());
-        interval
-    }
-
-    #[test]
-    fn long_names_do_not_burst_a_title() {
-        for (id, firing) in FIRING {
-            for finding in diagnose(&renamed(firing())) {
-                assert!(finding.title.chars().count() <= 80, "{id}: {}", finding.title);
-                assert!(finding.next.iter().all(|command| !command.contains('\u{1b}')));
-            }
-        }
-    }
-
-    proptest! {
-        /// Whatever a kernel does not offer, no rule panics and none speaks without proof.
-        #[test]
-        fn rules_bear_the_loss_of_any_readings(
-            case in 0..FIRING.len(),
-            lost in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
-            at_both_ends in any::<bool>(),
-        ) {
-            let mut interval = FIRING[case].1();
-            let erasers = erasers();
-            for index in lost {
-                let (_, erase) = index.get(&erasers);
-                erase(&mut interval.end);
-                if let Some(start) = interval.start.as_deref_mut().filter(|_| at_both_ends) {
-                    erase(start);
-                }
-            }
-            diagnose(&interval).iter().for_each(check);
-        }
-    }
-
-    #[test]
-    fn rules_bear_the_loss_of_each_reading() {
-        for (id, firing) in FIRING {
-            for (lost, erase) in erasers() {
-                let mut interval = firing();
-                erase(&mut interval.end);
-                for finding in diagnose(&interval) {
-                    check(&finding);
-                    let erased = finding.evidence.iter().any(|e| e.value.contains("erased"));
-                    assert!(!erased, "{id} without {lost}: {finding:#?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn one_snapshot_alone_has_no_rates() {
-        for (_, firing) in FIRING {
-            let alone = Interval::single(firing().end);
-            let rates = ["swap-avoids-anon", "khugepaged-starves", "fragmentation"];
-            assert!(diagnose(&alone).iter().all(|finding| !rates.contains(&finding.id)));
-        }
-    }
-}
+#[path = "../tests/rules/every_rule.rs"]
+mod tests;

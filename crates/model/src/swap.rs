@@ -32,8 +32,12 @@ impl TierKind {
 pub struct Disk {
     /// The whole disk, as `nvme0n1`; absent where it could not be told from what is mounted.
     pub name: Reading<Name>,
+    /// The disk below all mappings (LVM, dm-crypt, RAID), as `nvme0n1`; of several disks the first.
+    pub lowest: Reading<Name>,
     /// Whether the kernel takes it for a spinning disk.
     pub rotational: Reading<bool>,
+    /// Whether one of the mappings encrypts what is written (dm-crypt).
+    pub encrypted: Reading<bool>,
     /// The file system that a swap file lies in.
     pub file_system: Reading<Name>,
 }

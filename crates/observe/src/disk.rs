@@ -3,7 +3,8 @@
 //!
 //! A device's `uevent` names it and, for a partition, its number; the disk's name is what remains.
 //! So no symbolic link is followed, and recordings, which hold none, answer as the live host does. A
-//! mapped device (dm-crypt, LVM) counts as the disk: its own queue says whether it rotates.
+//! mapped device (dm-crypt, LVM) counts as the disk: its own queue says whether it rotates. The kernel lists what a
+//! mapped device lies on in `slaves`, and dm-crypt begins the `dm/uuid` of its devices with `CRYPT-`.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -31,8 +32,7 @@ impl<'a> Disks<'a> {
 
     /// The disk of a block device, given as `/dev/sda2` or `/dev/mapper/swap`.
     pub(crate) fn of_device(&self, path: &str) -> Disk {
-        let (name, rotational) = self.under(path);
-        Disk { name, rotational, file_system: Reading::absent("not a file", Source::none()) }
+        self.under(path)
     }
 
     /// The disk and file system of a file.
@@ -40,12 +40,14 @@ impl<'a> Disks<'a> {
         let Some(mount) = self.mounts.holding(path) else {
             return nowhere("no known mount holds it", &Source::file("/proc/self/mountinfo"));
         };
-        let (name, rotational) = self.under_mount(mount);
         let file_system = Name::from(mount.file_system.as_str());
-        Disk { name, rotational, file_system: Reading::found(file_system, mount.at.clone()) }
+        Disk {
+            file_system: Reading::found(file_system, mount.at.clone()),
+            ..self.under_mount(mount)
+        }
     }
 
-    fn under_mount(&self, mount: &Mount) -> NameAndSpin {
+    fn under_mount(&self, mount: &Mount) -> Disk {
         if mount.is_on_block_device() {
             return described(self.host, &format!("sys/dev/block/{}", mount.device));
         }
@@ -53,10 +55,10 @@ impl<'a> Disks<'a> {
             return self.under(&mount.source);
         }
         let why = format!("{} names no block device", Name::from(mount.file_system.as_str()));
-        (Reading::absent(why.clone(), mount.at.clone()), Reading::absent(why, mount.at.clone()))
+        unknown(&Reading::absent(why, mount.at.clone()))
     }
 
-    fn under(&self, path: &str) -> NameAndSpin {
+    fn under(&self, path: &str) -> Disk {
         let name = path.strip_prefix("/dev/").unwrap_or(path);
         let mapped = name.strip_prefix("mapper/").and_then(|name| self.mapped(name));
         let name = mapped.unwrap_or_else(|| in_sysfs(name));
@@ -81,28 +83,68 @@ impl<'a> Disks<'a> {
 
 /// No disk at all, and why.
 pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
+    let name = Reading::absent(why, source.clone());
+    Disk { file_system: name.clone(), ..unknown(&name) }
+}
+
+/// A device whose disk is not known, with the reason.
+fn unknown(name: &Reading<Name>) -> Disk {
+    let flag = || name.clone().and_then(|_| Err("the disk is not known".into()));
     Disk {
-        name: Reading::absent(why, source.clone()),
-        rotational: Reading::absent(why, source.clone()),
-        file_system: Reading::absent(why, source.clone()),
+        name: name.clone(),
+        lowest: name.clone(),
+        rotational: flag(),
+        encrypted: flag(),
+        file_system: not_a_file(),
     }
 }
 
-type NameAndSpin = (Reading<Name>, Reading<bool>);
+fn not_a_file() -> Reading<Name> {
+    Reading::absent("not a file", Source::none())
+}
 
 /// sysfs writes `!` for the slash of a name like `cciss/c0d0`.
 fn in_sysfs(name: &str) -> String {
     name.replace('/', "!")
 }
 
-fn described(host: &HostRoot, folder: &str) -> NameAndSpin {
+fn described(host: &HostRoot, folder: &str) -> Disk {
     match whole_disk(host, folder) {
         Ok((disk, at)) => {
             let rotational = format!("sys/block/{}/queue/rotational", in_sysfs(&disk));
-            (Reading::found(Name::from(disk.as_str()), at), host.flag_at(&rotational))
+            let (lowest, encrypted) = below_mappings(host, &disk, &at);
+            Disk {
+                name: Reading::found(Name::from(disk.as_str()), at),
+                lowest,
+                rotational: host.flag_at(&rotational),
+                encrypted,
+                file_system: not_a_file(),
+            }
         }
-        Err(name) => (name.clone(), name.and_then(|_| Err("the disk is not known".into()))),
+        Err(name) => unknown(&name),
     }
+}
+
+/// The disk below all mappings, and whether one of them encrypts.
+fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
+    /// LVM on dm-crypt on RAID are three.
+    const DEEPEST: usize = 8;
+    let (mut lowest, mut at) = (disk.to_owned(), at.clone());
+    let mut encrypted = Reading::found(false, at.clone());
+    for _ in 0..DEEPEST {
+        let folder = format!("sys/block/{}", in_sysfs(&lowest));
+        let uuid = host.name_at(&format!("{folder}/dm/uuid"));
+        if uuid.value().is_some_and(|uuid| uuid.as_str().starts_with("CRYPT-")) {
+            encrypted = Reading::found(true, uuid.source);
+        }
+        let slaves = format!("{folder}/slaves");
+        let Some(slave) = host.names(&slaves).into_iter().next() else { break };
+        // a recording has a folder only with something in it
+        host.exists(&format!("{slaves}/{slave}"));
+        let Ok(below) = whole_disk(host, &format!("sys/class/block/{slave}")) else { break };
+        (lowest, at) = below;
+    }
+    (Reading::found(Name::from(lowest.as_str()), at), encrypted)
 }
 
 /// The disk's name as under `/dev`, and the line that says so.
@@ -181,6 +223,31 @@ mod tests {
         ]);
         assert_eq!(shown(&of_device(&host, "/dev/mapper/vg-swap")), (Some("dm-1"), Some(false)));
         assert_eq!(shown(&of_device(&host, "/dev/cciss/c0d0p1")), (Some("cciss/c0d0"), Some(true)));
+    }
+
+    #[test]
+    fn mappings_are_followed_to_the_disk_and_dm_crypt_is_told() {
+        let uevent = |name: &str, more: &str| format!("DEVNAME={name}\nDEVTYPE=disk\n{more}");
+        let host = host([
+            ("sys/block/dm-1/dm/name", "vg-swap\n".to_owned()),
+            ("sys/block/dm-1/dm/uuid", "LVM-a1\n".to_owned()),
+            ("sys/block/dm-1/slaves/dm-0/x", String::new()),
+            ("sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-b2-luks\n".to_owned()),
+            ("sys/block/dm-0/slaves/nvme0n1p3/x", String::new()),
+            ("sys/class/block/dm-1/uevent", uevent("dm-1", "")),
+            ("sys/class/block/dm-0/uevent", uevent("dm-0", "")),
+            ("sys/class/block/nvme0n1p3/uevent", uevent("nvme0n1p3", "PARTN=3\n")),
+            ("sys/class/block/sda2/uevent", uevent("sda2", "PARTN=2\n")),
+        ]);
+        let told = |path| {
+            let disk = of_device(&host, path);
+            let lowest = disk.lowest.value().map(ToString::to_string);
+            (disk.name.value().map(ToString::to_string), lowest, disk.encrypted.get())
+        };
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(told("/dev/mapper/vg-swap"), (name("dm-1"), name("nvme0n1"), Some(true)));
+        assert_eq!(told("/dev/sda2"), (name("sda"), name("sda"), Some(false)));
+        assert_eq!(told("/dev/sdb2"), (None, None, None));
     }
 
     #[test]

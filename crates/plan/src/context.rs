@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the rules know of a host ([`Context`]).
 
+use pagewise_decide::{SwapDecision, decide_swap};
 use pagewise_model::plan::Goal;
 use pagewise_model::{
     Bytes, Finding, HostVerdict, Installation, Interval, Level, Snapshot, Tier, Zram,
@@ -20,6 +21,8 @@ pub(crate) struct Context<'a> {
     only: &'a [String],
     pub(crate) findings: Vec<Finding>,
     pub(crate) verdict: HostVerdict,
+    /// zram or zswap.
+    pub(crate) swap: SwapDecision,
 }
 
 impl<'a> Context<'a> {
@@ -33,6 +36,10 @@ impl<'a> Context<'a> {
             only: request.only,
             findings: pagewise_decide::diagnose(interval),
             verdict: pagewise_decide::judge(interval),
+            swap: decide_swap(
+                interval,
+                &request.measured.swap_evidence(request.goal, &interval.end),
+            ),
         }
     }
 

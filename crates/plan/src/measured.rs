@@ -4,9 +4,11 @@
 //! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
 //! `pagewise_decide`, as for findings.
 
-use pagewise_decide::choose_zram;
+use pagewise_decide::{FAST, SwapEvidence, choose_zram};
 use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
-use pagewise_model::{Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, ZramChoice};
+use pagewise_model::{
+    Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, Snapshot, ZramChoice,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -116,12 +118,17 @@ struct ScanEstimate {
     pages: u64,
     sized_pages: u64,
     algorithms: Vec<ScanAlgorithm>,
+    /// A Reading.
+    #[serde(default)]
+    cold: Value,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct ScanAlgorithm {
     name: String,
     level: Option<i32>,
+    #[serde(default)]
+    huge_pages: Option<u64>,
     memory_used_bytes: Bytes,
     memory_used_interval: [Bytes; 2],
 }
@@ -201,6 +208,25 @@ impl Measured {
     /// What a trial showed.
     pub(crate) fn tried(&self) -> Option<&Tried> {
         self.trial.as_ref()
+    }
+
+    /// What the decision between zram and zswap takes from measurements.
+    pub(crate) fn swap_evidence(&self, goal: Goal, host: &Snapshot) -> SwapEvidence {
+        let ram = host.memory.total.get();
+        let bench = ram.and_then(|ram| self.zram(goal, ram));
+        let scan = self.scan.as_ref();
+        let share = |pages: u64, scan: &ScanEstimate| pages as f64 / scan.pages.max(1) as f64;
+        let fast = scan.and_then(|scan| scan.algorithms.iter().find(|it| it.name == FAST));
+        let scanned = || Some(self.ratio(&Compressor::new(FAST))?.value);
+        SwapEvidence {
+            ratio: bench.as_ref().map(|it| it.original_per_memory_used).or_else(scanned),
+            incompressible: scan
+                .zip(fast.and_then(|it| it.huge_pages))
+                .map(|(scan, pages)| share(pages, scan)),
+            cold: scan.and_then(|scan| Some(share(scan.cold["value"].as_u64()?, scan))),
+            trial: self.trial.as_ref().and_then(Tried::swap),
+            zram: bench.map(|it| (it.contender.algorithm, it.disksize_bytes)),
+        }
     }
 
     /// The device that `bench` implies for a goal.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a trial showed: the JSON document of `trial`, or of `lab replay` → [`Tried`].
 
+use pagewise_decide::{Compression, SwapTrial};
 use pagewise_model::{Clock, Ends, TrialArm, Verdict};
 use serde::Deserialize;
 
@@ -94,6 +95,14 @@ impl Tried {
         }
     }
 
+    /// Whether zram or zswap was better, if the two arms had one each on a real machine.
+    pub(crate) fn swap(&self) -> Option<SwapTrial> {
+        let winner = self.winner().ok().filter(|_| self.is_of_real_machine())?;
+        let better = compression(winner.arm)?;
+        let differs = compression(winner.loser)? != better;
+        differs.then(|| SwapTrial { better, told: self.told(&winner) })
+    }
+
     /// Whether times were those of a real machine.
     pub(crate) fn is_of_real_machine(&self) -> bool {
         self.clock == Clock::Real
@@ -126,6 +135,23 @@ impl Tried {
     }
 }
 
+/// What compresses the pages of an arm with swap of its own.
+fn compression(arm: &TrialArm) -> Option<Compression> {
+    let areas = serde_json::to_value(arm.swap.as_ref()?).ok()?;
+    compression_of(&areas)
+}
+
+/// The same of areas as the document has them. zswap stands in front of the others.
+fn compression_of(areas: &serde_json::Value) -> Option<Compression> {
+    let has =
+        |kind: &str| areas.as_array().is_some_and(|all| all.iter().any(|it| it["kind"] == kind));
+    match (has("zswap"), has("zram")) {
+        (true, _) => Some(Compression::Zswap),
+        (false, true) => Some(Compression::Zram),
+        (false, false) => None,
+    }
+}
+
 /// What an arm sets.
 fn described(arm: &TrialArm) -> String {
     let set: Vec<String> =
@@ -133,5 +159,23 @@ fn described(arm: &TrialArm) -> String {
     match set.as_slice() {
         [] => "the settings that the machine had".to_owned(),
         set => set.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn zswap_stands_in_front_of_other_swap_of_its_arm() {
+        let file = json!({"kind": "file", "size_bytes": 1 << 30});
+        let zram = json!({"kind": "zram", "size_bytes": 1 << 29});
+        let zswap = json!({"kind": "zswap", "algorithm": "lz4"});
+        assert_eq!(compression_of(&json!([zswap, file])), Some(Compression::Zswap));
+        assert_eq!(compression_of(&json!([zram, file])), Some(Compression::Zram));
+        assert_eq!(compression_of(&json!([file])), None);
+        assert_eq!(compression_of(&json!([])), None);
     }
 }

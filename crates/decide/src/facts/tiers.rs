@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap tiers: which is fast, which device stands behind one. Which is full, model says.
 
-use pagewise_model::{Bytes, Snapshot, Tier, TierKind, Zram};
+use pagewise_model::{Bytes, Disk, Name, Snapshot, Tier, TierKind, Zram};
 
 /// How fast a tier answers, slowest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +31,48 @@ pub(crate) fn is_faster(this: &Tier, that: &Tier) -> bool {
         (Some(this), Some(that)) => this < that,
         (Some(Speed::Ram), None) => true,
         _ => false,
+    }
+}
+
+/// What a disk is, as far as it matters for swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskKind {
+    /// NVMe or another disk without moving parts.
+    Flash,
+    /// A disk of a virtual machine, with anything below it.
+    Virtual,
+    /// A hard disk.
+    Spinning,
+    /// A memory card or eMMC, which wears out.
+    Card,
+    /// Reached over a network: to write there takes memory.
+    Network,
+}
+
+/// What this disk is; `None` if the kernel does not tell, or its name is not known here. A virtual disk calls itself
+/// rotational unless somebody told it otherwise.
+#[must_use]
+pub fn disk_kind(disk: &Disk, is_guest: bool) -> Option<DiskKind> {
+    const NETWORK: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph"];
+    if disk.file_system.value().is_some_and(|name| NETWORK.contains(&name.as_str())) {
+        return Some(DiskKind::Network);
+    }
+    let name = disk.lowest.value().map(Name::as_str)?;
+    let is_any = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    if is_any(&["mmcblk"]) {
+        Some(DiskKind::Card)
+    } else if is_any(&["nbd", "rbd", "drbd"]) {
+        Some(DiskKind::Network)
+    } else if is_any(&["vd", "xvd"]) {
+        Some(DiskKind::Virtual)
+    } else if is_any(&["nvme", "sd", "hd"]) {
+        disk.rotational.get().map(|spins| match (spins, is_guest) {
+            (true, true) => DiskKind::Virtual,
+            (true, false) => DiskKind::Spinning,
+            (false, _) => DiskKind::Flash,
+        })
+    } else {
+        None
     }
 }
 

@@ -39,6 +39,7 @@ mod zram_incompressible;
 mod zram_oversized;
 mod zram_unused;
 mod zram_zswap_stacked;
+mod zswap_unused;
 
 use crate::Rule;
 
@@ -59,6 +60,7 @@ pub(crate) static ALL: &[Rule] = &[
     ksm_loss::RULE,
     min_ttl_set::RULE,
     zram_unused::RULE,
+    zswap_unused::RULE,
     swap_avoids_anon::RULE,
     tier_order::RULE,
     zram_full::RULE,
@@ -111,6 +113,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("zram-unused", zram_unused::tests::swappiness),
     ("zram-unused", zram_unused::tests::cgroups),
     ("zram-unused", zram_unused::tests::never_short),
+    ("zswap-unused", zswap_unused::tests::firing_off),
+    ("zswap-unused", zswap_unused::tests::firing_full),
     ("swap-avoids-anon", swap_avoids_anon::tests::firing),
     ("swap-avoids-anon", swap_avoids_anon::tests::firing_without_swap),
     ("tier-order", tier_order::tests::firing),

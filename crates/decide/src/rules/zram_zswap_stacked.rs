@@ -6,6 +6,7 @@ use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};
 use crate::Rule;
 use crate::facts::tiers;
 use crate::proof::EvidenceList;
+use crate::swap_decision::open_trial;
 use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
@@ -48,40 +49,16 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .named(&format!("{} used", tier.path), &tier.used)
             .named("priority", &tier.priority)
             .done(),
-        next: vec![
+        next: [
             put("N", "/sys/module/zswap/parameters/enabled"),
             "grep -r . /sys/module/zswap/parameters".to_owned(),
-        ],
+        ]
+        .into_iter()
+        .chain(open_trial(interval))
+        .collect(),
     })
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::testing::{assert_silent, calm, file, only, with};
-
-    pub(crate) fn firing() -> Interval {
-        with(|host| host.zswap.enabled = file("/sys/module/zswap/parameters/enabled", true))
-    }
-
-    #[test]
-    fn zswap_in_front_of_zram() {
-        let finding = only(&RULE, &firing());
-        assert_eq!(
-            finding.what,
-            "zswap is on, and /dev/zram0 is used as swap. 512.0 MiB of swap are in use there, but zswap \
-             holds 0 B of swapped pages itself."
-        );
-        let command =
-            "echo N | sudo tee /sys/module/zswap/parameters/enabled  # writes; until the next boot";
-        assert_eq!(finding.next[0], command);
-    }
-
-    #[test]
-    fn zswap_in_front_of_a_disk_is_as_meant() {
-        let mut interval = firing();
-        interval.end.tiers[0].kind = TierKind::Partition;
-        assert_silent(&RULE, &interval);
-        assert_silent(&RULE, &calm());
-    }
-}
+#[path = "../../tests/rules/zram_zswap_stacked.rs"]
+pub(super) mod tests;

@@ -103,6 +103,25 @@ pub(crate) fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Ti
     }
 }
 
+/// Swap of 16 GiB on an NVMe disk instead of zram, on a kernel with zswap and its shrinker, which are off.
+pub(crate) fn on_nvme(host: &mut Snapshot, used: Bytes) {
+    const FOLDER: &str = "/sys/module/zswap/parameters";
+    let mut disk = tier("/dev/nvme0n1p3", TierKind::Partition, used, -2);
+    disk.size = line("/proc/swaps", 2, gib(16));
+    let at = "/sys/class/block/nvme0n1p3/uevent";
+    disk.disk.name = word(at, "nvme0n1");
+    disk.disk.lowest = word(at, "nvme0n1");
+    disk.disk.encrypted = file(at, false);
+    disk.disk.rotational = file("/sys/block/nvme0n1/queue/rotational", false);
+    host.tiers = vec![disk];
+    host.zram.clear();
+    host.zswap.shrinker_enabled = file(&format!("{FOLDER}/shrinker_enabled"), false);
+    host.zswap.compressor = word(&format!("{FOLDER}/compressor"), "lzo");
+    host.zswap.max_pool_percent = file(&format!("{FOLDER}/max_pool_percent"), Percent::new(20.0));
+    let accepts = format!("{FOLDER}/accept_threshold_percent");
+    host.zswap.accept_threshold_percent = file(&accepts, Percent::new(90.0));
+}
+
 /// A device of 4 GiB.
 pub(crate) fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     let path = format!("/sys/block/zram{id}");
@@ -416,6 +435,10 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         zswap.enabled,
         zswap.stored,
         zswap.pool,
+        zswap.shrinker_enabled,
+        zswap.compressor,
+        zswap.max_pool_percent,
+        zswap.accept_threshold_percent,
         thp.enabled,
         thp.defrag,
         thp.shrink_underused,
@@ -431,7 +454,8 @@ pub(crate) fn erasers() -> Vec<Eraser> {
         taken.boot_id,
         kernel_log.records,
     );
-    each!(|host| &mut host.tiers => size, used, priority, zswap_in_front, disk.rotational);
+    each!(|host| &mut host.tiers => size, used, priority, zswap_in_front,
+        disk.name, disk.lowest, disk.rotational, disk.encrypted, disk.file_system);
     each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
         used_as, mm_stat.original, mm_stat.memory_used, mm_stat.memory_limit, mm_stat.huge_pages,
         io_stat.failed_writes);

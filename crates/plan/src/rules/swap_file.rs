@@ -4,11 +4,11 @@
 //! The file is in a folder that exists everywhere (`/var`), and a swap unit of systemd switches it on at each
 //! boot. `systemd-escape --path` gives the unit's name.
 
+use pagewise_decide::{DiskKind, disk_kind, is_kubernetes};
 use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
-use pagewise_model::{Bytes, Name, OomHost, SwapFolder, Tier};
+use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
 
 use super::PlanRule;
-use super::zram::is_kubernetes;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_area;
@@ -63,7 +63,7 @@ fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     let free = |tier: &&Tier| tier.is_full() != Some(true);
     let described = |tier: &Tier| match tier.used.get().zip(tier.size.get()) {
         Some((used, size)) => format!("{} has room ({} in use)", tier.path, used.part_of(size)),
-        None => format!("{} is in use", tier.path),
+        None => format!("{} is in use, and how full it is was not read", tier.path),
     };
     if let Some(tier) = context.tiers_on_disk().find(free) {
         return Some((format!("swap on a disk has room: {}", described(tier)), false));
@@ -104,7 +104,7 @@ fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;
     let file_system = disk.file_system.value().map(Name::as_str);
     suits_swap(file_system)?;
-    suits_writes(disk.name.value().map(Name::as_str), context.is_asked_for(ID))?;
+    suits_writes(disk, context.is_asked_for(ID))?;
     let ram = context.ram().ok_or("the size of memory is not known")?;
     let free = free_bytes.ok_or("how much space is free in /var was not read")?;
     let size = (ram.get() / 2).clamp(SMALLEST, LARGEST).min(free.get() / PART_OF_FREE) >> 20 << 20;
@@ -134,21 +134,19 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
 }
 
 /// Why this disk should not be written to all the time.
-fn suits_writes(disk: Option<&str>, is_asked_for: bool) -> Result<(), String> {
-    let Some(disk) = disk else { return Ok(()) };
-    if disk.starts_with("mmcblk") && !is_asked_for {
-        return Err(format!(
-            "/var is on a memory card or eMMC ({disk}), which wears out if the kernel swaps to it often. With \
+fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
+    let name = disk.lowest.value().map(Name::as_str).unwrap_or_default();
+    match disk_kind(disk, false) {
+        Some(DiskKind::Card) if !is_asked_for => Err(format!(
+            "/var is on a memory card or eMMC ({name}), which wears out if the kernel swaps to it often. With \
              `--only {ID}` the plan contains it all the same"
-        ));
-    }
-    if disk.starts_with("nbd") || disk.starts_with("rbd") {
-        return Err(format!(
-            "/var is on a disk that is reached over a network ({disk}). To swap there takes memory when none is \
+        )),
+        Some(DiskKind::Network) => Err(format!(
+            "/var is on a disk that is reached over a network ({name}). To swap there takes memory when none is \
              free, and the machine can hang"
-        ));
+        )),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {

@@ -29,6 +29,10 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(WHAT, why);
     }
     let told = tried.told(&winner);
+    if tried.swap().is_some() {
+        // the rules for zram and zswap follow it
+        return;
+    }
     if winner.arm.swap.is_some() {
         let why = format!(
             "{told}. This arm of the trial had swap of its own, and with the swap of this machine the \

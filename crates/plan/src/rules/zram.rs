@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap in compressed RAM where there is none and memory is short.
 
-use pagewise_decide::{FAST, algorithm, measured_ratio, size_mib, zram_size};
+use pagewise_decide::{
+    Compression, FAST, algorithm, is_kubernetes, measured_ratio, size_mib, zram_size,
+};
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
 use pagewise_model::{
     Bytes, Compressor, FeatureState, Hierarchy, Level, Name, Ratio, Snapshot, ZramUse,
@@ -43,6 +45,9 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
     if let Some(why) = not_wanted(context).or_else(|| not_possible(context)) {
         return draft.decline(WHAT, why);
+    }
+    if let Some(why) = other_choice(context) {
+        return draft.decline("zram", why);
     }
     let Some(priority) = context.priority_above_all() else {
         return draft.decline(WHAT, "a swap area has the highest possible priority already, 32767");
@@ -154,11 +159,27 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
     Some(context.only_groups_are_short().unwrap_or_else(plenty))
 }
 
-/// Whether kubelet runs here.
-pub(super) fn is_kubernetes(host: &Snapshot) -> bool {
-    let groups = &host.cgroups.groups;
-    groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
-        || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet")
+/// Why compressed swap is to be another one than zram, or is not known to be.
+fn other_choice(context: &Context<'_>) -> Option<String> {
+    let decision = &context.swap;
+    let zswap = &context.host.zswap;
+    let is_zswap_on = zswap.enabled.get() == Some(true);
+    match decision.choice {
+        Some(Compression::Zram) => None,
+        Some(Compression::Zswap) if is_zswap_on && zswap.shrinker_enabled.get() == Some(true) => {
+            Some(format!(
+                "zswap and its shrinker are on, and are the better choice here: {}",
+                decision.argument()
+            ))
+        }
+        Some(Compression::Zswap) => Some(format!(
+            "zswap is the better choice here (`pagewise plan --only zswap`). {}",
+            decision.next()
+        )),
+        Some(Compression::Neither) => Some(decision.argument()),
+        // without a known better choice zram is added, but not behind zswap, where pages are compressed twice
+        None => is_zswap_on.then(|| decision.argument()),
+    }
 }
 
 fn not_possible(context: &Context<'_>) -> Option<String> {

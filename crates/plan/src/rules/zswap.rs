@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap in front of zram: off.
+//! zswap: on with its shrinker where the decision between zram and zswap is certain, off in front of zram, and
+//! otherwise declined with the reason and the command that would decide.
+//!
+//! The kernel accepts any name of a compressor before zswap is first switched on, and uses its default one if it does
+//! not have it; so the compressor comes before the switch. systemd-tmpfiles writes lines that set values in the order
+//! in which they are in its files, after the root file system is there, so that the kernel can load the compressor's
+//! module, which it cannot for a word on its command line.
+
+use pagewise_decide::Compression;
+use pagewise_model::Severity;
 
 use super::PlanRule;
 use crate::context::Context;
@@ -7,36 +16,128 @@ use crate::draft::{Draft, Wish};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "zswap",
-    findings: &["zram-zswap-stacked"],
-    doc: "Switches zswap off where zram is used as swap.",
+    findings: &["zswap-unused", "zram-zswap-stacked"],
+    doc: "Switches zswap and its shrinker on where that is known to be better than zram, and off in front of zram.",
     add,
 };
 
-const ID: &str = "zram-zswap-stacked";
+const STACKED: &str = "zram-zswap-stacked";
+const UNUSED: &str = "zswap-unused";
+const ENABLED: &str = "zswap.enabled";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
+    let decision = &context.swap;
+    if decision.choice == Some(Compression::Zswap) {
+        return switch_on(context, draft);
+    }
+    switch_off(context, draft);
+    draft.decline("zswap", decision.argument());
+}
+
+fn switch_on(context: &Context<'_>, draft: &mut Draft) {
+    let (decision, zswap) = (&context.swap, &context.host.zswap);
+    if (zswap.enabled.get(), zswap.shrinker_enabled.get()) == (Some(true), Some(true)) {
+        return;
+    }
+    if let Some(tier) = context.tiers_in_ram().next() {
+        let why = format!("{} {} is on: switch it off first", decision.argument(), tier.path);
+        return draft.decline("zswap", why);
+    }
+    let finding = context.finding(UNUSED);
+    let is_warning = finding.is_some_and(|finding| finding.severity >= Severity::Warning);
+    if !context.host_is_short() && !is_warning {
+        let why = format!(
+            "memory is not short: {} are available. If it becomes short, zswap is the better choice: {}",
+            context.available(),
+            decision.argument()
+        );
+        return draft.decline("zswap", why);
+    }
+    let state = match finding.filter(|_| !context.host_is_short()) {
+        Some(finding) => &finding.what,
+        None => &context.verdict.line,
+    };
+    let settings = &decision.zswap;
+    let compressor = if zswap.enabled.get() == Some(true) {
+        "This is the compressor that zswap has now."
+    } else {
+        "Of the kernel's algorithms, lz4 read pages back fastest in measurements by the authors of Pagewise. The \
+         compressor is set before zswap is switched on."
+    };
+    let wanted = [
+        (
+            "zswap.shrinker_enabled",
+            "Y".to_owned(),
+            format!("{}. {}", state.trim_end_matches('.'), decision.why),
+            "cold pages are written to the disk earlier, and a program that uses them again waits for the disk",
+        ),
+        (
+            "zswap.max_pool_percent",
+            settings.max_pool_percent.to_string(),
+            "The pool takes at most this part of RAM.".to_owned(),
+            "none known",
+        ),
+        (
+            "zswap.compressor",
+            settings.compressor.to_string(),
+            compressor.to_owned(),
+            "a kernel without this compressor uses its default one as soon as zswap is switched on, and `pagewise \
+             verify` reports the difference",
+        ),
+        (
+            ENABLED,
+            "Y".to_owned(),
+            "zswap keeps swapped pages compressed in RAM, as long as its pool has room.".to_owned(),
+            "pages in the pool stay there, also after undo, until programs use them or swap is switched off. The pool \
+             counts against the limit of a cgroup",
+        ),
+    ];
+    let is_readable = |name: &str| context.host.knob(name).and_then(|it| it.active()).is_some();
+    if !wanted.iter().all(|(name, ..)| is_readable(name)) {
+        return draft.decline("zswap", "its settings were not read");
+    }
+    let is_found = finding.is_some();
+    for (knob, to, reason, risk) in wanted {
+        let wish = Wish {
+            id: knob.into(),
+            knob: knob.into(),
+            to,
+            reason,
+            finding: is_found.then_some(UNUSED),
+            expected: None,
+            risk: risk.to_owned(),
+        };
+        draft.set(context, wish);
+    }
+}
+
+/// zswap in front of zram compresses pages twice.
+fn switch_off(context: &Context<'_>, draft: &mut Draft) {
     let path = "/sys/module/zswap/parameters/enabled";
     let is_on = context.host.zswap.enabled.get() == Some(true);
     let first = draft.first_zram.is_some() && is_on;
-    let Some(to) = context.advised_write(ID, path).or_else(|| first.then(|| "N".to_owned())) else {
+    let Some(to) = context.advised_write(STACKED, path).or_else(|| first.then(|| "N".to_owned()))
+    else {
         return;
     };
     let stored = context.host.zswap.stored.get().unwrap_or_default();
-    if context.tiers_on_disk().next().is_some() {
+    let has_disk = context.tiers_on_disk().next().is_some();
+    if has_disk && context.swap.choice != Some(Compression::Zram) {
         let why = format!(
-            "there is also swap on a disk, for which zswap is meant, and zswap holds {stored} now. Use only \
-             one of the two: zswap in front of the disk, or zram"
+            "there is also swap on a disk, in front of which zswap may be the better choice, and zswap holds {stored} \
+             now. Use only one of the two: zswap in front of the disk, or zram"
         );
         return draft.decline("switch zswap off", why);
     }
+    let order = if has_disk { "zram is used as swap" } else { "all swap is zram" };
     let wish = Wish {
         id: "zswap".into(),
-        knob: "zswap.enabled".into(),
+        knob: ENABLED.into(),
         to,
         reason: format!(
-            "zswap is on and all swap is zram, so the kernel compresses pages twice; zswap holds {stored} now."
+            "zswap is on and {order}, so the kernel compresses pages twice; zswap holds {stored} now."
         ),
-        finding: context.finding(ID).map(|_| ID),
+        finding: context.finding(STACKED).map(|_| STACKED),
         expected: None,
         risk: "pages that zswap holds stay there until they are used or swap is switched off"
             .to_owned(),

@@ -28,6 +28,7 @@ fn var_on(file_system: &str, disk: &str, free: Bytes) -> Installation {
     let mut swap_folder = SwapFolder { free_bytes: Some(free), ..SwapFolder::default() };
     swap_folder.disk.file_system = found(file_system);
     swap_folder.disk.name = found(disk);
+    swap_folder.disk.lowest = found(disk);
     Installation { swap_folder, ..plain() }
 }
 

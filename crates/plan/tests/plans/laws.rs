@@ -25,6 +25,8 @@ pub(crate) fn is_accepted(name: &str, value: &str) -> bool {
         }
         Domain::Bool => ["0", "1", "Y", "N"].contains(&value),
         Domain::Word { words } => words.contains(&value),
+        // the name of a compressor
+        Domain::Text => !value.is_empty() && value.bytes().all(|it| it.is_ascii_alphanumeric()),
         other => panic!("{name}: no rule sets {other:?}"),
     }
 }
@@ -227,6 +229,8 @@ enum Oddity {
     /// Without zram swap, and the kernel was built without zram.
     ZramNotBuilt,
     DiskFirst(u64),
+    /// Swap on NVMe instead of zram: MiB in use, and whether zswap and its shrinker are on.
+    Nvme(u64, bool, bool),
     Available(u64),
     Pressure(f64),
     HugePages(u64),
@@ -260,6 +264,8 @@ fn oddity() -> impl Strategy<Value = Oddity> {
         Just(Oddity::NoZram),
         Just(Oddity::ZramNotBuilt),
         (0..4096u64).prop_map(Oddity::DiskFirst),
+        (0..16_384u64, any::<bool>(), any::<bool>())
+            .prop_map(|(used, is_on, shrinks)| Oddity::Nvme(used, is_on, shrinks)),
         (0..16_000u64).prop_map(Oddity::Available),
         (0.0..60.0f64).prop_map(Oddity::Pressure),
         (0..511u64).prop_map(Oddity::HugePages),
@@ -321,6 +327,17 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
         }
         Oddity::DiskFirst(used) => {
             host.tiers.insert(0, tier("/swapfile", TierKind::File, mib(*used), 200));
+        }
+        Oddity::Nvme(used, is_on, shrinks) => {
+            testing::on_nvme(host, mib(*used));
+            let at = |name: &str| format!("/sys/module/zswap/parameters/{name}");
+            host.zswap.enabled = testing::file(&at("enabled"), *is_on);
+            host.zswap.shrinker_enabled = testing::file(&at("shrinker_enabled"), *shrinks);
+            let word = |is: bool| if is { "Y" } else { "N" };
+            knob(host, "zswap.enabled", word(*is_on));
+            knob(host, "zswap.shrinker_enabled", word(*shrinks));
+            knob(host, "zswap.compressor", "lzo");
+            knob(host, "zswap.max_pool_percent", "20");
         }
         Oddity::Available(available) => {
             host.memory.available = testing::line("/proc/meminfo", 3, mib(*available));

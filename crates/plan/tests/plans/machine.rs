@@ -52,7 +52,15 @@ fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
     let number = || to.parse().unwrap();
     match knob {
         "zswap.enabled" => {
-            host.zswap.enabled = Reading::found(false, host.zswap.enabled.source.clone());
+            host.zswap.enabled = Reading::found(to == "Y", host.zswap.enabled.source.clone());
+        }
+        "zswap.shrinker_enabled" => {
+            let reading = &mut host.zswap.shrinker_enabled;
+            *reading = Reading::found(to == "Y", reading.source.clone());
+        }
+        "zswap.compressor" => {
+            let reading = &mut host.zswap.compressor;
+            *reading = Reading::found(Name::from(to), reading.source.clone());
         }
         "thp.khugepaged.max_ptes_none" => {
             let reading = &mut host.thp.khugepaged.max_ptes_none;

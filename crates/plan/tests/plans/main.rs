@@ -14,6 +14,7 @@ mod swap;
 #[path = "../../../decide/tests/made/testing.rs"]
 mod testing;
 mod trial;
+mod zswap;
 
 use pagewise_decide::Rule;
 use pagewise_model::plan::{Change, Goal, Plan};

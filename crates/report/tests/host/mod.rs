@@ -162,7 +162,9 @@ fn memory_files() -> MemoryFiles {
 fn tiers() -> Vec<Tier> {
     let disk = Disk {
         name: name("nvme0n1"),
+        lowest: name("nvme0n1"),
         rotational: found(false, "/sys/block/nvme0n1/queue/rotational"),
+        encrypted: found(false, "/sys/class/block/nvme0n1p2/uevent"),
         file_system: name("ext4"),
     };
     vec![

@@ -3,7 +3,7 @@
 //!
 //! One finding per host, for the device that is nearest to being used, with the most fundamental
 //! reason. A device that a file system lies on is in use; so is one of which we cannot tell. One
-//! page in a device is no use: `mkswap` wrote it.
+//! page in a device is no use: `mkswap` wrote it. Where zswap is the better choice, `zswap-unused` speaks.
 
 mod cgroups;
 mod missing;
@@ -17,6 +17,7 @@ use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot, Tie
 use crate::Rule;
 use crate::facts::{pressure, tiers};
 use crate::proof::EvidenceList;
+use crate::swap_decision::{Compression, SwapEvidence, decide_swap};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",
@@ -43,6 +44,9 @@ const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
+    if decide_swap(interval, &SwapEvidence::default()).choice == Some(Compression::Zswap) {
+        return Vec::new();
+    }
     let finding = if host.compressed().next().is_none() {
         missing::reason(interval)
     } else {

@@ -18,6 +18,8 @@ pub(crate) const OOM_LIMIT: &str = "debian-trixie-6.12-x86_64-256m-oom-limit";
 pub(crate) const ZRAM_SWAP_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
 /// Version 2: a group of 64 MiB works on 160 MiB, of which zram takes the rest.
 pub(crate) const AT_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
+/// No swap; a kernel that has zswap with its shrinker.
+pub(crate) const ZSWAP_OFF: &str = "debian-sid-7.2-x86_64-256m-oom-host";
 /// A group of 40 MiB whose program on a disk does not fit beside its data, and no swap.
 pub(crate) const SWAP_OFF: &str = "debian-trixie-6.12-x86_64-512m-swap-off";
 

@@ -11,8 +11,9 @@ use pagewise_model::Severity;
 use crate::scene::Scene;
 
 pub(crate) use hosts::{
-    BEHIND_FILE, BEHIND_FILE_USED, OOM_LIMIT, PLAIN, THP, ZRAM_SWAP, ZRAM_SWAP_USED,
+    BEHIND_FILE, BEHIND_FILE_USED, OOM_LIMIT, PLAIN, THP, ZRAM_SWAP, ZRAM_SWAP_USED, ZSWAP_OFF,
 };
+pub(crate) use other::on_nvme;
 
 /// Changes the files of a host.
 pub(crate) type Change = fn(Scene) -> Scene;

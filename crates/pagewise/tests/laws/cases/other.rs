@@ -4,8 +4,8 @@
 use pagewise_model::Severity::{Critical, Info, Warning};
 
 use super::hosts::{
-    AT_LIMIT, BEHIND_FILE, OOM_LIMIT, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, mm_stat, pressure,
-    rereading, swap_off, swaps,
+    AT_LIMIT, BEHIND_FILE, OOM_LIMIT, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, ZSWAP_OFF, mm_stat,
+    pressure, rereading, swap_off, swaps,
 };
 use super::{Case, Near};
 use crate::scene::Scene;
@@ -227,6 +227,26 @@ pub(super) static CASES: &[Case] = &[
             |host| swaps(zswap_on(host), &["/swap-1 file 524284 0 -2"]),
             &["zram-unused"],
         ),
+    },
+    Case {
+        id: "zswap-unused",
+        reason: "off, and pages are on a disk",
+        host: ZSWAP_OFF,
+        fires: |host| on_nvme(host, 102_400),
+        severity: Info,
+        title: "zswap is off, so swapped pages go to a disk uncompressed",
+        also: &[],
+        near: Near::Silent(|host| on_nvme(host, 0)),
+    },
+    Case {
+        id: "zswap-unused",
+        reason: "its pool is full, and its shrinker is off",
+        host: ZSWAP_OFF,
+        fires: |host| full_pool(host, 40_000, 1_000),
+        severity: Warning,
+        title: "zswap's pool is full and its shrinker is off",
+        also: &[],
+        near: Near::Silent(|host| full_pool(host, 38_000, 1_000)),
     },
     Case {
         id: "zram-incompressible",
@@ -1116,6 +1136,21 @@ fn rereading_before_5_9(host: Scene, dropped: u64) -> Scene {
 fn tiers(host: Scene, file: &str, zram: &str) -> Scene {
     let file = format!("/swap-1 file 524284 {file}");
     swaps(host, &[&file, &format!("/dev/zram1 partition 524284 {zram}")])
+}
+
+/// Swap of 1 GiB on NVMe that holds so many KiB.
+pub(crate) fn on_nvme(host: Scene, used: u64) -> Scene {
+    let host = swaps(host, &[&format!("/dev/nvme0n1p3 partition 1048572 {used} -2")]);
+    let host = meminfo(host, "SwapTotal:", 1_048_572);
+    meminfo(host, "SwapFree:", 1_048_572 - used)
+        .file("sys/class/block/nvme0n1p3/uevent", "DEVNAME=nvme0n1p3\nPARTN=3\n")
+        .file("sys/block/nvme0n1/queue/rotational", "0\n")
+}
+
+/// zswap in front of it, with a pool of so many KiB (its limit is 42,927), while pages are read from the disk.
+fn full_pool(host: Scene, pool: u64, reads: u64) -> Scene {
+    let host = meminfo(on_nvme(zswap_on(host), 90_000), "Zswap:", pool);
+    meminfo(host, "Zswapped:", 80_000).grow("pswpin", reads)
 }
 
 /// Two partitions with swap, the first filled first; whether each disk spins.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zswap is the better choice on this machine and does little: it is off, or its pool is full and its shrinker is off.
+//!
+//! Only where the decision between zram and zswap is certain ([`decide_swap`]); then `zram-unused` is silent.
+
+use pagewise_model::{Bytes, Change, Finding, Interval, Percent, Severity};
+
+use crate::Rule;
+use crate::facts::{pressure, tiers};
+use crate::proof::EvidenceList;
+use crate::swap_decision::{Compression, SwapDecision, SwapEvidence, decide_swap};
+use crate::text::{count, put, quoted};
+
+pub(super) const RULE: Rule = Rule {
+    id: "zswap-unused",
+    doc: "Pages are swapped to a disk although zswap could keep them in RAM: zswap is off, or its pool is full \
+          and its shrinker is off.",
+    diagnose,
+};
+
+/// Pages per second from the disk that make programs wait noticeably.
+const READS: f64 = 100.0;
+/// A full pool takes pages again below this part of its limit (`accept_threshold_percent`).
+const ACCEPTS_PERCENT: f64 = 90.0;
+const FOLDER: &str = "/sys/module/zswap/parameters";
+
+fn diagnose(interval: &Interval) -> Vec<Finding> {
+    let decision = decide_swap(interval, &SwapEvidence::default());
+    let zswap = &interval.end.zswap;
+    let finding = match (zswap.enabled.get(), zswap.shrinker_enabled.get()) {
+        _ if decision.choice != Some(Compression::Zswap) => None,
+        (Some(false), _) => off(interval, &decision),
+        (Some(true), Some(false)) => full(interval, &decision),
+        _ => None,
+    };
+    finding.into_iter().collect()
+}
+
+fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
+    let host = &interval.end;
+    let waits = pressure::level(&host.psi).is_some();
+    let held = tiers::held_on_disk(host);
+    let tier = tiers::on_disk(host).find(|_| waits || held > Bytes::new(0))?;
+    Some(Finding {
+        id: RULE.id,
+        severity: if waits { Severity::Warning } else { Severity::Info },
+        title: "zswap is off, so swapped pages go to a disk uncompressed".to_owned(),
+        what: format!("zswap is off, and {held} of swapped pages are in {}.", tier.path),
+        why: decision.why.clone(),
+        evidence: EvidenceList::new()
+            .value(&host.zswap.enabled)
+            .named(&format!("{} used", tier.path), &tier.used)
+            .named("some avg60", &host.psi.memory.some.avg60)
+            .done(),
+        next: [
+            put("Y", &format!("{FOLDER}/shrinker_enabled")),
+            put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
+            put("Y", &format!("{FOLDER}/enabled")),
+        ]
+        .into_iter()
+        .chain(decision.trial.clone())
+        .collect(),
+    })
+}
+
+fn full(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
+    let host = &interval.end;
+    let zswap = &host.zswap;
+    let reads: Change = interval.vmstat("pswpin").filter(|reads| reads.per_second >= READS)?;
+    let (pool, ram) = (zswap.pool.get()?, host.memory.total.get()?);
+    let limit = zswap.max_pool_percent.get()?.get();
+    let accepts = zswap.accept_threshold_percent.get().map_or(ACCEPTS_PERCENT, Percent::get);
+    let percent = pool.percent_of(ram)?.get();
+    if percent < limit * accepts / 100.0 {
+        return None;
+    }
+    Some(Finding {
+        id: RULE.id,
+        severity: Severity::Warning,
+        title: "zswap's pool is full and its shrinker is off".to_owned(),
+        what: format!(
+            "zswap's pool takes {pool} of RAM ({percent:.1} %, and its limit is {limit:.0} %), and {} pages were read \
+             from swap on a disk in the last {:.1} s.",
+            count(reads.delta),
+            reads.seconds
+        ),
+        why: format!(
+            "A full pool refuses new pages, which go to the disk, while older ones stay in RAM. {}",
+            decision.why
+        ),
+        evidence: EvidenceList::new()
+            .value(&zswap.shrinker_enabled)
+            .named("Zswap", &zswap.pool)
+            .value(&zswap.max_pool_percent)
+            .change("pswpin", &reads)
+            .done(),
+        next: std::iter::once(put("Y", &format!("{FOLDER}/shrinker_enabled")))
+            .chain(decision.trial.clone())
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+#[path = "../../tests/rules/zswap_unused.rs"]
+pub(super) mod tests;

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zram or zswap on this machine: Readings, and what was measured if anything was → [`SwapDecision`].
+//!
+//! A list of questions; the first one that settles the matter ends it. A question whose Reading is missing leaves the
+//! matter open, so a missing Reading never leads to another choice than the Reading itself would.
+//!
+//! The figures in the sentences are measurements by the authors of Pagewise in emulated guests (synthetic programs, up
+//! to 4 seeds, no statistics), where a page cost the same in zram and zswap. So the cost does not decide; what happens
+//! to cold pages does. Left out: whether memory is short, which `judge` says, and how to change from one to the other.
+
+mod facts;
+mod words;
+
+use pagewise_model::{Bytes, Interval, Name, Percent, Snapshot, Tier};
+
+use crate::facts::advice;
+use crate::facts::tiers::{self, DiskKind};
+use facts::{Case, Missing};
+
+/// What compresses swapped pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Swap on a device in compressed RAM.
+    Zram,
+    /// zswap with its shrinker, in front of swap on a disk.
+    Zswap,
+    /// Nothing: the data does not compress, the kernel has neither, or swap belongs to somebody else.
+    Neither,
+}
+
+/// What was measured on this machine; all of it may be missing.
+#[derive(Debug, Clone, Default)]
+pub struct SwapEvidence {
+    /// Original bytes per byte of memory used, of the memory in use.
+    pub ratio: Option<f64>,
+    /// Share of pages that do not compress, 0 to 1.
+    pub incompressible: Option<f64>,
+    /// Share of pages that nobody used lately, 0 to 1.
+    pub cold: Option<f64>,
+    /// What a trial of the user's own command showed.
+    pub trial: Option<SwapTrial>,
+    /// Algorithm and size that were chosen for zram by a measurement.
+    pub zram: Option<(Name, Bytes)>,
+}
+
+/// A trial of zram against zswap in which one was better.
+#[derive(Debug, Clone)]
+pub struct SwapTrial {
+    /// The better one.
+    pub better: Compression,
+    /// What was measured, in a sentence without its full stop.
+    pub told: String,
+}
+
+/// Settings of zswap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ZswapSettings {
+    /// Name of the crypto API.
+    pub compressor: Name,
+    /// The largest pool, in percent of RAM.
+    pub max_pool_percent: u64,
+    /// Whether the kernel has a shrinker, which is to be on.
+    pub has_shrinker: bool,
+}
+
+/// zram or zswap, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SwapDecision {
+    /// `None` if it is not decided.
+    pub choice: Option<Compression>,
+    /// The reason and what speaks against it, in two sentences.
+    pub why: String,
+    /// What would change the decision, in a sentence.
+    pub changes: String,
+    /// Algorithm and size of a zram device, if one is made.
+    pub zram: (Name, Bytes),
+    /// Settings of zswap, if it is used.
+    pub zswap: ZswapSettings,
+    /// The command that measures both with the user's own program; `None` if the kernel lacks one of them.
+    pub trial: Option<String>,
+}
+
+impl SwapDecision {
+    /// The reason, what would change the decision, and how to measure it, as the text behind a colon.
+    #[must_use]
+    pub fn argument(&self) -> String {
+        // it stands behind a colon
+        let mut letters = self.why.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+        let why: String = first.into_iter().chain(letters).collect();
+        format!("{why} {}", self.next())
+    }
+
+    /// What would change the decision, and how to measure it.
+    #[must_use]
+    pub fn next(&self) -> String {
+        let Some(trial) = &self.trial else { return self.changes.trim_end_matches('.').to_owned() };
+        format!(
+            "{} To measure both with a program CMD that needs more memory than there is: `{trial}`",
+            self.changes
+        )
+    }
+}
+
+/// An answer without the settings that go with it.
+struct Settled {
+    choice: Option<Compression>,
+    why: String,
+    changes: String,
+}
+
+/// Below this ratio, compression frees less than a tenth of what is swapped.
+const LEAST_RATIO: f64 = 1.1;
+/// The share of random pages with which zram and zswap were seen to differ.
+const MUCH_INCOMPRESSIBLE: f64 = 0.3;
+/// Below this share of cold pages, the shrinker has little to write to the disk; the guests had 0.35.
+const LITTLE_COLD: f64 = 0.1;
+
+/// What suits this machine.
+#[must_use]
+pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
+    let case = Case { interval, host: &interval.end, evidence };
+    let settled = settle(&case).unwrap_or_else(words::missing);
+    let (zram, zswap) = (zram_settings(&case), zswap_settings(case.host));
+    let Settled { choice, why, changes } = settled;
+    let trial =
+        words::trial_command(&case, &zram, &zswap).filter(|_| choice != Some(Compression::Neither));
+    SwapDecision { choice, why, changes, zram, zswap, trial }
+}
+
+/// The command that would decide, if Readings do not.
+pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
+    let decision = decide_swap(interval, &SwapEvidence::default());
+    decision.trial.filter(|_| decision.choice.is_none())
+}
+
+fn settle(case: &Case<'_>) -> Result<Settled, Missing> {
+    if let Some(kind) = case.container()? {
+        return Ok(words::container(kind));
+    }
+    let disks: Vec<&Tier> = case.disks()?;
+    if let Some(ratio) = case.ratio()?.filter(|&ratio| ratio < LEAST_RATIO) {
+        return Ok(words::does_not_compress(ratio));
+    }
+    if disks.is_empty() { without_disk(case) } else { with_disk(case, &disks) }
+}
+
+fn without_disk(case: &Case<'_>) -> Result<Settled, Missing> {
+    let host = case.host;
+    if host.tiers.is_empty() && is_kubernetes(host) {
+        return Ok(words::kubernetes());
+    }
+    if let Some(device) = case.resume_device()? {
+        return Ok(words::hibernation_alone(&device));
+    }
+    if !case.has_zram()? {
+        return Ok(words::no_kernel_part(false, case.has_zswap()?));
+    }
+    match &case.evidence.trial {
+        Some(trial) if trial.better == Compression::Zswap => Ok(words::trial_needs_disk(trial)),
+        _ => Ok(words::zram_alone(case, zswap_settings(host).max_pool_percent)),
+    }
+}
+
+fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
+    let host = case.host;
+    if !case.has_zswap()? {
+        let has_zram = case.has_zram()?;
+        return Ok(if has_zram {
+            words::no_zswap(case, disks[0])
+        } else {
+            words::no_kernel_part(true, false)
+        });
+    }
+    let slots = || case.slots(disks, zswap_settings(host).max_pool_percent);
+    if let Some(trial) = &case.evidence.trial {
+        let is_possible = match trial.better {
+            Compression::Zswap => slots()?.free > Bytes::new(0),
+            _ => case.has_zram()?,
+        };
+        if is_possible {
+            return Ok(words::trial(trial));
+        }
+    }
+    if !case.has_shrinker()? {
+        let is_first =
+            host.zswap.enabled.get() == Some(true) && tiers::in_ram(host).next().is_none();
+        let is_open = is_first || !case.has_zram()?;
+        return Ok(words::no_shrinker(case, disks[0], is_open));
+    }
+    let kinds: Vec<Option<DiskKind>> = disks.iter().map(|tier| case.kind(tier)).collect();
+    for kind in [DiskKind::Network, DiskKind::Card] {
+        if let Some(at) = kinds.iter().position(|&it| it == Some(kind)) {
+            return Ok(words::unsuited(kind, disks[at], case.has_zram()?));
+        }
+    }
+    if let Some(settled) = in_use(case, disks)? {
+        return Ok(settled);
+    }
+    if let Some(at) = kinds.iter().position(Option::is_none) {
+        return Err(Missing(format!("on what kind of disk {} is", disks[at].path)));
+    }
+    if let Some(at) = kinds.iter().position(|&it| it == Some(DiskKind::Spinning)) {
+        return Ok(words::spinning(disks[at]));
+    }
+    if !case.has_mglru()? {
+        return Ok(words::classic_lru());
+    }
+    if let Some(group) = case.group_at_limit()? {
+        return Ok(words::group_at_limit(group));
+    }
+    if let Some(cold) = case.evidence.cold.filter(|&cold| cold < LITTLE_COLD) {
+        return Ok(words::little_cold(cold));
+    }
+    let slots = slots()?;
+    if slots.free < slots.wanted {
+        let is_open = host.zswap.enabled.get() == Some(true) || !case.has_zram()?;
+        return Ok(words::few_slots(case, disks[0], &slots, is_open));
+    }
+    Ok(words::zswap(case, disks[0], &slots))
+}
+
+/// What follows from zram swap that is on already.
+fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> {
+    let mut full = None;
+    for tier in tiers::in_ram(case.host) {
+        match tier.is_full() {
+            Some(true) => full = Some(tier),
+            Some(false) if case.evidence.incompressible >= Some(MUCH_INCOMPRESSIBLE) => {
+                return Ok(Some(words::zram_incompressible(tier)));
+            }
+            Some(false) => return Ok(Some(words::zram_has_room(tier, disks[0]))),
+            None => return Err(Missing(format!("how full {} is", tier.path))),
+        }
+    }
+    Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
+}
+
+/// As findings, `bench` and `scan` recommend it.
+fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
+    let host = case.host;
+    let chosen = || host.zram.first().and_then(advice::algorithm).cloned();
+    let size = || match (host.memory.total.get(), case.evidence.ratio) {
+        (Some(ram), Some(ratio)) => advice::zram_size(ram, Some(ratio)),
+        _ => Bytes::new(advice::size_mib(host) << 20),
+    };
+    let usual = || (chosen().unwrap_or_else(|| Name::from(advice::FAST)), size());
+    case.evidence.zram.clone().unwrap_or_else(usual)
+}
+
+/// What somebody chose stays: the compressor while zswap is on, and the size of the pool.
+fn zswap_settings(host: &Snapshot) -> ZswapSettings {
+    /// The kernel's default.
+    const POOL_PERCENT: u64 = 20;
+    let zswap = &host.zswap;
+    let chosen = zswap.compressor.value().filter(|_| zswap.enabled.get() == Some(true));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+    let percent = zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);
+    ZswapSettings {
+        compressor: chosen.cloned().unwrap_or_else(|| Name::from(advice::FAST)),
+        max_pool_percent: percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT),
+        has_shrinker: zswap.shrinker_enabled.value().is_some(),
+    }
+}
+
+/// Whether kubelet runs here.
+#[must_use]
+pub fn is_kubernetes(host: &Snapshot) -> bool {
+    let groups = &host.cgroups.groups;
+    groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
+        || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet")
+}
