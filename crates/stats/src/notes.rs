@@ -121,7 +121,8 @@ fn contradiction(trial: &Trial) -> Option<String> {
     };
     let against = trial.metrics.iter().skip(1).filter(|guard| guard.verdict == opposite);
     let names: Vec<&str> = against.map(|guard| guard.name.as_str()).collect();
-    (!names.is_empty()).then(|| format!("{} says the opposite", names.join(", ")))
+    let says = if names.len() == 1 { "says" } else { "say" };
+    (!names.is_empty()).then(|| format!("{} {says} the opposite", names.join(", ")))
 }
 
 /// Counts or processor time that differ where time does not show it.

@@ -2,24 +2,34 @@
 //! Counters that count something else in an arm with zswap than in one without.
 //!
 //! The kernel counts a page that comes from zram among those swapped in, and one that comes from zswap's
-//! pool not: from 26,244 pages swapped in to none is no gain, if all of them came from the pool.
+//! pool not: from 26,244 pages swapped in to none is no gain, if all of them came from the pool. A page that zswap
+//! writes back is read into the swap cache first (`__read_swap_cache_async`), which counts as a refault, and is
+//! reclaimed from there.
 
 use pagewise_model::{TrialArm, TrialSwap};
 
-use crate::name::{SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT};
+use crate::name::{
+    REFAULTS, REFAULTS_ANON, STOLEN, SWAPPED_IN, SWAPPED_OUT, WRITTEN_BACK, ZSWAP_IN, ZSWAP_OUT,
+};
 
 /// What to compare instead.
 pub(crate) const INSTEAD: &str = "swap-ins, disk-swap-reads or major-faults";
 
-const OF_DEVICES: [&str; 4] = [SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT];
+const OF_DEVICES: [&str; 5] = [SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT, WRITTEN_BACK];
+const WITH_WRITEBACK: [&str; 3] = [REFAULTS, REFAULTS_ANON, STOLEN];
 const SWITCH: &str = "zswap.enabled";
 
 /// Why this metric does not compare the two arms; `None` if it does.
 pub(crate) fn not_comparable(metric: &str, a: &TrialArm, b: &TrialArm) -> Option<&'static str> {
-    let differs = has_zswap(a) != has_zswap(b);
-    (differs && OF_DEVICES.contains(&metric)).then_some(
-        "with zswap, swapped-in and swapped-out count pages of disks only, and without it those of zram, too",
-    )
+    if has_zswap(a) == has_zswap(b) {
+        None
+    } else if OF_DEVICES.contains(&metric) {
+        Some("with zswap, the kernel counts pages of disks only, and without it those of zram, too")
+    } else if WITH_WRITEBACK.contains(&metric) {
+        Some("with zswap, it also counts pages that zswap writes back from its pool")
+    } else {
+        None
+    }
 }
 
 fn has_zswap(arm: &TrialArm) -> bool {
@@ -44,6 +54,7 @@ mod tests {
         assert!(not_comparable(SWAPPED_IN, &plain, &zswap).is_some());
         assert!(not_comparable(ZSWAP_OUT, &zswap, &plain).is_some());
         assert_eq!(not_comparable("swap-ins", &plain, &zswap), None);
+        assert!(not_comparable(REFAULTS, &plain, &zswap).unwrap().contains("writes back"));
         assert_eq!(not_comparable(SWAPPED_IN, &zswap, &zswap), None);
         let setting =
             |value: &str| TrialSetting { knob: SWITCH.to_owned(), value: value.to_owned() };
