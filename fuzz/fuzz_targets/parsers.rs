@@ -21,6 +21,8 @@ mod cli;
 mod command_line;
 #[path = "../../crates/pagewise/src/disk.rs"]
 mod disk;
+#[path = "../../crates/pagewise/src/suggested.rs"]
+mod suggested;
 #[path = "../../crates/pagewise/src/workload_keys.rs"]
 mod workload_keys;
 

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
 
 use pagewise_model::Bytes;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::entry::{MANIFEST, Manifest, Sum, build, recipe, sums};
 use crate::error::{Error, ErrorContext};
 use crate::folder::Folder;
-use crate::item::{Item, SYSTEMD};
+use crate::item::{Flavour, Item, SuiteKernel, is_suite};
 use crate::lock::{Kind, Lock};
 use crate::{apt, files};
 
@@ -46,14 +46,15 @@ pub struct Cache {
 /// An entry in use.
 #[derive(Debug)]
 pub struct CacheEntry {
+    item: Item,
     folder: Folder,
     manifest: Manifest,
     _lock: Lock,
 }
 
 impl CacheEntry {
-    pub(crate) fn name(&self) -> &str {
-        &self.manifest.suite
+    pub(crate) fn item(&self) -> &Item {
+        &self.item
     }
 
     pub(crate) fn release(&self) -> &str {
@@ -95,8 +96,8 @@ impl CacheEntry {
 /// One line of `lab cache list`.
 #[derive(Debug, Serialize)]
 pub struct Listed {
-    /// What it is.
-    #[serde(skip)]
+    /// What it is, as `lab cache` takes it.
+    #[serde(serialize_with = "as_text")]
     pub item: Item,
     /// The suite.
     pub suite: String,
@@ -167,7 +168,7 @@ impl Cache {
     }
 
     fn entry(&self, item: &Item) -> PathBuf {
-        self.shelf(item).path().join(item.suite())
+        self.shelf(item).path().join(item.folder_name())
     }
 
     fn lock_of(&self, item: &Item) -> PathBuf {
@@ -204,27 +205,33 @@ impl Cache {
     /// What is kept of an item, whole or not.
     fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
-        let Ok(folder) = self.shelf(item).child(item.suite()) else { return Ok(None) };
+        let Ok(folder) = self.shelf(item).child(&item.folder_name()) else { return Ok(None) };
         let mut bytes = Vec::new();
         let manifest = folder.open(Path::new(MANIFEST)).and_then(|file| {
             file.take(LARGEST_MANIFEST).read_to_end(&mut bytes)?;
             Ok(serde_json::from_slice(&bytes)?)
         });
-        Ok(manifest.ok().map(|manifest| CacheEntry { folder, manifest, _lock: lock }))
+        let entry = |manifest| CacheEntry { item: item.clone(), folder, manifest, _lock: lock };
+        Ok(manifest.ok().map(entry))
     }
 
-    /// The newest kept kernel whose release pleases.
+    /// The newest kept cloud kernel whose release pleases; without one, the newest generic kernel.
     pub(crate) fn newest(
         &self,
         matches: impl Fn(&str) -> bool,
     ) -> Result<Option<CacheEntry>, Error> {
         let stop = AtomicBool::new(false);
         let mut found = Vec::new();
-        for item in self.items()?.iter().filter(|item| matches!(item, Item::Kernel(_))) {
-            found.extend(self.kept(item, &stop)?.filter(|kept| matches(kept.release())));
+        for item in self.items()? {
+            let Item::Kernel(kernel) = &item else { continue };
+            if let Some(kept) = self.kept(&item, &stop)?.filter(|kept| matches(kept.release())) {
+                found.push((kernel.flavour() == Flavour::Cloud, kept));
+            }
         }
-        found.sort_by(|one, two| one.release().cmp(two.release()));
-        Ok(found.pop())
+        let newest = found.into_iter().max_by(|(one_is_cloud, one), (two_is_cloud, two)| {
+            (one_is_cloud, one.release()).cmp(&(two_is_cloud, two.release()))
+        });
+        Ok(newest.map(|(_, kept)| kept))
     }
 
     /// Fetches the newest of a suite, in place of what is kept.
@@ -254,18 +261,18 @@ impl Cache {
         placed
     }
 
-    /// Fetches the kernel of a suite aside, and compares every file that is kept with it. A userland's disk
+    /// Fetches a kernel of a suite aside, and compares every file that is kept with it. A userland's disk
     /// is made on this machine, and no two are alike: it cannot be compared.
     ///
     /// # Errors
     /// Where nothing is kept, or it cannot be fetched.
     pub fn verify(
         &self,
-        suite: &str,
+        kernel: &SuiteKernel,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Verdict, Error> {
-        let item = Item::Kernel(suite.to_owned());
+        let item = Item::Kernel(kernel.clone());
         let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
         let kept = self.kept(&item, stop)?;
@@ -296,11 +303,11 @@ impl Cache {
     /// What there are entries of; a folder that is none is left alone.
     fn items(&self) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
-        for (shelf, prefix) in [(&self.kernels, ""), (&self.userlands, SYSTEMD)] {
-            for entry in fs::read_dir(shelf.path()).with_path(shelf.path())?.flatten() {
-                let name = entry.file_name();
-                items.extend(format!("{prefix}{}", name.to_string_lossy()).parse::<Item>());
-            }
+        for name in names_in(self.kernels.path())? {
+            items.extend(SuiteKernel::of_folder(&name).map(Item::Kernel));
+        }
+        for name in names_in(self.userlands.path())? {
+            items.extend(is_suite(&name).then_some(Item::Userland(name)));
         }
         items.sort();
         Ok(items)
@@ -353,6 +360,15 @@ fn compare(kept: &CacheEntry, built: &Path) -> Result<Verdict, Error> {
     Ok(if differs.is_empty() { Verdict::Same } else { Verdict::Differs(differs) })
 }
 
+fn as_text<S: Serializer>(item: &Item, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(item)
+}
+
+fn names_in(folder: &Path) -> Result<Vec<String>, Error> {
+    let entries = fs::read_dir(folder).with_path(folder)?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
 fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
@@ -376,23 +392,27 @@ mod tests {
     use super::*;
 
     fn item() -> Item {
-        Item::Kernel("test".to_owned())
+        "test".parse().unwrap()
     }
 
     /// A cache with an entry that looks fetched.
     fn kept_once() -> (tempfile::TempDir, Cache) {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open_in(folder.path()).unwrap();
-        let entry = cache.entry(&item());
+        keep(&cache, &item(), "1.2.3");
+        (folder, cache)
+    }
+
+    fn keep(cache: &Cache, item: &Item, release: &str) {
+        let entry = cache.entry(item);
         fs::create_dir_all(entry.join("modules")).unwrap();
         fs::write(entry.join("image"), b"kernel").unwrap();
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
         let files = sums(&entry).unwrap();
-        let (suite, release) = ("test".to_owned(), "1.2.3".to_owned());
+        let (suite, release) = (item.suite().to_owned(), release.to_owned());
         let (packages, archives) = (Vec::new(), BTreeMap::new());
         let manifest = Manifest { suite, release, recipe: 0, packages, archives, files };
         fs::write(entry.join("manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
-        (folder, cache)
     }
 
     #[test]
@@ -432,27 +452,72 @@ mod tests {
             serde_json::from_slice(&fs::read(entry.join(MANIFEST)).unwrap()).unwrap();
         fs::remove_file(entry.join(MANIFEST)).unwrap();
         manifest.files = sums(&entry).unwrap();
-        let keep = |manifest: &Manifest| {
+        let write = |manifest: &Manifest| {
             files::write(&entry.join(MANIFEST), &serde_json::to_vec(manifest).unwrap(), 0o600)
                 .unwrap();
         };
-        keep(&manifest);
+        write(&manifest);
         assert!(cache.newest(|_| true).unwrap().unwrap().is_whole(), "its manifest fits");
         let files = ["busybox", "image", "modules/a.ko"].map(str::to_owned);
         assert_eq!(verdict(), Verdict::Differs(files.to_vec()));
         manifest.packages = vec!["linux-image-1_1".to_owned()];
-        keep(&manifest);
+        write(&manifest);
         assert_eq!(verdict(), Verdict::MovedOn(Vec::new()));
     }
 
+    /// Both flavours of a suite are kept side by side; of a version, the cloud kernel is meant if it is there.
     #[test]
-    fn only_a_suite_becomes_a_folder() {
-        for bad in ["../x", "", "a b", "host", "6.1", "systemd/", "systemd/../x", "x/trixie"] {
-            assert!(bad.parse::<Item>().is_err(), "{bad}");
+    fn the_newest_of_a_version_is_the_newest_cloud_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let kernels = [
+            ("bookworm", "6.1.0-50-cloud-amd64"),
+            ("bookworm/generic", "6.1.0-51-amd64"),
+            ("trixie/generic", "6.12.8-amd64"),
+            ("trixie", "6.12.7-cloud-amd64"),
+            ("trixie-backports", "6.12.6-cloud-amd64"),
+            ("sid/generic", "7.2.1-amd64"),
+        ];
+        for (item, release) in kernels {
+            keep(&cache, &item.parse().unwrap(), release);
         }
-        for good in ["trixie", "systemd/trixie", "systemd"] {
-            assert_eq!(good.parse::<Item>().unwrap().to_string(), good);
+        let newest = |begin: &str| {
+            let found = cache.newest(|release| release.starts_with(begin)).unwrap();
+            found.map(|kept| kept.item().to_string())
+        };
+        assert_eq!(newest("6.1.").as_deref(), Some("bookworm"));
+        assert_eq!(newest("6.12.").as_deref(), Some("trixie"));
+        assert_eq!(newest("7.2.").as_deref(), Some("sid/generic"), "there is no other");
+        assert_eq!(newest("6.12.8").as_deref(), Some("trixie/generic"), "no other has it");
+        assert_eq!(newest("8."), None);
+        let listed: Vec<String> =
+            cache.list().unwrap().iter().map(|one| one.item.to_string()).collect();
+        let expected = [
+            "bookworm",
+            "bookworm/generic",
+            "sid/generic",
+            "trixie",
+            "trixie/generic",
+            "trixie-backports",
+        ];
+        assert_eq!(listed, expected);
+        let go_on = AtomicBool::new(false);
+        let generic: Item = "trixie/generic".parse().unwrap();
+        assert_eq!(cache.prune(std::slice::from_ref(&generic), &go_on).unwrap(), [generic]);
+        assert_eq!(newest("6.12.").as_deref(), Some("trixie"));
+        assert_eq!(newest("6.12.8"), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_no_entry_is_left_alone() {
+        let (folder, cache) = kept_once();
+        for name in
+            ["kernels/systemd", "kernels/systemd+generic", "kernels/test+big", "userlands/a+b"]
+        {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
         }
+        assert_eq!(cache.prune(&[], &AtomicBool::new(false)).unwrap(), [item()]);
+        assert!(folder.path().join("kernels/systemd+generic").exists());
     }
 
     #[test]
@@ -478,7 +543,7 @@ mod tests {
     fn prune_takes_what_is_named_and_waits_for_users() {
         let (_folder, cache) = kept_once();
         let go_on = AtomicBool::new(false);
-        assert!(cache.prune(&[Item::Kernel("other".to_owned())], &go_on).unwrap().is_empty());
+        assert!(cache.prune(&["other".parse().unwrap()], &go_on).unwrap().is_empty());
         let used = cache.newest(|_| true).unwrap();
         let give_up = AtomicBool::new(true);
         assert!(matches!(cache.prune(&[], &give_up), Err(Error::Stopped)));

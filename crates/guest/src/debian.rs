@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Debian suite → its cloud kernel and busybox, unpacked into a folder of ours.
+//! A kernel of a Debian suite → the kernel and busybox, unpacked into a folder of ours.
 //!
 //! Which packages hold image and modules differs between suites: from the meta package on, every
 //! `linux-*` package is followed that is wanted in exactly one version.
@@ -15,37 +15,37 @@ use std::process::Command;
 
 use crate::apt::{Apt, Archive};
 use crate::error::Error;
+use crate::item::SuiteKernel;
 use crate::program;
 
-const META: &str = "linux-image-cloud-amd64";
 const BUSYBOX: &str = "busybox-static";
 
-/// Unpacks kernel and busybox of a suite below `folder/root`; answers which packages it took.
+/// Unpacks the kernel, and busybox of its suite, below `folder/root`; answers which packages it took.
 pub(crate) fn fetch(
-    suite: &str,
+    kernel: &SuiteKernel,
     folder: &Path,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<Archive>, Error> {
-    tell(&format!("{suite}: fetching the lists of packages"));
-    let apt = Apt::for_suite(suite, folder)?;
-    let mut packages = kernel_packages(&apt)?;
+    tell(&format!("{kernel}: fetching the lists of packages"));
+    let apt = Apt::for_suite(kernel.suite(), folder)?;
+    let mut packages = kernel_packages(&apt, kernel.flavour().package())?;
     packages.push(BUSYBOX.to_owned());
-    tell(&format!("{suite}: fetching {}", packages.join(", ")));
+    tell(&format!("{kernel}: fetching {}", packages.join(", ")));
     let archives = apt.download(&packages)?;
-    tell(&format!("{suite}: unpacking"));
+    tell(&format!("{kernel}: unpacking"));
     unpack(&archives, &folder.join("root"))?;
     Ok(archives)
 }
 
 /// The meta package's kernel, whichever packages it is spread over.
-fn kernel_packages(apt: &Apt) -> Result<Vec<String>, Error> {
+fn kernel_packages(apt: &Apt, meta: &str) -> Result<Vec<String>, Error> {
     let mut found: Vec<String> = Vec::new();
-    let mut waiting = vec![META.to_owned()];
+    let mut waiting = vec![meta.to_owned()];
     while let Some(package) = waiting.pop() {
         let stanza = apt.run("apt-cache", &["show", "--no-all-versions", &package])?;
         let exact = exact(&stanza);
-        waiting.extend(exact.into_iter().filter(|name| *name != META && !found.contains(name)));
-        if package != META && !found.contains(&package) {
+        waiting.extend(exact.into_iter().filter(|name| *name != meta && !found.contains(name)));
+        if package != meta && !found.contains(&package) {
             found.push(package);
         }
     }

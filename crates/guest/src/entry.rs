@@ -12,7 +12,7 @@ use crate::apt::Archive;
 use crate::debian;
 use crate::error::{Error, ErrorContext};
 use crate::files::{self, hex_digits};
-use crate::item::Item;
+use crate::item::{Item, SuiteKernel};
 use crate::userland;
 use crate::vmlinuz;
 
@@ -77,7 +77,7 @@ pub(crate) fn build(
     let entry = aside.join("entry");
     files::make_folder(&entry)?;
     let (release, archives) = match item {
-        Item::Kernel(suite) => build_kernel(suite, aside, &entry, tell)?,
+        Item::Kernel(kernel) => build_kernel(kernel, aside, &entry, tell)?,
         Item::Userland(suite) => {
             userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
         }
@@ -103,14 +103,14 @@ fn named(item: &Item, error: Error) -> Error {
 }
 
 fn build_kernel(
-    suite: &str,
+    kernel: &SuiteKernel,
     aside: &Path,
     entry: &Path,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(String, Vec<Archive>), Error> {
-    let archives = debian::fetch(suite, aside, tell)?;
+    let archives = debian::fetch(kernel, aside, tell)?;
     let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
-        requested: suite.to_owned(),
+        requested: kernel.to_string(),
         why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;
     let image = fs::read(&places.image).with_path(&places.image)?;

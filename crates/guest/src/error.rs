@@ -120,7 +120,9 @@ impl Advice for Error {
             Self::Input(error) => error.next(),
             Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
             Self::NoKernel { .. } => Some(
-                "try --kernel bookworm, trixie, sid, host, or the path of a vmlinuz".to_owned(),
+                "try --kernel bookworm, trixie, sid, one of these with /generic, host, or the path of a \
+                 vmlinuz"
+                    .to_owned(),
             ),
             Self::Unsafe { path, named_by, .. } => Some(other_folder(path, *named_by)),
             Self::NoRootDisk => Some("add --userland systemd".to_owned()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is fetched: `trixie`, the kernel of a suite, or `systemd/trixie`, its userland.
+//! What is fetched: `trixie` and `trixie/generic`, kernels of a suite, or `systemd/trixie`, its userland.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,86 @@ use std::str::FromStr;
 use crate::error::Error;
 
 /// How an item says that it is a userland.
-pub(crate) const SYSTEMD: &str = "systemd/";
+const SYSTEMD: &str = "systemd";
+/// How a kernel says that it is the generic one.
+const GENERIC: &str = "generic";
 /// What names the kernel that this machine runs, and so no suite.
 pub(crate) const HOST: &str = "host";
 
-/// Something that is fetched: a suite's kernel, written `trixie`, or its userland, written
-/// `systemd/trixie`.
+/// Which of Debian's builds of a kernel, the default first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flavour {
+    /// Built for virtual machines: few drivers, small.
+    Cloud,
+    /// Built for every machine. Those of 6.1 and 6.12 have zswap, which the cloud kernels lack.
+    Generic,
+}
+
+impl Flavour {
+    /// The package that depends on a suite's newest kernel of this flavour.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Self::Cloud => "linux-image-cloud-amd64",
+            Self::Generic => "linux-image-amd64",
+        }
+    }
+}
+
+/// A kernel of a Debian suite: the cloud kernel is written `trixie`, the generic one `trixie/generic`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SuiteKernel {
+    suite: String,
+    flavour: Flavour,
+}
+
+impl SuiteKernel {
+    pub(crate) fn suite(&self) -> &str {
+        &self.suite
+    }
+
+    pub(crate) fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// The kernel whose folder in the cache has this name.
+    pub(crate) fn of_folder(name: &str) -> Option<Self> {
+        name.replace('+', "/").parse().ok()
+    }
+}
+
+impl FromStr for SuiteKernel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = match text.split_once('/') {
+            None => Some((text, Flavour::Cloud)),
+            Some((suite, GENERIC)) => Some((suite, Flavour::Generic)),
+            Some(_) => None,
+        };
+        match found {
+            Some((suite, flavour)) if is_suite(suite) => {
+                Ok(Self { suite: suite.to_owned(), flavour })
+            }
+            _ => Err(format!("expected SUITE or SUITE/{GENERIC}, found {text:?}")),
+        }
+    }
+}
+
+impl fmt::Display for SuiteKernel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.flavour {
+            Flavour::Cloud => out.write_str(&self.suite),
+            Flavour::Generic => write!(out, "{}/{GENERIC}", self.suite),
+        }
+    }
+}
+
+/// Something that is fetched: a suite's kernel, written `trixie` or `trixie/generic`, or its userland,
+/// written `systemd/trixie`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Item {
-    /// The kernel of a suite.
-    Kernel(String),
+    /// A kernel of a suite.
+    Kernel(SuiteKernel),
     /// The userland of a suite.
     Userland(String),
 }
@@ -25,14 +95,15 @@ impl FromStr for Item {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // It becomes the name of a folder and part of apt's sources.
-        let suite = |text: &str| is_suite(text).then(|| text.to_owned());
-        let found = match text.strip_prefix(SYSTEMD) {
-            Some(name) => suite(name).map(Self::Userland),
-            None => suite(text).map(Self::Kernel),
+        let found = match text.split_once('/') {
+            Some((SYSTEMD, suite)) => is_suite(suite).then(|| Self::Userland(suite.to_owned())),
+            _ => text.parse().ok().map(Self::Kernel),
         };
         found.ok_or_else(|| {
-            format!("expected the name of a suite, or {SYSTEMD} and a suite, found {text:?}")
+            format!(
+                "expected SUITE (its cloud kernel), SUITE/{GENERIC} (its generic kernel) or \
+                 {SYSTEMD}/SUITE (its userland), found {text:?}"
+            )
         })
     }
 }
@@ -40,8 +111,8 @@ impl FromStr for Item {
 impl fmt::Display for Item {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kernel(suite) => out.write_str(suite),
-            Self::Userland(suite) => write!(out, "{SYSTEMD}{suite}"),
+            Self::Kernel(kernel) => kernel.fmt(out),
+            Self::Userland(suite) => write!(out, "{SYSTEMD}/{suite}"),
         }
     }
 }
@@ -49,7 +120,8 @@ impl fmt::Display for Item {
 impl Item {
     pub(crate) fn suite(&self) -> &str {
         match self {
-            Self::Kernel(suite) | Self::Userland(suite) => suite,
+            Self::Kernel(kernel) => kernel.suite(),
+            Self::Userland(suite) => suite,
         }
     }
 
@@ -60,6 +132,14 @@ impl Item {
         }
     }
 
+    /// The name of its folder on its shelf of the cache.
+    pub(crate) fn folder_name(&self) -> String {
+        match self {
+            Self::Kernel(_) => self.file_name(),
+            Self::Userland(suite) => suite.clone(),
+        }
+    }
+
     /// One name for both shelves; no suite has such a letter.
     pub(crate) fn file_name(&self) -> String {
         self.to_string().replace('/', "+")
@@ -67,7 +147,7 @@ impl Item {
 
     pub(crate) fn unusable(&self, why: String) -> Error {
         match self {
-            Self::Kernel(suite) => Error::NoKernel { requested: suite.clone(), why },
+            Self::Kernel(kernel) => Error::NoKernel { requested: kernel.to_string(), why },
             Self::Userland(_) => Error::NoUserland { requested: self.to_string(), why },
         }
     }
@@ -76,5 +156,89 @@ impl Item {
 /// Whether it may be the name of a suite. It becomes the name of a folder and part of apt's sources.
 pub(crate) fn is_suite(text: &str) -> bool {
     let is_in_word = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
-    !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-') && text != HOST
+    let is_word = !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-');
+    // `systemd/generic` would else be two things
+    is_word && ![HOST, SYSTEMD].contains(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn kernels_and_userlands_are_told_apart() {
+        let kernel = |suite: &str, flavour| {
+            Ok(Item::Kernel(SuiteKernel { suite: suite.to_owned(), flavour }))
+        };
+        assert_eq!("trixie".parse(), kernel("trixie", Flavour::Cloud));
+        assert_eq!("trixie/generic".parse(), kernel("trixie", Flavour::Generic));
+        assert_eq!(
+            "trixie-backports/generic".parse(),
+            kernel("trixie-backports", Flavour::Generic)
+        );
+        assert_eq!("systemd/trixie".parse(), Ok(Item::Userland("trixie".to_owned())));
+        assert_eq!("systemd/generic".parse(), Ok(Item::Userland("generic".to_owned())));
+    }
+
+    #[test]
+    fn only_a_suite_becomes_a_folder() {
+        for bad in [
+            "../x",
+            "",
+            "a b",
+            "host",
+            "6.1",
+            "x/trixie",
+            "trixie/",
+            "trixie/big",
+            "trixie/cloud",
+            "/generic",
+            "../generic",
+            "host/generic",
+            "trixie/generic/",
+            "trixie+generic",
+            "trixie/generic/generic",
+            "Trixie/generic",
+            "./trixie/generic",
+            "systemd",
+            "systemd/",
+            "systemd/../x",
+            "systemd/host",
+            "systemd/systemd",
+            "systemd/trixie/generic",
+        ] {
+            let refused = bad.parse::<Item>().unwrap_err();
+            assert!(refused.contains("SUITE/generic"), "{bad}: {refused}");
+        }
+    }
+
+    proptest! {
+        /// What an item is called says which it is, on the command line and in the cache.
+        #[test]
+        fn an_item_is_known_by_its_name(
+            suites in prop::collection::vec("[a-z][a-z-]{0,11}|systemd|generic|host", 2),
+            kinds in prop::collection::vec(0..3, 2),
+        ) {
+            let written = |(suite, kind): (&String, &i32)| match kind {
+                0 => suite.clone(),
+                1 => format!("{suite}/generic"),
+                _ => format!("systemd/{suite}"),
+            };
+            let texts: Vec<String> = suites.iter().zip(&kinds).map(written).collect();
+            let items: Vec<Item> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+            for item in &items {
+                prop_assert!(texts.contains(&item.to_string()));
+                prop_assert_eq!(item.to_string().parse(), Ok(item.clone()));
+                prop_assert!(!item.folder_name().contains('/'));
+                if let Item::Kernel(kernel) = item {
+                    let found = SuiteKernel::of_folder(&item.folder_name());
+                    prop_assert_eq!(found, Some(kernel.clone()));
+                }
+            }
+            if let [one, two] = &items[..] {
+                prop_assert_eq!(one.file_name() == two.file_name(), one == two);
+            }
+        }
+    }
 }

@@ -7,6 +7,8 @@
 
 use std::io::Read;
 
+use lzma_rust2::XzReader;
+
 use crate::elf::{self, number};
 
 /// Larger ones are not believed.
@@ -53,6 +55,7 @@ fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
             all(zstd::Decoder::with_buffer(packed).ok()?.single_frame())
         }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => all(XzReader::new(packed, false)),
         [0x02, 0x21, 0x4c, 0x18, rest @ ..] => lz4(rest),
         _ => None,
     }
@@ -83,11 +86,7 @@ fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
     let packed = bytes.as_slice();
     match name.rsplit('.').next()? {
-        "xz" => {
-            let mut plain = Vec::new();
-            lzma_rs::xz_decompress(&mut std::io::BufReader::new(packed), &mut plain).ok()?;
-            Some(plain)
-        }
+        "xz" => all(XzReader::new(packed, false)),
         "zst" => all(zstd::Decoder::with_buffer(packed).ok()?),
         "gz" => all(flate2::read::GzDecoder::new(packed)),
         _ => Some(bytes),
@@ -135,11 +134,36 @@ mod tests {
             lz4.extend(packed);
         }
         let zstd = zstd::encode_all(kernel.as_slice(), 1).unwrap();
-        for packed in [gzip.finish().unwrap(), lz4, zstd] {
+        for packed in [gzip.finish().unwrap(), lz4, zstd, xz(&kernel)] {
             let image = image(&behind_its_size(packed));
             assert_eq!(release(&image).as_deref(), Some("6.1.0-test"));
             assert!(plain(&image) == Some(kernel.clone()));
         }
+    }
+
+    /// As the kernel packs itself: jumps of x86 are made alike before they are packed.
+    fn xz(bytes: &[u8]) -> Vec<u8> {
+        let mut options = lzma_rust2::XzOptions::with_preset(0);
+        options.set_check_sum_type(lzma_rust2::CheckType::Crc32);
+        options.prepend_pre_filter(lzma_rust2::FilterType::BcjX86, 0);
+        let mut xz = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        xz.write_all(bytes).unwrap();
+        xz.finish().unwrap()
+    }
+
+    #[test]
+    fn modules_are_unpacked_whichever_way_they_are_packed() {
+        let module = b"\x7fELF module".repeat(1000);
+        assert_eq!(self::module("a.ko.xz", xz(&module)).as_ref(), Some(&module));
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&module).unwrap();
+        assert_eq!(self::module("a.ko.gz", gzip.finish().unwrap()).as_ref(), Some(&module));
+        let zstd = zstd::encode_all(module.as_slice(), 1).unwrap();
+        assert_eq!(self::module("a.ko.zst", zstd).as_ref(), Some(&module));
+        assert_eq!(self::module("a.ko", module.clone()).as_ref(), Some(&module));
+        let mut cut = xz(&module);
+        cut.truncate(cut.len() / 2);
+        assert_eq!(self::module("a.ko.xz", cut), None);
     }
 
     #[test]
@@ -154,7 +178,8 @@ mod tests {
         /// Noise in the header or the packed bytes is refused, never a panic.
         #[test]
         fn noise_does_no_harm(packed: Vec<u8>, at in 0usize..0x400, byte: u8) {
-            for magic in [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[2, 0x21, 0x4c, 0x18]] {
+            let xz = b"\xfd7zXZ\0";
+            for magic in [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[2, 0x21, 0x4c, 0x18], xz] {
                 let mut image = image(&[magic, &packed].concat());
                 image[at] = byte;
                 let _ = (plain(&image), release(&image));

@@ -25,6 +25,7 @@ mod progress;
 mod redaction;
 mod room;
 mod screen;
+mod suggested;
 mod trouble;
 mod verbs;
 mod workload_keys;

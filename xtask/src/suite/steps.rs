@@ -101,6 +101,14 @@ pub(crate) const STEPS: &[Step] = &[
         builds: &[],
     },
     Step {
+        name: "zswap-suites",
+        about: "zswap with the generic kernels of bookworm and sid, under systemd, and in an experiment",
+        inputs: &[PROGRAM, GUEST_TESTS],
+        minutes: 2.0,
+        runs: Runs::Guests("zswap::other_suites::"),
+        builds: &[],
+    },
+    Step {
         name: "reboots",
         about: "guests that reboot: bookworm and sid, zram-generator, a full disk, Ctrl-C",
         inputs: &[PROGRAM, GUEST_TESTS],

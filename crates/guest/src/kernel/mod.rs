@@ -66,7 +66,7 @@ impl Kernel {
     /// What the cache keeps.
     fn from_kept(kept: CacheEntry) -> Self {
         Self {
-            name: kept.name().to_owned(),
+            name: kept.item().to_string(),
             release: kept.release().to_owned(),
             image: kept.path("image"),
             modules: Some(kept.path("modules")),

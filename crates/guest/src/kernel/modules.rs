@@ -71,8 +71,8 @@ impl Modules {
         seen: &mut BTreeSet<String>,
         found: &mut Vec<Module>,
     ) -> Result<(), Error> {
-        let Some(path) = self.files.get(name) else { return Ok(()) };
-        if !seen.insert(name.to_owned()) {
+        let Some((name, path)) = self.find(name) else { return Ok(()) };
+        if !seen.insert(name.clone()) {
             return Ok(());
         }
         let packed = read(path)?;
@@ -84,8 +84,16 @@ impl Modules {
         for needed in needs(&bytes) {
             self.add(&needed, read, seen, found)?;
         }
-        found.push(Module { name: name.to_owned(), bytes });
+        found.push(Module { name: name.clone(), bytes });
         Ok(())
+    }
+
+    /// A soft dependency may name an algorithm by its alias, `crypto-crc32c` or `crc32c`: only depmod knows who
+    /// has this alias, but the portable code of an algorithm is a module of its name, or `crc32c_generic`.
+    fn find(&self, name: &str) -> Option<(&String, &PathBuf)> {
+        let algorithm = name.strip_prefix("crypto_").unwrap_or(name);
+        let generic = format!("{algorithm}_generic");
+        [name, algorithm, &generic].into_iter().find_map(|name| self.files.get_key_value(name))
     }
 }
 
@@ -100,7 +108,7 @@ fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// What `.modinfo` says behind `depends=` (hard) and `softdep=pre:` (where it is there).
+/// What `.modinfo` says behind `depends=` (hard) and `softdep=pre:` (if it is there).
 fn needs(module: &[u8]) -> Vec<String> {
     let strings = module.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
     let mut needs = Vec::new();
@@ -146,6 +154,23 @@ mod tests {
         ]);
         assert_eq!(order(folder.path(), &["zram", "lz4_x"]), ["zsmalloc", "lz4_x", "zram"]);
         assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
+    }
+
+    /// Without it, ext4 of Debian's generic kernels loads and mounts nothing.
+    #[test]
+    fn an_algorithm_that_is_needed_is_found_by_its_alias() {
+        let folder = folder(&[
+            ("kernel/fs/ext4.ko", "jbd2"),
+            ("kernel/fs/jbd2.ko", ""),
+            ("kernel/arch/crc32c-intel.ko", ""),
+            ("kernel/crypto/crc32c_generic.ko", ""),
+            ("kernel/crypto/lz4.ko", ""),
+        ]);
+        let soft = "license=GPL\0softdep=pre: crypto-crc32c\0softdep=pre: crypto-lz4 crypto-none\0depends=\0";
+        fs::write(folder.path().join("kernel/fs/jbd2.ko"), soft).unwrap();
+        assert_eq!(order(folder.path(), &["ext4"]), ["crc32c_generic", "lz4", "jbd2", "ext4"]);
+        fs::write(folder.path().join("kernel/fs/jbd2.ko"), soft.replace("crypto-", "")).unwrap();
+        assert_eq!(order(folder.path(), &["ext4"]), ["crc32c_generic", "lz4", "jbd2", "ext4"]);
     }
 
     #[test]

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bookworm`, `6.12`, `host` or a path → which kernel is meant, and where it is.
+//! `bookworm`, `trixie/generic`, `6.12`, `host` or a path → which kernel is meant, and where it is.
+//!
+//! Text with a slash is a path, but for a suite's generic kernel, whatever files there are: a file of that name
+//! is written `./trixie/generic`.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -9,15 +13,15 @@ use std::sync::atomic::AtomicBool;
 use super::Kernel;
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::item::{HOST, Item, is_suite};
+use crate::item::{HOST, Item, SuiteKernel, is_suite};
 
 /// What was typed behind `--kernel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelRequest {
     /// The kernel that this machine runs.
     Host,
-    /// The newest cloud kernel of a Debian suite.
-    Suite(String),
+    /// The newest kernel of a Debian suite, in one of its flavours.
+    Suite(SuiteKernel),
     /// What begins with this version: in /boot, or already fetched.
     Version(String),
     /// An image file.
@@ -28,14 +32,27 @@ impl FromStr for KernelRequest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            HOST => Ok(Self::Host),
+        match (text, text.parse()) {
+            (HOST, _) => Ok(Self::Host),
+            (_, Ok(kernel)) => Ok(Self::Suite(kernel)),
             _ if text.contains('/') => Ok(Self::Path(text.into())),
             _ if text.starts_with(|first: char| first.is_ascii_digit()) => {
                 Ok(Self::Version(text.to_owned()))
             }
-            _ if is_suite(text) => Ok(Self::Suite(text.to_owned())),
-            _ => Err(format!("expected a suite, a version, host or a path, found {text:?}")),
+            _ => Err(format!(
+                "expected a suite, SUITE/generic, a version, host or a path, found {text:?}"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for KernelRequest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => out.write_str(HOST),
+            Self::Suite(kernel) => kernel.fmt(out),
+            Self::Version(version) => out.write_str(version),
+            Self::Path(path) => path.display().fmt(out),
         }
     }
 }
@@ -48,9 +65,16 @@ pub fn find(
     tell: &mut dyn FnMut(&str),
 ) -> Result<Kernel, Error> {
     match requested {
-        KernelRequest::Suite(suite) => {
-            let item = Item::Kernel(suite.clone());
+        KernelRequest::Suite(kernel) => {
+            let item = Item::Kernel(kernel.clone());
             Ok(Kernel::from_kept(cache.get(&item, stop, tell)?))
+        }
+        KernelRequest::Path(path) if is_like_a_flavour(path) && !path.exists() => {
+            let why =
+                "no such file, and a suite has no kernels but SUITE (for virtual machines) and \
+                       SUITE/generic"
+                    .to_owned();
+            Err(Error::NoKernel { requested: path.display().to_string(), why })
         }
         KernelRequest::Path(path) => {
             Kernel::from_file(path.display().to_string(), path.clone(), None)
@@ -67,6 +91,12 @@ pub fn find(
             },
         },
     }
+}
+
+/// `trixie/big` may be a path as well as a flavour that there is not.
+fn is_like_a_flavour(path: &Path) -> bool {
+    let parts = path.to_str().and_then(|text| text.split_once('/'));
+    parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))
 }
 
 fn absent(requested: &str, release: &str) -> Error {
@@ -110,12 +140,42 @@ mod tests {
 
     #[test]
     fn what_was_typed_is_told_apart() {
-        assert_eq!("sid".parse(), Ok(KernelRequest::Suite("sid".to_owned())));
+        let suite = |text: &str| Ok(KernelRequest::Suite(text.parse().unwrap()));
+        assert_eq!("sid".parse(), suite("sid"));
+        assert_eq!("sid/generic".parse(), suite("sid/generic"));
         assert_eq!("host".parse(), Ok(KernelRequest::Host));
         assert_eq!("6.12".parse(), Ok(KernelRequest::Version("6.12".to_owned())));
         assert_eq!("./vmlinuz".parse(), Ok(KernelRequest::Path("./vmlinuz".into())));
-        for bad in ["", "-o", "Trixie", "a b", "sid;id", "é"] {
+        for path in [
+            "./sid/generic",
+            "/boot/vmlinuz",
+            "sid/generic/",
+            "sid/big",
+            "../generic",
+            "6.1/generic",
+        ] {
+            assert_eq!(path.parse(), Ok(KernelRequest::Path(path.into())));
+        }
+        for bad in ["", "-o", "Trixie", "a b", "sid;id", "é", "systemd"] {
             assert!(bad.parse::<KernelRequest>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_printed_as_it_is_typed() {
+        for typed in ["host", "trixie", "trixie/generic", "6.12", "./trixie/generic", "a/b"] {
+            assert_eq!(typed.parse::<KernelRequest>().unwrap().to_string(), typed);
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_none_may_be_a_flavour_that_is_none() {
+        for path in ["trixie/big", "build/vmlinux", "trixie/cloud"] {
+            assert!(is_like_a_flavour(Path::new(path)), "{path}");
+        }
+        for path in ["./trixie/big", "/boot/vmlinuz", "trixie/", "vmlinuz", "arch/x86/boot/bzImage"]
+        {
+            assert!(!is_like_a_flavour(Path::new(path)), "{path}");
         }
     }
 

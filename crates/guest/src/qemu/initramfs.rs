@@ -22,10 +22,13 @@ use crate::user::User;
 use crate::userland::{self, Userland};
 use crate::wire::{BOOT, DISK_MODULES, JOB, Job, OUT};
 
-/// What every guest gets, where its kernel has it as modules: the compressors come before zram,
-/// which in older kernels offers only those that are there when it looks.
-const MODULES: &[&str] =
-    &["lz4", "lz4hc", "lzo", "lzo_rle", "zstd", "deflate", "842", "zsmalloc", "zram"];
+/// What every guest gets, where its kernel has it as modules: compressors, allocators of zswap, and zram. The
+/// compressors come before zram, which in older kernels offers only those that are there when it looks. zswap asks
+/// for them when it is to use them, but a minimal guest has no program that loads them then.
+const MODULES: &[&str] = &[
+    "lz4", "lz4hc", "lzo", "lzo_rle", "zstd", "deflate", "842", "zbud", "z3fold", "zsmalloc",
+    "zram",
+];
 
 /// The archive: what is the same for every job first, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {

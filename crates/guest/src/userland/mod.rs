@@ -60,8 +60,8 @@ pub(crate) const MODULES: &[&str] = &["ext4", "autofs4"];
 /// What a guest that reboots needs to mount its root disk; systemd finds all else on the disk.
 pub(crate) const ROOT_MODULES: &[&str] = &["ext4"];
 
-/// What such a guest finds on its disk, beside what others get: for swap files and zswap.
-pub(crate) const DISK_MODULES: &[&str] = &["loop", "zbud", "z3fold"];
+/// What such a guest finds on its disk, beside what others get: for disks in files.
+pub(crate) const DISK_MODULES: &[&str] = &["loop"];
 
 /// The disk's name in its folder.
 pub(crate) const DISK: &str = "disk";

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use pagewise_guest::kernel;
+use pagewise_guest::kernel::KernelRequest;
 use pagewise_model::arm::{alike, setting};
 use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
 use pagewise_stats::{Experiment, Metric, NotAMetric, Unsound, prefer_more};
@@ -55,7 +55,7 @@ pub struct Choice {
 /// An experiment and the machine for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// `host`, or kernel and memory as `trixie-320M`.
+    /// `host`, or kernel and memory as `trixie-320M` or `trixie-generic-320M`.
     pub name: String,
     /// Where it runs.
     pub runner: Runner,
@@ -79,8 +79,8 @@ pub enum Runner {
 /// A guest's machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// As `--kernel` takes it.
-    pub kernel: String,
+    /// Which kernel it boots.
+    pub kernel: KernelRequest,
     /// All of it.
     pub memory: Bytes,
     /// Virtual processors.
@@ -119,7 +119,10 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
 fn named(runner: &Runner) -> String {
     let Runner::Guest(machine) = runner else { return "host".to_owned() };
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    let kernel = machine.kernel.rsplit('/').next().unwrap_or_default();
+    let kernel = match &machine.kernel {
+        KernelRequest::Path(path) => path.file_name().unwrap_or_default().to_string_lossy().into(),
+        other => other.to_string(),
+    };
     let kernel: String = kernel.chars().map(plain).collect();
     format!("{kernel}-{}M", machine.memory.get() >> 20)
 }
@@ -145,13 +148,12 @@ fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
         return Err(wrong("count: a disk takes no instructions, only time: leave one away".into()));
     }
     let mut runners = Vec::new();
-    for kernel in &chosen(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
-        kernel.parse::<kernel::KernelRequest>().map_err(&wrong)?;
+    for typed in &chosen(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
+        let kernel: KernelRequest = typed.parse().map_err(&wrong)?;
         let sizes: Vec<Bytes> = machine.memory.iter().map(|size| size.0).collect();
         for memory in chosen(&choice.memory, &sizes, memory_for(machine.limit.map(|it| it.0))) {
             let disk = machine.disk.map(|size| size.0);
-            let kernel = kernel.clone();
-            let machine = Machine { kernel, memory, cpus, count, disk };
+            let machine = Machine { kernel: kernel.clone(), memory, cpus, count, disk };
             runners.push(Runner::Guest(machine));
         }
     }

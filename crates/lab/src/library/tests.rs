@@ -72,6 +72,23 @@ fn guests_have_a_cell_for_each_kernel_and_memory_size() {
     assert_eq!(read(&text, &one).unwrap()[0].name, "trixie-512M");
 }
 
+/// Each cell has a folder of its own.
+#[test]
+fn both_flavours_of_a_suite_have_cells_with_names_of_their_own() {
+    let kernels = "limit = \"64M\"\nrunner = \"guest\"\n\
+        kernels = [\"trixie\", \"trixie/generic\", \"sid/generic\", \"./boot/vmlinuz-6.1\"]";
+    let all = read(&host("").replace("limit = \"64M\"", kernels), &Choice::default()).unwrap();
+    let names: Vec<&str> = all.iter().map(|cell| cell.name.as_str()).collect();
+    let expected = ["trixie-512M", "trixie-generic-512M", "sid-generic-512M", "vmlinuz-6-1-512M"];
+    assert_eq!(names, expected);
+    let booted = all.iter().map(|cell| match &cell.runner {
+        Runner::Guest(machine) => machine.kernel.to_string(),
+        Runner::Host => panic!("{}", cell.name),
+    });
+    let typed = ["trixie", "trixie/generic", "sid/generic", "./boot/vmlinuz-6.1"];
+    assert_eq!(booted.collect::<Vec<_>>(), typed);
+}
+
 #[test]
 fn what_is_typed_goes_over_what_is_written() {
     let more = "[[arm]]\nname = \"big\"\nswap = []\nworkload = { data = \"300M\" }\n";
@@ -164,7 +181,7 @@ fn a_guest_that_counts_has_no_disk() {
     );
     refused(&guest("count = true"), "and so no file for swap");
     refused(&guest("count = true\ncpus = 2"), "1 with count");
-    refused(&guest("kernels = [\"-x\"]"), "expected a suite, a version");
+    refused(&guest("kernels = [\"-x\"]"), "expected a suite, SUITE/generic, a version");
     refused(&guest("kernels = [\"sid\", \"sid\"]"), "sid-512M is asked for twice");
     let disk = guest("").replace("file = \"64M\"", "disk = true");
     refused(&disk, "this guest has none");

@@ -18,19 +18,24 @@ pub(crate) fn shared() -> PathBuf {
     Path::new(&named).canonicalize().unwrap()
 }
 
-/// The folder of kernels in the shared cache, with that suite's among them.
-pub(crate) fn kernels(suite: &str) -> PathBuf {
+/// The folder of kernels in the shared cache, with this one among them.
+pub(crate) fn kernels(kernel: &str) -> PathBuf {
     let kernels = shared().join("kernels");
-    if !kernels.join(suite).exists() {
-        let fetched = finish(program().args(["lab", "cache", "fetch", suite]));
-        assert_eq!(fetched.status, 0, "{suite}: {}", fetched.err);
+    if !kernels.join(folder_name(kernel)).exists() {
+        let fetched = finish(program().args(["lab", "cache", "fetch", kernel]));
+        assert_eq!(fetched.status, 0, "{kernel}: {}", fetched.err);
     }
     kernels
 }
 
-/// The release of the kernel that a guest of the suite gets.
-pub(crate) fn release(suite: &str) -> String {
-    let path = kernels(suite).join(suite).join("manifest.json");
+/// `trixie/generic` lies beside `trixie`.
+fn folder_name(kernel: &str) -> String {
+    kernel.replace('/', "+")
+}
+
+/// The release of the kernel that a guest gets which asks for this one.
+pub(crate) fn release(kernel: &str) -> String {
+    let path = kernels(kernel).join(folder_name(kernel)).join("manifest.json");
     let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     manifest["release"].as_str().unwrap_or_else(|| panic!("{}", path.display())).to_owned()
 }

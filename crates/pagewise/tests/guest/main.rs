@@ -38,6 +38,7 @@ mod systemd;
 mod thp;
 mod triage;
 mod zmerge;
+mod zswap;
 
 /// Plans under all that can go wrong: a step of `make test` that remembers on what it passed.
 mod plans {

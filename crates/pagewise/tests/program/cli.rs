@@ -196,6 +196,9 @@ fn completions_know_every_verb() {
         for verb in ["report", "status", "doctor", "capture", "--smaps-budget"] {
             assert!(ran.out.contains(verb.trim_start_matches('-')), "{shell}: {verb}");
         }
+        for item in ["bookworm", "trixie/generic", "systemd/sid"] {
+            assert!(ran.out.contains(item), "{shell}: {item}");
+        }
     }
 }
 

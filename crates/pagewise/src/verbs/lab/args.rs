@@ -111,9 +111,10 @@ pub(crate) struct Picked {
     /// The kind of machine for the experiment [default: as in the file of the experiment]
     #[arg(long, value_name = "WHERE")]
     pub(crate) runner: Option<Runner>,
-    /// Kernel of the guests for the experiment, such as trixie; may be given several times [default: as in
-    /// the file of the experiment]
-    #[arg(long, value_name = "KERNEL")]
+    /// Kernel of the guests for the experiment, such as trixie or trixie/generic; may be given several times
+    /// [default: as in the file of the experiment]
+    #[arg(long, value_name = "KERNEL", value_parser = crate::suggested::kernel::<String>(),
+        hide_possible_values = true)]
     pub(crate) kernel: Vec<String>,
     /// Memory size of the guests for the experiment, such as 320M; may be given several times [default: as in
     /// the file of the experiment]
@@ -214,13 +215,22 @@ pub(crate) struct Workload {
 
 #[derive(Debug, Args)]
 pub(crate) struct Guest {
-    /// The kernel of the guest: a Debian suite (bookworm, trixie, sid), a kernel version, the word host for
-    /// the kernel of this machine, or the path of a kernel image
-    #[arg(long, default_value = "trixie")]
+    /// The kernel of the guest: a Debian suite (bookworm, trixie, sid) for its cloud kernel, SUITE/generic for
+    /// its generic kernel, a kernel version, the word host for the kernel of this machine, or the path of a
+    /// kernel image
+    #[arg(long, default_value = "trixie", value_parser = crate::suggested::kernel::<KernelRequest>(),
+        hide_possible_values = true, long_help = "The kernel of the guest. A Debian suite (bookworm, trixie, \
+        sid) is the newest cloud kernel of this suite, which is built for virtual machines. SUITE/generic is \
+        the newest generic kernel of the suite, which is built for all machines; it is a larger download, has \
+        more modules, and has zswap in all suites. A version, such as 6.12, is a kernel of this version in \
+        /boot, else the newest cached cloud kernel of this version, else the newest cached generic kernel. The \
+        word host is the kernel of this machine. Any other text with a slash is the path of a kernel image. If \
+        the path of an image looks like SUITE/generic, put ./ before the path.")]
     pub(crate) kernel: KernelRequest,
     /// The programs in the guest: minimal (busybox and the files of --file), systemd (a small Debian 13) or
     /// systemd/SUITE (a small Debian of that suite)
-    #[arg(long, default_value = "minimal")]
+    #[arg(long, default_value = "minimal", value_parser = crate::suggested::userland(),
+        hide_possible_values = true)]
     pub(crate) userland: Userland,
     /// Memory of the guest, such as 256M or 2G
     #[arg(long, value_name = "SIZE", default_value = "512M")]
@@ -326,7 +336,9 @@ pub(crate) enum LabCache {
     List,
     /// Remove cached kernels and userlands, and the temporary files of killed runs
     Prune {
-        /// Remove only these items, such as trixie (a kernel) or systemd/trixie (a userland) [default: all]
+        /// Remove only these items, such as trixie (a cloud kernel), trixie/generic (a generic kernel) or
+        /// systemd/trixie (a userland) [default: all]
+        #[arg(value_parser = crate::suggested::item(), hide_possible_values = true)]
         items: Vec<Item>,
     },
     /// Download the Debian packages of the cached kernels again and compare every cached file with the packages; exit
@@ -336,14 +348,17 @@ pub(crate) enum LabCache {
     /// verifies the packages with the checksums in the lists. A cached kernel cannot be compared if Debian has
     /// replaced its packages by newer ones; the output says so. The command does not change the cache.
     Verify {
-        /// Verify only these items, such as trixie (a kernel) [default: all]. Disk images of userlands cannot be
-        /// verified, because pagewise builds them on this machine and Debian publishes no file to compare them with
+        /// Verify only these items, such as trixie or trixie/generic (kernels) [default: all]. Disk images of
+        /// userlands cannot be verified, because pagewise builds them on this machine and Debian publishes no
+        /// file to compare them with
+        #[arg(value_parser = crate::suggested::item(), hide_possible_values = true)]
         items: Vec<Item>,
     },
     /// Download the newest kernels of Debian suites, or build userlands (root file systems) from the newest packages
     Fetch {
-        /// The items to fetch, such as trixie (a kernel) or systemd/trixie (a userland)
-        #[arg(required = true)]
+        /// The items to fetch, such as trixie (a cloud kernel), trixie/generic (a generic kernel) or
+        /// systemd/trixie (a userland)
+        #[arg(required = true, value_parser = crate::suggested::item(), hide_possible_values = true)]
         items: Vec<Item>,
     },
 }

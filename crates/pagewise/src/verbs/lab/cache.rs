@@ -51,8 +51,8 @@ fn verify(
     let mut differs = false;
     for item in requested {
         let verdict = match item {
-            Item::Kernel(suite) => {
-                let verdict = cache.verify(suite, stop, &mut |line| tell(global, line))?;
+            Item::Kernel(kernel) => {
+                let verdict = cache.verify(kernel, stop, &mut |line| tell(global, line))?;
                 differs |= matches!(verdict, Verdict::Differs(_));
                 verified(&verdict)
             }

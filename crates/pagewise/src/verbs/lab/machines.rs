@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
 use pagewise_guest::qemu::Outcome;
@@ -139,11 +139,9 @@ impl<'a> Machines<'a> {
     ) -> anyhow::Result<CellOutcome> {
         let cache = Cache::open()?;
         let program = program()?;
-        let requested: kernel::KernelRequest =
-            machine.kernel.parse().map_err(|why: String| anyhow!(why))?;
         let shown = MachineProgress::start(self.global, cell);
         let kernel =
-            kernel::find(&requested, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
+            kernel::find(&machine.kernel, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
         let snapshot = of_guest(&kernel, machine);
         let mut failed = None;
         let mut hear = |event: &TrialEvent| {

@@ -71,7 +71,7 @@ fn machine(cell: &Cell) -> String {
     let disk = machine.disk.map(|size| format!(", a disk of {size}")).unwrap_or_default();
     let count = if machine.count { ", counting instructions" } else { "" };
     let (name, kernel, memory) = (&cell.name, &machine.kernel, machine.memory);
-    format!("{name}: a guest with {kernel}'s kernel, {memory}, {cpus}{disk}{count}{limit}")
+    format!("{name}: a guest with the kernel {kernel}, {memory}, {cpus}{disk}{count}{limit}")
 }
 
 fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {

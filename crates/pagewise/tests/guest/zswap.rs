@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zswap in guests with Debian's generic kernels stores pages with each compressor and allocator. The cloud
+//! kernels 6.1 and 6.12 are built without zswap.
+
+use crate::boot::{ProgramRun, SAY, answer_of_success, finish, program, script};
+use crate::caches;
+
+/// Enables zswap before the swap that there is, or else before swap on zram. Then, with one compressor after the
+/// other, swaps out text, in which no page is filled with one word.
+const STORE: &str = r#"
+zswap=/sys/module/zswap/parameters
+echo 1 > $zswap/enabled
+if [ $(wc -l < /proc/swaps) = 1 ]; then
+    [ -e /sys/block/zram0 ] || modprobe zram
+    echo 128M > /sys/block/zram0/disksize && mkswap /dev/zram0 > /dev/null && swapon /dev/zram0
+fi
+group=/sys/fs/cgroup/held
+mkdir $group
+seq 100000 400000 > /text
+swapped_out() { sed -n 's/^zswpout //p' /proc/vmstat; }
+store() {
+    echo $2 > $zswap/$1
+    before=$(swapped_out)
+    (
+        echo 0 > $group/cgroup.procs
+        cp /text /dev/shm/text
+        echo 1536K > $group/memory.reclaim
+    ) 2> /dev/null
+    rm /dev/shm/text
+    echo $(cat $zswap/$1) $(($(swapped_out) - before))
+}
+say release uname -r
+say enabled cat $zswap/enabled
+for name in lzo lz4 lz4hc zstd deflate; do say $name store compressor $name; done
+[ ! -e $zswap/zpool ] || for name in zbud z3fold zsmalloc; do say $name store zpool $name; done
+"#;
+
+/// Every compressor and each of the allocators was taken, and stored most of 1.5 MiB.
+#[track_caller]
+fn assert_stored(ran: &ProgramRun, kernel: &str, allocators: &[&str]) {
+    assert!(ran.status == 0 && !ran.err.contains("guest:"), "{kernel}: {} {}", ran.out, ran.err);
+    assert_eq!(answer_of_success(&ran.out, "release").trim(), caches::release(kernel));
+    assert_eq!(answer_of_success(&ran.out, "enabled"), "Y\n", "{kernel}");
+    for name in ["lzo", "lz4", "lz4hc", "zstd", "deflate"].iter().chain(allocators) {
+        let stored = answer_of_success(&ran.out, name);
+        let pages = stored.trim().strip_prefix(name).and_then(|pages| pages.trim().parse().ok());
+        assert!(pages.is_some_and(|pages: u64| pages > 250), "{kernel}: {name}: {stored}");
+    }
+}
+
+fn stores(kernel: &str, allocators: &[&str]) {
+    let ran = script(&["--kernel", kernel], &format!("{SAY}{STORE}exit 0"));
+    assert_stored(&ran, kernel, allocators);
+}
+
+/// The kernel is kept beside the cloud kernel of its suite, which stays what the suite alone names.
+#[test]
+fn guest_zswap_of_trixie_stores_with_each_compressor() {
+    stores("trixie/generic", &["zbud", "zsmalloc"]);
+    assert_ne!(caches::release("trixie"), caches::release("trixie/generic"));
+    let listed = finish(program().args(["lab", "cache", "list", "--json"]));
+    let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    for kernel in ["trixie", "trixie/generic"] {
+        let found = listed["kernels"].as_array().unwrap().iter().find(|one| one["item"] == kernel);
+        let found = found.unwrap_or_else(|| panic!("{kernel}: {listed:#}"));
+        assert_eq!(found["suite"], "trixie", "{found:#}");
+        assert_eq!(found["release"], caches::release(kernel), "{found:#}");
+    }
+}
+
+/// Other suites, systemd, and an experiment.
+mod other_suites {
+    use super::*;
+    use crate::boot::reboots;
+
+    #[test]
+    fn guest_zswap_of_bookworm_stores_with_each_compressor() {
+        stores("bookworm/generic", &["zbud", "z3fold", "zsmalloc"]);
+    }
+
+    #[test]
+    fn guest_zswap_of_sid_stores_with_each_compressor() {
+        stores("sid/generic", &[]);
+    }
+
+    /// What runs before systemd loads the modules; the disk has none.
+    #[test]
+    fn guest_zswap_under_systemd_stores_with_each_compressor() {
+        let options = ["--userland", "systemd", "--kernel", "trixie/generic"];
+        let look = "say running systemctl is-system-running\n";
+        let ran = script(&options, &format!("{SAY}{look}{STORE}exit 0"));
+        assert_eq!(answer_of_success(&ran.out, "running"), "running\n");
+        assert_stored(&ran, "trixie/generic", &["zbud", "zsmalloc"]);
+    }
+
+    /// The kernel has kmod load each compressor from the disk.
+    #[test]
+    fn guest_zswap_of_a_machine_that_reboots_loads_its_compressors() {
+        let options = ["--kernel", "trixie/generic"];
+        let session = format!("{SAY}say loaded lsmod\n{STORE}say after lsmod\nexit 0");
+        let boots = reboots(&options, &["exit 0", &session]);
+        assert_eq!(boots.len(), 2, "{boots:#?}");
+        boots[1].assert_exited(0);
+        let out = boots[1].output.clone();
+        let is_loaded = |name: &str| {
+            let lines = answer_of_success(&out, name).lines();
+            lines.filter_map(|line| line.split_whitespace().next()).any(|module| module == "lz4hc")
+        };
+        assert!(!is_loaded("loaded") && is_loaded("after"), "{out}");
+        let ran = ProgramRun { status: 0, out, err: String::new() };
+        assert_stored(&ran, "trixie/generic", &["zbud", "zsmalloc"]);
+    }
+
+    /// Its workload reads files of a file system whose driver is a module there.
+    #[test]
+    fn guest_zswap_is_there_for_an_experiment() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("own.toml");
+        let text = "about = \"x\"\n[workload]\nkind = \"command\"\nargv = [\"sh\", \"-c\", \
+            \"grep -q ' /scratch ext4 ' /proc/mounts && test -e /sys/module/zswap/parameters/enabled\"]\n\
+            [machine]\nrunner = \"guest\"\nkernels = [\"trixie/generic\"]\nmemory = [\"256M\"]\n\
+            count = true\n[measure]\nprimary = \"cpu\"\npairs = 1\nwarm_up = 0\n[[arm]]\nname = \"a\"\n\
+            [[arm]]\nname = \"b\"\nset = { \"vm.swappiness\" = 1 }\n";
+        std::fs::write(&file, text).unwrap();
+        let ran = finish(program().args(["lab", "run", file.to_str().unwrap(), "--json"]));
+        assert_eq!(ran.status, 0, "{}", ran.err);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let cell = &document["cells"][0];
+        assert_eq!(cell["cell"], "trixie-generic-256M");
+        let runs = cell["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 3, "{cell:#}");
+        assert!(runs.iter().all(|run| run["how"] == "exited" && run["status"] == 0), "{runs:#?}");
+    }
+}
