@@ -4,8 +4,8 @@
 //!
 //! [`library`] reads experiments from files, [`experiment`] conducts them: it borrows what an arm has from a
 //! [`Lender`](pagewise_model::lend::Lender), runs the command with all that it starts and says each run.
-//! The workloads of ours are in `pagewise_workload`. What the runs mean is `pagewise_stats`' business; guests are
-//! `pagewise_guest`'s.
+//! [`redaction`] says what of commands and names evidence may hold. The workloads of ours are in
+//! `pagewise_workload`. What the runs mean is `pagewise_stats`' business; guests are `pagewise_guest`'s.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(
@@ -16,3 +16,4 @@
 pub mod experiment;
 pub mod fuzzing;
 pub mod library;
+pub mod redaction;

@@ -15,7 +15,7 @@ use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::redaction::Redaction;
+use pagewise_lab::redaction::Redaction;
 
 #[derive(Debug)]
 pub(crate) struct Folder {

@@ -22,7 +22,6 @@ mod interrupt;
 mod keeper;
 mod output;
 mod progress;
-mod redaction;
 mod room;
 mod screen;
 mod suggested;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::BenchResults;
 use crate::output;
-use crate::redaction::Redaction;
+use pagewise_lab::redaction::Redaction;
 
 pub(super) struct Folder(PathBuf, Redaction);
 

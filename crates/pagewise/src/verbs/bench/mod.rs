@@ -19,8 +19,8 @@ use crate::cli::{Bench, Format, Global};
 use crate::cost::{self, CostMeter};
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
-use crate::redaction::Redaction;
 use crate::{exit, input, output, screen};
+use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;

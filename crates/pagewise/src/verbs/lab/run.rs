@@ -19,8 +19,8 @@ use crate::cli::{Global, LabRun};
 use crate::cost::{self, CostMeter};
 use crate::evidence::Folder;
 use crate::interrupt::Stop;
-use crate::redaction::Redaction;
 use crate::{exit, output, screen};
+use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;

@@ -15,8 +15,8 @@ use crate::cost::{self, CostMeter};
 use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::progress::{Measuring, Spinner};
-use crate::redaction::Redaction;
 use crate::{input, output, screen};
+use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(
     global: &Global,

@@ -18,7 +18,7 @@ use pagewise_report::{Collapsed, WatchReport, html, json};
 
 use super::counter;
 use crate::output;
-use crate::redaction::Redaction;
+use pagewise_lab::redaction::Redaction;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MOST: usize = 2400;

@@ -21,8 +21,8 @@ use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
 use crate::interrupt::Stop;
 use crate::progress::Measuring;
-use crate::redaction::Redaction;
 use crate::{exit, output, screen};
+use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
     let experiment = experiment::experiment(global, args)?;

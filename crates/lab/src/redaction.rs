@@ -18,19 +18,23 @@ use serde_json::{Value, json};
 /// Stands for each word that is left out.
 const LEFT_OUT: &str = "…";
 
+/// Leaves out what evidence must not say, with a key of its own.
 #[derive(Debug)]
-pub(crate) struct Redaction {
+pub struct Redaction {
     keeps_names: bool,
     hasher: RandomState,
 }
 
 impl Redaction {
-    pub(crate) fn new(keeps_names: bool) -> Self {
+    /// `keeps_names`: nothing is left out.
+    #[must_use]
+    pub fn new(keeps_names: bool) -> Self {
         Self { keeps_names, hasher: RandomState::new() }
     }
 
     /// Of the machine's own values only what stands around an answer changes.
-    pub(crate) fn snapshot(&self, snapshot: &Snapshot) -> Snapshot {
+    #[must_use]
+    pub fn snapshot(&self, snapshot: &Snapshot) -> Snapshot {
         let mut snapshot = snapshot.clone();
         if !self.keeps_names {
             let name = |hash: u64| format!("host-{:08x}", hash >> 32);
@@ -48,7 +52,8 @@ impl Redaction {
     }
 
     /// A command of the user's.
-    pub(crate) fn command(&self, words: &[String]) -> Vec<String> {
+    #[must_use]
+    pub fn command(&self, words: &[String]) -> Vec<String> {
         self.program(&recognised(words.to_vec())).argv().to_vec()
     }
 
@@ -70,7 +75,8 @@ impl Redaction {
     }
 
     /// A line for a shell.
-    pub(crate) fn script(&self, text: &str) -> String {
+    #[must_use]
+    pub fn script(&self, text: &str) -> String {
         if self.keeps_names { text.to_owned() } else { LEFT_OUT.to_owned() }
     }
 
@@ -80,14 +86,18 @@ impl Redaction {
         }
     }
 
-    pub(crate) fn experiment(&self, experiment: &Experiment) -> Experiment {
+    /// The experiment without the words of its commands.
+    #[must_use]
+    pub fn experiment(&self, experiment: &Experiment) -> Experiment {
         let mut experiment = experiment.clone();
         experiment.program = self.program(&experiment.program);
         self.arms(&mut experiment.arms);
         experiment
     }
 
-    pub(crate) fn trial(&self, trial: &Trial) -> Trial {
+    /// The same of what it found.
+    #[must_use]
+    pub fn trial(&self, trial: &Trial) -> Trial {
         let mut trial = trial.clone();
         trial.program = self.program(&trial.program);
         self.arms(&mut trial.arms);
@@ -95,7 +105,8 @@ impl Redaction {
     }
 
     /// Where an experiment came from: of its file the name, and its text where no command stands in it.
-    pub(crate) fn source(&self, source: Value, experiment: &Experiment) -> Value {
+    #[must_use]
+    pub fn source(&self, source: Value, experiment: &Experiment) -> Value {
         if self.keeps_names || source.is_null() {
             return source;
         }
@@ -114,7 +125,8 @@ impl Redaction {
     }
 
     /// How this program was started.
-    pub(crate) fn own_command_line(&self) -> Vec<String> {
+    #[must_use]
+    pub fn own_command_line(&self) -> Vec<String> {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         self.own(&words.collect::<Vec<_>>())
     }
