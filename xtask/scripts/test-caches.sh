@@ -91,6 +91,11 @@ check "the run to be killed has begun to fetch" [ -e "$work/fetching" ]
 check "an entry that is begun is a .part" one_part
 kill -KILL -- "-$killed"
 wait "$killed" 2>/dev/null || true
+# what it had started dies a moment later, and holds the entry's lock until then
+for _ in $(seq 300); do
+	kill -0 -- "-$killed" 2>/dev/null || break
+	sleep 0.1
+done
 check "what a killed run left is still a .part" one_part
 try "$cache" prune
 check "prune removes what it left" nothing_left

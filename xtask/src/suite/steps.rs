@@ -23,6 +23,11 @@ const GUEST_TESTS: &[&str] = &[
 /// Another suite's packages, unpacked.
 const SUITE_SCRIPTS: &[&str] = &["xtask/scripts/cache.sh", "xtask/scripts/debian-suite.sh"];
 
+/// Steps that only `make test-long` runs: they need the package index of another architecture, which a mirror may
+/// serve in an older version than its signed list names (riscv64 of trixie, November 2026). apt refuses it then, and no
+/// change could pass `make test`.
+pub(super) const LONG_ONLY: &[&str] = &["riscv64"];
+
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fuzz",

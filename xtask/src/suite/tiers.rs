@@ -333,7 +333,11 @@ fn beyond_check(setting: &Arc<Setting>) -> Vec<Job> {
         })
     }));
     jobs.push(tests_with_root(setting, &["build unit tests", "shipped program"]));
-    for step in STEPS.iter().filter(|step| matches!(step.runs, Runs::Command(_) | Runs::Chore(_))) {
+    let wanted = |step: &&Step| {
+        let is_in_tier = setting.tier == Tier::Long || !steps::LONG_ONLY.contains(&step.name);
+        is_in_tier && matches!(step.runs, Runs::Command(_) | Runs::Chore(_))
+    };
+    for step in STEPS.iter().filter(wanted) {
         jobs.push(step_job(setting, step, Vec::new()));
     }
     if setting.tier == Tier::Long {
