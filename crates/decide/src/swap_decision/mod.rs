@@ -4,9 +4,9 @@
 //! A list of questions; the first one that settles the matter ends it. A question whose Reading is missing leaves the
 //! matter open, so a missing Reading never leads to another choice than the Reading itself would.
 //!
-//! The figures in the sentences are measurements by the authors of Pagewise in emulated guests (synthetic programs, up
-//! to 4 seeds, no statistics), where a page cost the same in zram and zswap. So the cost does not decide; what happens
-//! to cold pages does. Left out: whether memory is short, which `judge` says, and how to change from one to the other.
+//! The figures in the sentences are measurements by the authors of Pagewise in emulated guests with synthetic programs
+//! (docs/zram-or-zswap.md), where a page cost the same in zram and zswap. So the cost does not decide; what happens to
+//! cold pages does. Left out: whether memory is short, which `judge` says, and how to change from one to the other.
 
 mod facts;
 mod words;
