@@ -310,7 +310,8 @@ pub(super) fn trial_command(
     let shrinker = if zswap.has_shrinker { ":shrinker" } else { "" };
     let shared = if host.tiers.is_empty() { "" } else { "--allow-shared-swap " };
     Some(format!(
-        "sudo pagewise trial {shared}--a swap=zram:{}M:{}{behind} --b swap=zswap:{}:{}{shrinker}{file} -- CMD",
+        "sudo pagewise trial {shared}--a swap=zram:{}M:{}{behind} --b swap=zswap:{}:{}{shrinker}{file} \
+         --b vm.page-cluster=0 -- CMD",
         mib(*size),
         quoted(algorithm.as_str()),
         quoted(zswap.compressor.as_str()),

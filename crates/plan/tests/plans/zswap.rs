@@ -66,7 +66,22 @@ fn a_short_host_with_swap_on_an_ssd_gets_zswap_with_its_shrinker_now_and_at_each
     assert!(plan.steps[0].reason.contains("64 % and 52 % fewer pages"));
     let why = declined(&plan, "zram");
     assert!(why.starts_with("zswap is the better choice here"), "{why}");
-    assert!(why.ends_with("--b swap=zswap:lz4:20:shrinker+file:16384M -- CMD`"), "{why}");
+    assert!(
+        why.ends_with("--b swap=zswap:lz4:20:shrinker+file:16384M --b vm.page-cluster=0 -- CMD`"),
+        "{why}"
+    );
+    let (after, installation) = carry_out(&plan, &interval, &plain());
+    assert_eq!(ids(&plan_for(&after, &installation, Goal::Balanced)), [""; 0]);
+}
+
+#[test]
+fn reading_ahead_ends_where_zswap_is_switched_on() {
+    let mut interval = short();
+    knob(&mut interval.end, "vm.page-cluster", "3");
+    let plan = plan_of(&interval);
+    assert_eq!(set(&plan).last(), Some(&("vm.page-cluster", "0")));
+    let (_, text) = super::file(&plan, "sysctl-file");
+    assert!(text.contains("vm.page-cluster = 0"), "{text}");
     let (after, installation) = carry_out(&plan, &interval, &plain());
     assert_eq!(ids(&plan_for(&after, &installation, Goal::Balanced)), [""; 0]);
 }
