@@ -114,7 +114,15 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
     let swap = match arm.swap.as_deref() {
         None => "the machine's own".to_owned(),
         Some([]) => "none".to_owned(),
-        Some(areas) => areas.iter().map(area).collect::<Vec<_>>().join(", then "),
+        Some(areas) => {
+            let words: Vec<String> = areas.iter().map(area).collect();
+            match areas {
+                [TrialSwap::Zswap(_), ..] => {
+                    format!("{}, in front of {}", words[0], words[1..].join(", then "))
+                }
+                _ => words.join(", then "),
+            }
+        }
     };
     let mut sets: Vec<String> =
         arm.settings.iter().map(|set| format!("{} = {}", set.knob, set.value)).collect();
