@@ -45,7 +45,7 @@ pub(crate) fn settings(hands: &dyn HostOps, spec: &ZswapSpec) -> Result<Vec<Knob
 }
 
 /// The compressor after zswap was switched on. Another than the one asked for is set once more: now the
-/// kernel says what is wrong with it. Before that, `old` goes back, so that nothing is left of it.
+/// kernel says what is wrong with it. Then `old` goes back, so that nothing is left of it.
 pub(crate) fn check_compressor(
     hands: &mut dyn HostOps,
     spec: &ZswapSpec,

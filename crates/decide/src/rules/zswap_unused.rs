@@ -56,6 +56,8 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             put("Y", &format!("{FOLDER}/shrinker_enabled")),
             put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
             put("Y", &format!("{FOLDER}/enabled")),
+            // the kernel reads ahead from zswap: docs/zram-or-zswap.md
+            put("0", "/proc/sys/vm/page-cluster"),
         ]
         .into_iter()
         .chain(decision.trial.clone())

@@ -39,6 +39,7 @@ fn zswap_that_is_off_while_pages_are_on_a_disk() {
             "echo Y | sudo tee /sys/module/zswap/parameters/shrinker_enabled  # writes; until the next boot",
             "echo lz4 | sudo tee /sys/module/zswap/parameters/compressor  # writes; until the next boot",
             "echo Y | sudo tee /sys/module/zswap/parameters/enabled  # writes; until the next boot",
+            "echo 0 | sudo tee /proc/sys/vm/page-cluster  # writes; until the next boot",
             "sudo pagewise trial --allow-shared-swap --a swap=zram:16384M:lz4+file:16384M --b \
              swap=zswap:lz4:20:shrinker+file:16384M --b vm.page-cluster=0 -- CMD",
         ]
