@@ -3,7 +3,9 @@
 //!
 //! A program that starts or takes a request grows too, and stops. What counts is the *sustained* rate:
 //! the rate over the interval, but at most four times the average since the process began. A leak
-//! grows by about its average; a program that just read a file grows far faster than that.
+//! grows by about its average; a program that just read a file grows far faster than that. Nothing is foreseen
+//! of what would have to grow more than tenfold: a virtual machine or a heap that fills to its own bound grows
+//! steadily too, and nobody can tell it from a leak while it is small.
 //!
 //! Many small processes of a cgroup can fill memory together, while none of them grows enough by
 //! itself, or while each is too young to be seen twice. So groups are judged by the same rule. A group
@@ -20,6 +22,8 @@ const TIMES_AVERAGE: f64 = 4.0;
 /// A younger process may just be starting, unless it is already large.
 const YOUNG_SECONDS: f64 = 30.0;
 const LARGE_PERCENT: f64 = 10.0;
+/// A limit at so many times the memory that is held is too far away to be foreseen.
+const TIMES_HELD: u64 = 10;
 /// Less than this over the interval is noise.
 const NOISE: i64 = 1 << 20;
 /// A limit further away than this is not told.
@@ -206,6 +210,9 @@ impl<'a> GroupGrowth<'a> {
         let average = held.get() as f64 / age_seconds.max(1.0);
         let sustained = per_second.min(TIMES_AVERAGE * average);
         let (left, into) = nearest_limit(host, own, of_host)?;
+        if held.get().saturating_mul(TIMES_HELD) < left.get() {
+            return None;
+        }
         let lasts_seconds = left.get() as f64 / sustained;
         (lasts_seconds <= FORESEEN_SECONDS).then_some(Growth {
             grower,

@@ -126,7 +126,7 @@ fn growth_is_told_once() {
     let with_process = |added: Bytes| {
         let mut interval = firing_group();
         let start = interval.start.as_deref_mut().unwrap();
-        let held = mib(500);
+        let held = mib(1200);
         for (host, held) in [(start, held.saturating_sub(added)), (&mut interval.end, held)] {
             host.processes.list[0].rss_anon = line("/proc/4121/status", 23, held);
         }
@@ -172,7 +172,7 @@ fn the_innermost_group_that_explains_growth_is_told() {
                 group.anon = line(
                     "/sys/fs/cgroup/system.slice/memory.stat",
                     1,
-                    Bytes::new((100 << 20) - less),
+                    Bytes::new((4 << 30) / count - less),
                 );
             }
         }
@@ -193,4 +193,12 @@ fn a_burst_of_an_old_process_and_a_program_that_starts_are_no_leaks() {
     assert_silent(&RULE, &grown(mib(500), 36_000, gib(3)));
     assert_silent(&RULE, &grown(mib(500), 10, mib(600)));
     assert_silent(&RULE, &calm());
+}
+
+/// The guest of a virtual machine touches its memory for the first time: 10 MiB/s, and 10.75 GiB are left.
+#[test]
+fn what_would_have_to_grow_more_than_tenfold_is_not_foreseen() {
+    assert_silent(&RULE, &grown(mib(100), 60, mib(1000)));
+    let finding = only(&RULE, &grown(mib(100), 60, mib(1200)));
+    assert_eq!(finding.title, "postgres (pid 4121) will fill memory in 18 minutes (+10.0 MiB/s)");
 }
