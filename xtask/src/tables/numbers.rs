@@ -9,16 +9,20 @@ const FACTOR: f64 = 3.0;
 /// Beyond this, or below its inverse, only the bound is written.
 const LARGEST: f64 = 1000.0;
 
-/// A ratio as a change: `+6.1 %`, `−24.9 %`, `12.3 ×`.
-pub(super) fn change(ratio: f64) -> String {
-    let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
-    if factor > LARGEST {
-        let bound = if ratio > 1.0 { "> 1000 ×" } else { "< 0.001 ×" };
-        return bound.to_owned();
+/// A ratio as a change, with its interval: `+6.1 %`, `−64.0 % (−70.0 to −56.7 %)`; as factors where one of them would
+/// not be read as a percentage: `12.3 × (0.50 to 15 ×)`.
+pub(super) fn change(ratio: f64, ends: Option<[f64; 2]>) -> String {
+    let is_percent = |ratio: &f64| (1.0 / LARGEST..FACTOR).contains(ratio);
+    let all_percent = std::iter::once(&ratio).chain(ends.iter().flatten()).all(is_percent);
+    let (shown, unit): (fn(f64) -> String, _) =
+        if all_percent { (percent, "%") } else { (factor, "×") };
+    match ends.map(|ends| ends.map(shown)) {
+        Some([low, high]) => format!("{} {unit} ({low} to {high} {unit})", shown(ratio)),
+        None => format!("{} {unit}", shown(ratio)),
     }
-    if factor >= FACTOR {
-        return format!("{} ×", significant(ratio));
-    }
+}
+
+fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let decimals = usize::from(percent.abs() < 99.95);
     let shown = format!("{:.decimals$}", percent.abs());
@@ -29,16 +33,14 @@ pub(super) fn change(ratio: f64) -> String {
     } else {
         "+"
     };
-    format!("{sign}{shown} %")
+    format!("{sign}{shown}")
 }
 
-/// Both ends, and the unit once where they share it: `−1.6 to +3.4 %`.
-pub(super) fn interval([low, high]: [f64; 2]) -> String {
-    let (low, high) = (change(low), change(high));
-    if low.ends_with('%') == high.ends_with('%') {
-        format!("{} to {high}", low.trim_end_matches([' ', '%', '×']))
-    } else {
-        format!("{low} to {high}")
+fn factor(ratio: f64) -> String {
+    match ratio {
+        large if large > LARGEST => format!("> {LARGEST:.0}"),
+        small if small < 1.0 / LARGEST => "< 0.001".to_owned(),
+        ratio => significant(ratio),
     }
 }
 
@@ -118,16 +120,22 @@ mod tests {
             (2.25, "+125 %"),
             (4.0, "4 ×"),
             (45.67, "45.7 ×"),
-            (0.0392, "0.0392 ×"),
+            (0.0392, "−96.1 %"),
             (2e3, "> 1000 ×"),
             (0.0, "< 0.001 ×"),
         ];
         for (ratio, shown) in cases {
-            assert_eq!(change(ratio), shown);
+            assert_eq!(change(ratio, None), shown);
         }
-        assert_eq!(interval([1.04, 1.083]), "+4.0 to +8.3 %");
-        assert_eq!(interval([0.5, 12.0]), "−50.0 % to 12 ×");
-        assert_eq!(interval([15.8, 16.6]), "15.8 to 16.6 ×");
+        let cases = [
+            (1.061, [1.04, 1.083], "+6.1 % (+4.0 to +8.3 %)"),
+            (0.36, [0.3, 0.433], "−64.0 % (−70.0 to −56.7 %)"),
+            (2.3, [0.5, 12.0], "2.30 × (0.50 to 12 ×)"),
+            (16.0, [15.8, 16.6], "16 × (15.8 to 16.6 ×)"),
+        ];
+        for (ratio, ends, shown) in cases {
+            assert_eq!(change(ratio, Some(ends)), shown);
+        }
     }
 
     #[test]

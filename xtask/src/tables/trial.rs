@@ -89,11 +89,8 @@ pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
 impl Metric {
     /// Change and interval.
     fn change(&self) -> String {
-        let Some(ratio) = self.b_per_a else { return UNKNOWN.to_owned() };
-        match self.interval {
-            Some(ends) => format!("{} ({})", numbers::change(ratio), numbers::interval(ends)),
-            None => numbers::change(ratio),
-        }
+        self.b_per_a
+            .map_or_else(|| UNKNOWN.to_owned(), |ratio| numbers::change(ratio, self.interval))
     }
 
     fn shown(&self, value: Option<f64>) -> String {
@@ -287,7 +284,7 @@ mod tests {
         let expected = "| arm | cpu | against off | | refaults |\n|---|---|---|---|---|\n\
                         | off | 1.00 s | | | 10 |\n\
                         | on | 2.00 s | +100 % (+80.0 to +120 %) | worse | 50 |\n\
-                        | full | 3.00 s | 3 × (+170 % to 3.30 ×) | worse | 7 |\n\
+                        | full | 3.00 s | 3 × (2.70 to 3.30 ×) | worse | 7 |\n\
                         | bad | – | – | given up: killed \\| twice | |\n";
         assert_eq!(rendered(&document, &[]), expected);
     }

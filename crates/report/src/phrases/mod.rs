@@ -9,7 +9,7 @@ use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
 pub(crate) use arms::{arm, arms, typed, workload};
 pub(crate) use ends::{ended, failures};
-pub(crate) use numbers::{change, effect, interval, total, value};
+pub(crate) use numbers::{change_and_interval, effect, total, value};
 pub(crate) use pagewise_model::duration::{precise, rough};
 
 /// What stands where there is nothing to be said.
@@ -59,10 +59,7 @@ pub(crate) fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
     if !is_judged(clock, metric) {
         return [NONE.to_owned(), NONE.to_owned()];
     }
-    [
-        metric.b_per_a.map(change).unwrap_or_default(),
-        metric.interval.map(interval).unwrap_or_default(),
-    ]
+    change_and_interval(metric.b_per_a, metric.interval)
 }
 
 /// What the verdict means, in a sentence or two.
@@ -71,7 +68,8 @@ pub(crate) fn meaning(trial: &Trial) -> String {
     if !is_judged(trial.clock, primary) {
         return format!("{} is shown and not judged: nothing decides here.", primary.name);
     }
-    let interval = primary.interval.map(interval);
+    let [_, interval] = change_and_interval(primary.b_per_a, primary.interval);
+    let interval = Some(interval).filter(|_| primary.interval.is_some());
     match (trial.verdict, interval, &primary.lack) {
         (_, _, Some(lack)) => format!("{} cannot be compared: {lack}.", primary.name),
         (Verdict::Equivalent, Some(interval), _) => format!(

@@ -7,28 +7,33 @@ use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
 /// From here on a ratio is a factor rather than a percentage.
 const FACTOR: f64 = 3.0;
 
-/// From here on a ratio is only said to be beyond it: next to nothing was there before, or after.
+/// Beyond this, or below its inverse, only the bound is printed: next to nothing was there before, or after.
 const MOST: f64 = 1000.0;
 
-/// `+6.1 %`, `−24.9 %`, `12 ×` where a percentage would not be read, or `> 1000 ×`.
-pub(crate) fn change(ratio: f64) -> String {
-    let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
-    if factor > MOST {
-        return if ratio > 1.0 { "> 1000 ×" } else { "< 0.001 ×" }.to_owned();
-    }
-    if factor >= FACTOR {
-        return format!("{} ×", digits(ratio));
-    }
-    format!("{} %", points((ratio - 1.0) * 100.0))
+/// A change and its interval, both in percent (`−24.9 %`, `−30.0 to −18.1 %`) or both as factors (`12.3 ×`,
+/// `0.50 to 15 ×`) where one of the three would not be read as a percentage; empty where absent.
+pub(crate) fn change_and_interval(ratio: Option<f64>, ends: Option<Ends<f64>>) -> [String; 2] {
+    let is_percent = |ratio: &f64| (1.0 / MOST..FACTOR).contains(ratio);
+    let all_percent = ratio.iter().chain(ends.iter().flatten()).all(is_percent);
+    let (shown, unit): (fn(f64) -> String, _) =
+        if all_percent { (percent, "%") } else { (factor, "×") };
+    [
+        ratio.map(|ratio| format!("{} {unit}", shown(ratio))).unwrap_or_default(),
+        ends.map(|ends| ends.map(shown))
+            .map(|[low, high]| format!("{low} to {high} {unit}"))
+            .unwrap_or_default(),
+    ]
 }
 
-/// `+4.0 to +8.3 %`.
-pub(crate) fn interval([low, high]: Ends<f64>) -> String {
-    match (change(low), change(high)) {
-        (low, high) if low.ends_with('%') == high.ends_with('%') => {
-            format!("{} to {high}", low.trim_end_matches([' ', '%', '×']))
-        }
-        (low, high) => format!("{low} to {high}"),
+fn percent(ratio: f64) -> String {
+    points((ratio - 1.0) * 100.0)
+}
+
+fn factor(ratio: f64) -> String {
+    match ratio {
+        large if large > MOST => format!("> {MOST:.0}"),
+        small if small < 1.0 / MOST => "< 0.001".to_owned(),
+        ratio => digits(ratio),
     }
 }
 
@@ -98,6 +103,7 @@ mod tests {
 
     #[test]
     fn small_changes_are_percentages_and_large_ones_factors() {
+        let change = |ratio: f64| change_and_interval(Some(ratio), None)[0].clone();
         let all = [1.061, 0.751, 1.0, 0.99999, 2.5, 3.0, 12.34, 0.01, 150.0, 5e6, 0.0].map(change);
         let shown = [
             "+6.1 %",
@@ -107,14 +113,18 @@ mod tests {
             "+150 %",
             "3 ×",
             "12.3 ×",
-            "0.0100 ×",
+            "−99.0 %",
             "150 ×",
             "> 1000 ×",
             "< 0.001 ×",
         ];
         assert_eq!(all, shown);
-        assert_eq!(interval([1.04, 1.083]), "+4.0 to +8.3 %");
-        assert_eq!(interval([0.5, 12.0]), "−50.0 % to 12 ×");
+        let both = |ratio, ends| change_and_interval(Some(ratio), Some(ends));
+        assert_eq!(both(1.061, [1.04, 1.083]), ["+6.1 %", "+4.0 to +8.3 %"]);
+        assert_eq!(both(0.36, [0.3, 0.433]), ["−64.0 %", "−70.0 to −56.7 %"]);
+        assert_eq!(both(2.3, [0.5, 12.0]), ["2.30 ×", "0.50 to 12 ×"]);
+        assert_eq!(both(0.0, [0.0, 0.5]), ["< 0.001 ×", "< 0.001 to 0.50 ×"]);
+        assert_eq!(change_and_interval(None, None), ["", ""]);
         assert_eq!([0.02, 0.005, 0.0412].map(effect), ["2 %", "0.5 %", "4.1 %"]);
     }
 

@@ -34,21 +34,16 @@ pub(super) fn print(page: &mut Page, (first, second): (&Trial, &Trial), metrics:
 }
 
 fn row(metric: &Replicated) -> Vec<Cell> {
-    let change = |it: &TrialMetric| Cell::from(it.b_per_a.map(phrases::change).unwrap_or_default());
-    let interval =
-        |it: &TrialMetric| Cell::from(it.interval.map(phrases::interval).unwrap_or_default());
+    let shown =
+        |it: &TrialMetric| phrases::change_and_interval(it.b_per_a, it.interval).map(Cell::from);
     let (role, word) = match metric.agreement {
         Agreement::Agree => (Role::Good, "agree"),
         Agreement::Differ => (Role::Warning, "differ"),
         Agreement::Unknown => (Role::Quiet, "unknown"),
     };
     let Replicated { first, second, .. } = metric;
-    vec![
-        first.name.clone().into(),
-        change(first),
-        interval(first),
-        change(second),
-        interval(second),
-        Cell::new(role, word),
-    ]
+    let mut row = vec![first.name.clone().into()];
+    row.extend(shown(first).into_iter().chain(shown(second)));
+    row.push(Cell::new(role, word));
+    row
 }
