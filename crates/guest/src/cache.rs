@@ -229,7 +229,7 @@ impl Cache {
             }
         }
         let newest = found.into_iter().max_by(|(one_is_cloud, one), (two_is_cloud, two)| {
-            (one_is_cloud, one.release()).cmp(&(two_is_cloud, two.release()))
+            (one_is_cloud, numbers(one.release())).cmp(&(two_is_cloud, numbers(two.release())))
         });
         Ok(newest.map(|(_, kept)| kept))
     }
@@ -342,6 +342,12 @@ impl Cache {
         }
         Ok(items)
     }
+}
+
+/// The numbers of a release, so that 7.10 is newer than 7.2.
+fn numbers(release: &str) -> Vec<u64> {
+    let digits = release.split(|letter: char| !letter.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
 /// A kept entry beside one that was just made.
@@ -476,6 +482,8 @@ mod tests {
             ("trixie/generic", "6.12.8-amd64"),
             ("trixie", "6.12.7-cloud-amd64"),
             ("trixie-backports", "6.12.6-cloud-amd64"),
+            ("testing", "6.19.9-cloud-amd64"),
+            ("sid", "6.19.10-cloud-amd64"),
             ("sid/generic", "7.2.1-amd64"),
         ];
         for (item, release) in kernels {
@@ -487,6 +495,7 @@ mod tests {
         };
         assert_eq!(newest("6.1.").as_deref(), Some("bookworm"));
         assert_eq!(newest("6.12.").as_deref(), Some("trixie"));
+        assert_eq!(newest("6.19.").as_deref(), Some("sid"), "10 is more than 9");
         assert_eq!(newest("7.2.").as_deref(), Some("sid/generic"), "there is no other");
         assert_eq!(newest("6.12.8").as_deref(), Some("trixie/generic"), "no other has it");
         assert_eq!(newest("8."), None);
@@ -495,7 +504,9 @@ mod tests {
         let expected = [
             "bookworm",
             "bookworm/generic",
+            "sid",
             "sid/generic",
+            "testing",
             "trixie",
             "trixie/generic",
             "trixie-backports",
