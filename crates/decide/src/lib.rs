@@ -36,7 +36,7 @@ pub use swap_decision::{
 
 use pagewise_model::{Finding, Interval};
 
-pub use verdict::judge;
+pub use verdict::{judge, only_nodes_are_short};
 
 /// One diagnosis.
 #[derive(Debug, Clone, Copy)]

@@ -21,6 +21,7 @@ pub(crate) struct Context<'a> {
     only: &'a [String],
     pub(crate) findings: Vec<Finding>,
     pub(crate) verdict: HostVerdict,
+    only_nodes_are_short: bool,
     /// zram or zswap.
     pub(crate) swap: SwapDecision,
 }
@@ -36,6 +37,7 @@ impl<'a> Context<'a> {
             only: request.only,
             findings: pagewise_decide::diagnose(interval),
             verdict: pagewise_decide::judge(interval),
+            only_nodes_are_short: pagewise_decide::only_nodes_are_short(interval),
             swap: decide_swap(
                 interval,
                 &request.measured.swap_evidence(request.goal, &interval.end),
@@ -140,9 +142,26 @@ impl<'a> Context<'a> {
         self.verdict.level > Level::Calm
     }
 
-    /// Whether the host itself is short of memory.
+    /// Whether the host itself is short of memory, and not only some of its NUMA nodes.
     pub(crate) fn host_is_short(&self) -> bool {
-        self.verdict.host > Level::Calm
+        self.verdict.host > Level::Calm && !self.only_nodes_are_short
+    }
+
+    /// On a host that is not short: why swap for all of it is not the answer.
+    pub(crate) fn swap_is_no_answer(&self) -> String {
+        let available = self.available();
+        if self.only_nodes_are_short {
+            return format!(
+                "the host is not short of memory ({available} are available). Only the NUMA nodes that some process may \
+                 use ran out. Let it use other nodes, too: `grep Mems_allowed_list /proc/PID/status` shows its \
+                 nodes; cpuset.mems of its cgroup, AllowedMemoryNodes= and NUMAPolicy= of its unit, or numactl \
+                 set them"
+            );
+        }
+        let plenty = || {
+            format!("memory is not short: {available} are available, so nothing would be swapped")
+        };
+        self.only_groups_are_short().unwrap_or_else(plenty)
     }
 
     /// If only groups are short, because of their own limits: why swap for the whole host is not the answer.

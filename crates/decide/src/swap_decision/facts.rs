@@ -154,11 +154,12 @@ impl<'a> Case<'a> {
         Ok(Slots { free, wanted: self.pool_holds(ram, percent).max(Bytes::new(1 << 20)) })
     }
 
-    /// What a pool of so many percent of RAM holds, uncompressed, in whole MiB.
+    /// What a pool of so many percent of RAM holds, uncompressed, in whole MiB: no more than all of RAM, because memory
+    /// that compresses well rarely fills the pool.
     pub(super) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
         let ratio = self.evidence.ratio.unwrap_or_else(|| advice::ratio(self.host)).max(1.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
         let holds = (ram.get() as f64 * percent as f64 / 100.0 * ratio) as u64;
-        Bytes::new(holds >> 20 << 20)
+        Bytes::new(holds.min(ram.get()) >> 20 << 20)
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is bad about the host as a whole: one signal for each Reading that is.
 
-use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, OomKill, Percent, Snapshot};
+use pagewise_model::{
+    Bytes, Cgroup, Change, Interval, Level, OomConstraint, OomKill, Percent, Snapshot,
+};
 
 use super::group::{self, GroupTrouble};
 use crate::facts::growth::{self, Growth, GrowthLimit};
@@ -65,6 +67,20 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
         .collect();
     signals.sort_by_key(|signal| std::cmp::Reverse(signal.level));
     signals
+}
+
+/// Whether the host is short of memory for one reason alone: processes were killed whose NUMA nodes (a memory policy,
+/// or the `cpuset.mems` of a cgroup) ran out.
+#[must_use]
+pub fn only_nodes_are_short(interval: &Interval) -> bool {
+    let of_nodes = |kill: &OomKill| {
+        matches!(kill.constraint, Some(OomConstraint::Cpuset | OomConstraint::Policy))
+    };
+    let signals = signals(interval);
+    let is_kill = |signal: &Signal<'_>| matches!(signal.cause, Cause::RecentKill(_));
+    !signals.is_empty()
+        && signals.iter().all(is_kill)
+        && oom::recent(interval).host.iter().all(of_nodes)
 }
 
 /// Kills that no cgroup's limit explains. The host's counter holds those inside cgroups as well.

@@ -15,6 +15,8 @@ use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills};
 
 use crate::oom;
 
+pub use host::only_nodes_are_short;
+
 pub(crate) use group::{GroupTrouble, Trouble, troubled};
 pub(crate) use host::{Cause, pressed_groups, signals};
 pub(crate) use line::of_group;

@@ -57,8 +57,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 /// room nobody expects more of it.
 fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     if !context.host_is_short() {
-        let plenty = || format!("memory is not short: {} are available", context.available());
-        return Some((context.only_groups_are_short().unwrap_or_else(plenty), false));
+        return Some((context.swap_is_no_answer(), false));
     }
     let free = |tier: &&Tier| tier.is_full() != Some(true);
     let described = |tier: &Tier| match tier.used.get().zip(tier.size.get()) {

@@ -5,9 +5,7 @@ use pagewise_decide::{
     Compression, FAST, algorithm, is_kubernetes, measured_ratio, size_mib, zram_size,
 };
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
-use pagewise_model::{
-    Bytes, Compressor, FeatureState, Hierarchy, Level, Name, Ratio, Snapshot, ZramUse,
-};
+use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse};
 
 use super::PlanRule;
 use crate::context::Context;
@@ -149,14 +147,10 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
         return Some(why.to_owned());
     }
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
-    if context.verdict.host > Level::Calm || (context.goal == Goal::Ratio && is_low) {
+    if context.host_is_short() || (context.goal == Goal::Ratio && is_low) {
         return None;
     }
-    let plenty = || {
-        let available = context.available();
-        format!("memory is not short: {available} are available, so nothing would be swapped")
-    };
-    Some(context.only_groups_are_short().unwrap_or_else(plenty))
+    Some(context.swap_is_no_answer())
 }
 
 /// Why compressed swap is to be another one than zram, or is not known to be.

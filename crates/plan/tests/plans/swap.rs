@@ -143,6 +143,26 @@ fn zram_is_declined_where_it_would_hurt_and_the_reason_is_said() {
     }
 }
 
+/// Recorded: a process was killed because the NUMA nodes of its policy, or of its cpuset, were full; 394.8 and 394.5 of
+/// 465 MiB were available. That memory is short as well makes it another matter.
+#[test]
+fn swap_for_all_is_no_answer_to_a_node_that_ran_out() {
+    for slug in
+        ["debian-trixie-6.12-x86_64-512m-oom-policy", "debian-trixie-6.12-x86_64-512m-oom-cpuset"]
+    {
+        let mut interval = Scene::load(slug).replay();
+        let plan = plan_of(&interval);
+        assert!(plan.steps.is_empty(), "{slug}: {plan:#?}");
+        let why = declined(&plan, ADD);
+        assert!(
+            why.contains("are available). Only the NUMA nodes that some process may use ran out"),
+            "{why}"
+        );
+        interval.end.memory.available = line("/proc/meminfo", 3, mib(20));
+        assert!(ids(&plan_of(&interval)).contains(&"zram"), "{slug}");
+    }
+}
+
 #[test]
 fn hosts_whose_etc_does_not_last_get_the_running_device_alone() {
     let mut interval = short();
