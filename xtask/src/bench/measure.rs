@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program → the CPU time and peak memory of one run of it, helpers included.
+//! A program → the CPU time, time by the clock and peak memory of one run of it, helpers included.
 //!
 //! The kernel only adds up (and keeps the largest of) *all* children of a process. Therefore every
 //! run gets a parent of its own: this program again, with `measure`. The peak is never below that
 //! parent's own memory of about 3 MiB, which the child carries until it becomes the program.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -28,16 +29,26 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Used {
     pub(crate) cpu_seconds: f64,
+    pub(crate) wall_seconds: f64,
     pub(crate) peak_bytes: f64,
 }
 
 /// Runs a program once, under a parent of its own.
 pub(crate) fn used(command: &[&str]) -> Result<Used> {
     let mut parent = run::program(std::env::current_exe()?);
-    let answer = run::output(parent.arg("measure").arg("--").args(command))?;
+    used_by(parent.arg("measure").arg("--").args(command))
+}
+
+/// What a command prints that ends as `measure` of this program.
+pub(super) fn used_by(parent: &mut Command) -> Result<Used> {
+    let answer = run::output(parent)?;
     let answer: Value = serde_json::from_str(&answer)?;
     let number = |key: &str| answer[key].as_f64().with_context(|| format!("measure: no {key}"));
-    Ok(Used { cpu_seconds: number("cpu_seconds")?, peak_bytes: number("peak_bytes")? })
+    Ok(Used {
+        cpu_seconds: number("cpu_seconds")?,
+        wall_seconds: number("wall_seconds")?,
+        peak_bytes: number("peak_bytes")?,
+    })
 }
 
 /// Being that parent.
@@ -45,7 +56,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let (program, rest) = args.command.split_first().context("no program")?;
     let mut command = run::program(program);
     let command = command.args(rest).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let begun = Instant::now();
     let output = command.output().with_context(|| program.clone())?;
+    let wall_seconds = begun.elapsed().as_secs_f64();
     let (status, shown) = (output.status, args.command.join(" "));
     ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
     // A program that does nothing keeps every promise.
@@ -53,6 +66,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     let peak_bytes = usage.max_rss() * 1024;
-    println!("{}", json!({"cpu_seconds": micros as f64 / 1e6, "peak_bytes": peak_bytes}));
+    let cpu_seconds = micros as f64 / 1e6;
+    let used = json!({
+        "cpu_seconds": cpu_seconds, "wall_seconds": wall_seconds, "peak_bytes": peak_bytes,
+    });
+    println!("{used}");
     Ok(())
 }

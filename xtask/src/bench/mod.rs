@@ -11,10 +11,12 @@ mod guests;
 mod kills;
 mod load;
 pub(crate) mod measure;
+mod plans;
 mod scan;
 mod spread;
 mod table;
 mod thp;
+mod way_back;
 mod zram;
 
 use std::path::{Path, PathBuf};
@@ -57,8 +59,11 @@ pub(crate) struct Args {
     /// Instead hold what finding and making huge pages costs and gains, on two redis-servers
     #[arg(long, conflicts_with_all = ["guests", "scan", "zram"])]
     thp: bool,
+    /// Instead make, apply and undo a plan of twelve steps; root
+    #[arg(long, conflicts_with_all = ["guests", "scan", "zram", "thp"])]
+    plans: bool,
     /// Instead kill so many runs of what borrows at random moments, and look for what is left
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram", "thp"])]
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram", "thp", "plans"])]
     kills: Option<u16>,
     /// And end so many more of them by SIGABRT
     #[arg(long, value_name = "RUNS", default_value_t = 0, requires = "kills")]
@@ -97,6 +102,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     if args.thp {
         return thp::main(args.runs, &program, &machine(&format!("{} pairs", args.runs))?);
+    }
+    if args.plans {
+        return plans::main(args.runs, &program, &machine(&format!("{} rounds", args.runs))?);
     }
     if let Some(boots) = args.guests {
         return guests::main(&program, boots);
@@ -150,7 +158,7 @@ impl Rounds {
         let program = program.to_str().context("the program's path is not UTF-8")?;
         let glance = [program, "report", "--no-contents", "--interval", "0", "--smaps-budget", "0"];
         self.glance.push(measure::used(&glance)?.cpu_seconds);
-        let Used { cpu_seconds, peak_bytes } = measure::used(&[program, "report"])?;
+        let Used { cpu_seconds, peak_bytes, .. } = measure::used(&[program, "report"])?;
         self.report.push(cpu_seconds);
         self.report_peak.push(peak_bytes);
         self.status.push(measure::used(&[program, "status"])?.cpu_seconds);

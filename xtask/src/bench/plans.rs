@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A plan of twelve steps, made, applied and undone on this machine → how long each takes.
+//!
+//! The steps are settings that nobody feels (a step away from what they are), files of sysctl.d, tmpfiles.d and
+//! systemd, and links. /etc is a copy on the project's disk, bound over the machine's own for the program alone, so
+//! that each fsync is real and no file of the machine changes. Time by the clock counts here, because a user waits
+//! for `apply`; a busy machine makes it longer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::measure::{Used, used_by};
+use super::spread::Spread;
+use super::table::{self, Row, Unit};
+use super::way_back::WayBack;
+use crate::run;
+
+/// Settings that may be another value for a moment.
+const KNOBS: [(&str, &str); 4] = [
+    ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
+    ("vm.watermark_boost_factor", "/proc/sys/vm/watermark_boost_factor"),
+    ("vm.dirty_expire_centisecs", "/proc/sys/vm/dirty_expire_centisecs"),
+    ("vm.dirty_writeback_centisecs", "/proc/sys/vm/dirty_writeback_centisecs"),
+];
+const FILES: [&str; 6] = [
+    "/etc/sysctl.d/90-pagewise-bench.conf",
+    "/etc/sysctl.d/91-pagewise-bench.conf",
+    "/etc/tmpfiles.d/90-pagewise-bench.conf",
+    "/etc/systemd/system/pagewise-bench.service",
+    "/etc/systemd/system/pagewise-bench.slice.d/50-pagewise.conf",
+    "/etc/modules-load.d/pagewise-bench.conf",
+];
+const LINKS: [&str; 2] = [
+    "/etc/systemd/system/pagewise-bench-1.service",
+    "/etc/systemd/system/pagewise-bench-2.service",
+];
+
+struct Bench<'a> {
+    program: &'a Path,
+    folder: PathBuf,
+    way_back: WayBack,
+}
+
+pub(super) fn main(rounds: u16, program: &Path, machine: &str) -> Result<()> {
+    let folder = tempfile::tempdir_in(run::project().join("target"))?;
+    let bench = Bench { program, folder: folder.path().to_owned(), way_back: WayBack::new()? };
+    bench.prepare()?;
+    let (mut plans, mut owners, mut applied, mut undone) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..rounds {
+        plans.push(bench.run(&["plan", "--json"])?);
+        let owned = ["report", "--only", "owners", "--no-contents", "--interval", "0", "--json"];
+        owners.push(bench.run(&owned)?);
+        let before = bench.settings()?;
+        applied.push(bench.apply()?);
+        ensure!(bench.settings()? != before, "apply changed nothing");
+        undone.push(bench.run(&["undo", "--all"])?);
+        ensure!(bench.settings()? == before, "undo left {before:?} otherwise");
+    }
+    let cpu = |runs: &[Used]| Spread::of(&runs.iter().map(|it| it.cpu_seconds).collect::<Vec<_>>());
+    let wall =
+        |runs: &[Used]| Spread::of(&runs.iter().map(|it| it.wall_seconds).collect::<Vec<_>>());
+    let rows = [
+        Row::median("`plan`, all its CPU", Unit::Milliseconds, cpu(&plans), None),
+        Row::median("`report --only owners`, all its CPU", Unit::Milliseconds, cpu(&owners), None),
+        Row::median("`apply` of 12 steps, time", Unit::Milliseconds, wall(&applied), Some(0.3)),
+        Row::median("`apply` of 12 steps, CPU", Unit::Milliseconds, cpu(&applied), None),
+        Row::median("`undo` of them, time", Unit::Milliseconds, wall(&undone), None),
+    ];
+    let rows: Vec<Row> = rows.into_iter().collect::<Option<_>>().context("no round")?;
+    println!("{machine}\n\n{}", table::markdown(&rows));
+    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
+    Ok(())
+}
+
+impl Bench<'_> {
+    fn prepare(&self) -> Result<()> {
+        run::succeed(run::program("cp").args(["--archive", "/etc"]).arg(&self.folder))?;
+        let state = self.folder.join("state");
+        fs::create_dir(&state)?;
+        for (_, path) in KNOBS {
+            let value = fs::read_to_string(path).with_context(|| path.to_owned())?;
+            self.way_back.promise(&format!("echo {} > {path}", value.trim()))?;
+        }
+        let planned: Value =
+            serde_json::from_str(&run::output(&mut self.command(&["plan", "--json"]))?)?;
+        let mut document = planned;
+        document["steps"] = Value::Array(steps()?);
+        document["declined"] = json!([]);
+        fs::write(self.plan(), document.to_string())?;
+        Ok(())
+    }
+
+    fn plan(&self) -> PathBuf {
+        self.folder.join("plan.json")
+    }
+
+    /// The program, with the copy for its /etc.
+    fn command(&self, arguments: &[&str]) -> Command {
+        self.in_copy(&[], arguments)
+    }
+
+    fn in_copy(&self, before: &[&str], arguments: &[&str]) -> Command {
+        let mut command = run::program("unshare");
+        command
+            .args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc && exec \"$@\""])
+            .arg(self.folder.join("etc"))
+            .args(before)
+            .arg(self.program)
+            .args(arguments)
+            .env("PAGEWISE_STATE", self.folder.join("state"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<Used> {
+        let own = std::env::current_exe()?;
+        let own = own.to_str().context("a path that is not UTF-8")?;
+        used_by(&mut self.in_copy(&[own, "measure", "--"], arguments))
+    }
+
+    fn apply(&self) -> Result<Used> {
+        let plan = self.plan();
+        let plan = plan.to_str().context("a path that is not UTF-8")?;
+        self.run(&["apply", "--yes", "--settle", "0", plan])
+    }
+
+    fn settings(&self) -> Result<Vec<String>> {
+        let read = |(_, path): (_, &str)| Ok(fs::read_to_string(path)?.trim().to_owned());
+        KNOBS.into_iter().map(read).collect()
+    }
+}
+
+/// The twelve steps, as a plan has them.
+fn steps() -> Result<Vec<Value>> {
+    let step = |id: String, change: Value| {
+        let mut step = json!({
+            "id": id, "reason": "a benchmark", "finding": null, "expected": null, "risk": "none", "cost": null,
+            "coupled": [], "needs": [], "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
+        });
+        let (Value::Object(step_keys), Value::Object(change)) = (&mut step, change) else {
+            bail!("a step is an object");
+        };
+        step_keys.extend(change);
+        Ok(step)
+    };
+    let knobs = KNOBS.into_iter().map(|(name, path)| {
+        let from: u64 = fs::read_to_string(path)?.trim().parse()?;
+        let (from, to) = (from.to_string(), (from + 1).to_string());
+        step(name.to_owned(), json!({"action": "set-knob", "target": name, "from": from, "to": to}))
+    });
+    let files = FILES.into_iter().map(|path| {
+        let text = "# pagewise bench\n";
+        step(
+            path.to_owned(),
+            json!({"action": "write-file", "target": path, "from": null, "to": text}),
+        )
+    });
+    let links = LINKS.into_iter().map(|path| {
+        let change =
+            json!({"action": "make-link", "target": path, "from": null, "to": "/dev/null"});
+        step(path.to_owned(), change)
+    });
+    knobs.chain(files).chain(links).collect()
+}

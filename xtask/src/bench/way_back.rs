@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Commands that put the machine back when we end, however we end.
+//!
+//! They are told to a shell of its own session before anything is changed; it runs them when its input ends.
+
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::run;
+
+/// What is promised, until this is dropped.
+pub(super) struct WayBack {
+    watcher: Child,
+}
+
+impl WayBack {
+    pub(super) fn new() -> Result<Self> {
+        let mut watcher = run::program("setsid");
+        let watcher = watcher.args(["sh", "-c", "tac | sh"]).stdin(Stdio::piped()).spawn();
+        Ok(Self { watcher: watcher.context("setsid")? })
+    }
+
+    /// Will be run at the end, before what was promised earlier.
+    pub(super) fn promise(&self, command: &str) -> Result<()> {
+        let mut told = self.watcher.stdin.as_ref().context("no way to tell the way back")?;
+        writeln!(told, "{command}")?;
+        Ok(())
+    }
+}
+
+impl Drop for WayBack {
+    fn drop(&mut self) {
+        self.watcher.stdin = None;
+        if let Err(error) = self.watcher.wait() {
+            eprintln!("bench: putting the machine back: {error}");
+        }
+    }
+}
