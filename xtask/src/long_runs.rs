@@ -11,7 +11,7 @@ pub(crate) struct Reboots {
     #[arg(long, value_name = "N", default_value_t = 20)]
     boots: usize,
     /// Only tests whose name contains one of these, such as of_sid_keep
-    #[arg(default_value = "reboots::long::plans::")]
+    #[arg(default_values = ["reboots::long::plans::", "reboots::long::zswap::"])]
     names: Vec<String>,
 }
 

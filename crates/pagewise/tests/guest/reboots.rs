@@ -162,6 +162,7 @@ fn guest_reboots_that_cannot_be_are_refused() {
 mod long {
     mod faults;
     mod plans;
+    mod zswap;
 
     use super::*;
     use std::process::Stdio;

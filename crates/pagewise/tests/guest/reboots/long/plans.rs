@@ -111,7 +111,7 @@ say nothing pagewise undo
 ";
 
 /// How many boots see the plans in force, beside the ones that apply and undo them.
-fn looks() -> usize {
+pub(super) fn looks() -> usize {
     std::env::var("PAGEWISE_REBOOTS").map_or(1, |number| number.parse().expect("a number of boots"))
 }
 
