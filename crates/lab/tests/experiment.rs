@@ -406,6 +406,7 @@ fn what_a_run_borrows_comes_in_order_and_goes_back_in_turn() {
         size_bytes: 1 << 20,
         algorithm: None,
         mem_limit_bytes: None,
+        writeback: None,
         priority: None,
     };
     let areas = vec![
@@ -454,6 +455,7 @@ fn an_arm_that_is_refused_is_dropped_where_two_others_go_on() {
         size_bytes: 1 << 20,
         algorithm: Some("none".to_owned()),
         mem_limit_bytes: None,
+        writeback: None,
         priority: None,
     };
     experiment.arms[1].swap = Some(vec![no_zram]);

@@ -244,6 +244,16 @@ fn checked_arm(arm: &TrialArm) -> Result<(), Unsound> {
         };
         return Err(Unsound::Lacking { arm: name(), what: "a swap area of no size" });
     }
+    for writeback in areas.iter().filter_map(TrialSwap::writeback) {
+        let is_it = |path: &str| *path == writeback.device;
+        let uses = areas.iter().filter(|area| area.disk().is_some_and(is_it)).count();
+        if uses > 1 {
+            return Err(Unsound::Lacking { arm: name(), what: "one disk for two areas" });
+        }
+        if writeback.every_seconds == 0 {
+            return Err(Unsound::Lacking { arm: name(), what: "writeback without a pause" });
+        }
+    }
     let has_zram = areas.iter().any(|area| matches!(area, TrialSwap::Zram { .. }));
     let of_zram = arm.settings.iter().find(|set| is_of_zram(&set.knob));
     match of_zram.filter(|_| !has_zram) {

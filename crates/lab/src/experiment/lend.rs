@@ -124,15 +124,17 @@ fn swap(
     lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
     let area = match area {
-        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
+        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let made = lender.lend_zram(&ZramSpec {
                 compressor: algorithm.as_deref().map(Compressor::new),
                 mem_limit: mem_limit_bytes.map(Bytes::new),
+                writeback: writeback.clone(),
                 ..ZramSpec::new(Bytes::new(*size_bytes))
             })?;
             lent.loans.push(made.loan);
             set_up(lender, &arm.settings, &made, &mut lent.loans)?;
             lent.swap.zram.push(made.number);
+            lent.swap.behind_zram.extend(writeback.iter().map(|it| PathBuf::from(&it.device)));
             SwapArea::Lent(made.device)
         }
         TrialSwap::File { size_bytes, .. } => {

@@ -312,12 +312,14 @@ fn check_places(
     workload: &Workload,
 ) -> Result<(), FileError> {
     let areas = || arms.iter().filter_map(|arm| arm.swap.as_ref()).flatten();
-    let disk = areas().any(|area| matches!(area, TrialSwap::Device { .. }));
+    let disk = areas().any(|area| area.disk().is_some());
     let in_file = areas().any(|area| matches!(area, TrialSwap::File { .. }));
     let limited = file.parts.machine.as_ref().is_some_and(|it| it.get_ref().limit.is_some());
     let ours = !matches!(workload, Workload::Command { .. });
     let what = match runner {
-        Runner::Host if disk => "disk: swap on a disk is for guests; { file = \"512M\" } is a file",
+        Runner::Host if disk => {
+            "disk: swap on a disk is for guests, and so is writeback; { file = \"512M\" } is a file"
+        }
         Runner::Host if ours && !limited => {
             "expected a limit in [machine]: without one it would fill this host's memory"
         }

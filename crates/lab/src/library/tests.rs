@@ -185,6 +185,12 @@ fn a_guest_that_counts_has_no_disk() {
     refused(&guest("kernels = [\"sid\", \"sid\"]"), "sid-512M is asked for twice");
     let disk = guest("").replace("file = \"64M\"", "disk = true");
     refused(&disk, "this guest has none");
+    let area = "zram = \"64M\", writeback = { every = \"5s\" }";
+    let behind = |machine: &str| guest(machine).replace("file = \"64M\"", area);
+    refused(&behind(""), "this guest has none");
+    assert!(read(&behind("disk = \"64M\""), &Choice::default()).is_ok());
+    let both = behind("disk = \"64M\"").replace(" }]", " }, { disk = true }]");
+    refused(&both, "arm file has one disk for two areas");
     let choice = Choice { no_count: true, ..Choice::default() };
     assert!(read(&guest("count = true"), &choice).is_ok());
 }
@@ -237,6 +243,7 @@ proptest! {
                         size_bytes: mib << 20,
                         algorithm: None,
                         mem_limit_bytes: None,
+                        writeback: None,
                         priority,
                     },
                 })

@@ -142,10 +142,12 @@ fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
 fn area(area: &TrialSwap) -> String {
     let size = |bytes: u64| Bytes::new(bytes).typed();
     match area {
-        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
+        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let algorithm = algorithm.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
             let limit = mem_limit_bytes.map(|bytes| format!(" in at most {}", size(bytes)));
-            format!("zram {}{algorithm}{}", size(*size_bytes), limit.unwrap_or_default())
+            let writeback = writeback.as_ref().map(|writeback| format!(" {writeback}"));
+            let more = [limit, writeback].into_iter().flatten().collect::<String>();
+            format!("zram {}{algorithm}{more}", size(*size_bytes))
         }
         TrialSwap::File { size_bytes, .. } => format!("file {}", size(*size_bytes)),
         TrialSwap::Device { path, .. } => format!("disk {path}"),
