@@ -152,6 +152,7 @@ pub(crate) fn trial(arms: &[&str]) -> Experiment {
         clock: Clock::Real,
         profile: false,
         counted_from: None,
+        neighbour: None,
     }
 }
 

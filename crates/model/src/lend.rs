@@ -164,6 +164,10 @@ pub struct GroupSpec {
     /// The limit on swap (`memory.swap.max`; with version 1 the part of
     /// `memory.memsw.limit_in_bytes` beyond `max`, which has to be given then).
     pub swap_max: Option<Bytes>,
+    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2 only.
+    pub zswap_max: Option<Bytes>,
+    /// Whether zswap may write its pages to the disk (`memory.zswap.writeback`); cgroup version 2 only.
+    pub zswap_writeback: Option<bool>,
     /// The group's own swappiness. Version 2 has one for the whole host: there it is not set.
     pub swappiness: Option<u32>,
 }

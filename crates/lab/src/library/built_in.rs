@@ -37,4 +37,5 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "cache",
     "wear",
     "pays",
+    "neighbours",
 ];

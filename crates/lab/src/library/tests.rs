@@ -171,6 +171,21 @@ fn only_a_workload_that_prints_the_line_is_counted_from_there() {
 }
 
 #[test]
+fn a_neighbour_is_a_workload_with_a_limit() {
+    let with = |keys: &str| format!("{}[neighbour]\n{keys}", host(""));
+    let all = read(&with("kind = \"tiers\"\nlimit = \"100M\"\nhot = \"150M\""), &Choice::default());
+    let neighbour = all.unwrap()[0].experiment.neighbour.clone().unwrap();
+    assert_eq!(neighbour.memory_limit_bytes, Some(100 << 20));
+    assert!(neighbour.program.argv().last().unwrap().contains("\"150M\""));
+    refused(&with("kind = \"tiers\""), "x.toml:14: neighbour: expected a limit");
+    refused(&with("kind = \"tiers\"\nlimit = \"100\""), "neighbour: expected a size as 256M");
+    refused(&with("kind = \"tiers\"\nlimit = \"1M\"\nhott = 1"), "neighbour: unknown field");
+    refused(&with("kind = \"swap\"\nlimit = \"1M\""), "neighbour: expected kind = \"tiers\"");
+    let setting = host("set = { \"cgroup.memory.zswap.max[neighbour]\" = \"8M\" }");
+    refused(&setting, "arm file has a setting of a neighbour, and the experiment has none");
+}
+
+#[test]
 fn a_guest_that_counts_has_no_disk() {
     let guest = |machine: &str| {
         host("").replace("limit = \"64M\"", &format!("runner = \"guest\"\n{machine}"))

@@ -108,6 +108,7 @@ fn eating(arms: Vec<TrialArm>) -> Experiment {
         clock: Clock::Real,
         profile: true,
         counted_from: None,
+        neighbour: None,
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         experiment: file.name.clone(),
         about: file.about().to_owned(),
         claim: file.claim().map(str::to_owned),
-        workload: workload(&first.workload),
+        workload: workload(&first.workload).into_iter().chain(neighbour(first)).collect(),
         machines: cells.iter().map(machine).collect(),
         measured: measured(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
@@ -51,6 +51,21 @@ fn workload(workload: &Workload) -> Vec<(String, String)> {
         all.iter().map(|(name, value)| (name.replace('_', " "), plain(value))).collect();
     facts.sort_by_key(|(name, _)| name != "kind");
     facts
+}
+
+/// What runs beside it, and the limit of its cgroup.
+fn neighbour(cell: &Cell) -> Option<(String, String)> {
+    let neighbour = cell.experiment.neighbour.as_ref()?;
+    let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).typed());
+    let limit = limit.map(|limit| format!("limit = {limit}"));
+    let facts = match Workload::of_program(&neighbour.program) {
+        Some(own) => {
+            workload(&own).iter().map(|(name, value)| format!("{name} = {value}")).collect()
+        }
+        None => vec![neighbour.program.argv().join(" ")],
+    };
+    let facts: Vec<String> = limit.into_iter().chain(facts).collect();
+    Some(("neighbour".to_owned(), facts.join(", ")))
 }
 
 fn plain(value: &Value) -> String {
