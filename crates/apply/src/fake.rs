@@ -37,6 +37,8 @@ pub(crate) struct FakeZram {
     pub(crate) diskseq: u64,
     pub(crate) disksize: u64,
     pub(crate) algorithm: &'static str,
+    /// Its backing device.
+    pub(crate) backing: Option<String>,
 }
 
 /// What a device has before somebody chooses an algorithm, and after a reset.
@@ -234,7 +236,7 @@ impl Fake {
         let of_zswap =
             ZSWAP_KNOBS.map(|(name, value)| (format!("{ZSWAP}/{name}"), value.to_owned()));
         let knobs: BTreeMap<String, String> = of_vm.into_iter().chain(of_zswap).collect();
-        let theirs = FakeZram { diskseq: 5, disksize: 1 << 20, algorithm: "lz4" };
+        let theirs = FakeZram { diskseq: 5, disksize: 1 << 20, algorithm: "lz4", backing: None };
         let state = State {
             knobs,
             zrams: is_loaded.then_some((0, theirs)).into_iter().collect(),
@@ -395,7 +397,8 @@ impl FakeHost {
         }
         self.newest_diskseq += 1;
         let diskseq = self.newest_diskseq;
-        let device = FakeZram { diskseq, disksize: 0, algorithm: DEFAULT_ALGORITHM };
+        let algorithm = DEFAULT_ALGORITHM;
+        let device = FakeZram { diskseq, disksize: 0, algorithm, backing: None };
         let free = (0..).find(|number| !self.state.zrams.contains_key(number));
         let number = free.expect("numbers do not end");
         self.made.insert(device.diskseq, self.clock);
@@ -534,7 +537,14 @@ impl FakeHost {
                 match *file {
                     "disksize" => device.disksize = value.parse().expect("bytes"),
                     "reset" if is_on => return Err(ErrorKind::ResourceBusy.into()),
-                    "reset" => (device.disksize, device.algorithm) = (0, DEFAULT_ALGORITHM),
+                    "reset" => {
+                        // some kernels keep the backing device of a device without a size
+                        device.backing = device.backing.take().filter(|_| device.disksize == 0);
+                        (device.disksize, device.algorithm) = (0, DEFAULT_ALGORITHM);
+                    }
+                    "backing_dev" if device.disksize == 0 => {
+                        device.backing = Some(value.to_owned());
+                    }
                     "comp_algorithm" if value == "lz4" => device.algorithm = "lz4",
                     _ => {}
                 }
@@ -542,7 +552,8 @@ impl FakeHost {
             }
             ["", "sys", "class", "zram-control", "hot_remove"] => {
                 let number = value.parse().expect("a number");
-                let is_empty = self.state.zrams.get(&number).is_some_and(|it| it.disksize == 0);
+                let device = self.state.zrams.get(&number);
+                let is_empty = device.is_some_and(|it| it.disksize == 0 && it.backing.is_none());
                 assert!(is_empty, "only a device that was reset is removed");
                 self.state.zrams.remove(&number);
                 Ok(())
@@ -629,6 +640,7 @@ impl FakeHost {
             ["", "proc", "sys", "kernel", "random", "boot_id"] => Some(self.boot.to_string()),
             ["", "proc", "self", "cgroup"] => Some("4:memory:/system\n0::/system".to_owned()),
             ["", "sys", "block", "vda", "diskseq"] => Some("1".to_owned()),
+            ["", "sys", "class", "block", "vda"] => Some(String::new()),
             ["", "sys", "block", disk] => {
                 let number = disk.strip_prefix("zram")?.parse().ok()?;
                 state.zrams.get(&number).map(|_| String::new())
@@ -644,6 +656,7 @@ impl FakeHost {
                         _ => "[lzo] lz4".to_owned(),
                     }),
                     "algorithm_params" => Some(String::new()),
+                    "backing_dev" => Some(device.backing.clone().unwrap_or("none".to_owned())),
                     _ => None,
                 }
             }
@@ -808,6 +821,10 @@ impl HostOps for Fake {
     }
 
     fn pause(&self, _time: Duration) {}
+
+    fn for_thread(&self) -> io::Result<Box<dyn HostOps + Send>> {
+        Ok(Box::new(self.clone()))
+    }
 }
 
 impl Fake {

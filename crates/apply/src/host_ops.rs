@@ -335,6 +335,9 @@ pub(crate) trait HostOps {
 
     /// Lets a while pass.
     fn pause(&self, time: Duration);
+
+    /// The same machine, for another thread.
+    fn for_thread(&self) -> io::Result<Box<dyn HostOps + Send>>;
 }
 
 /// How often something that is in use for a moment is tried again: for two seconds.

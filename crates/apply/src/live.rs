@@ -161,6 +161,10 @@ impl HostOps for Live {
         Ok(names)
     }
 
+    fn for_thread(&self) -> io::Result<Box<dyn HostOps + Send>> {
+        Ok(Box::new(Self { stop: self.stop.clone(), ..Self::new()? }))
+    }
+
     fn exists(&self, path: &str) -> bool {
         fs::symlink_metadata(path).is_ok()
     }

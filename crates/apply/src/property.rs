@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use pagewise_model::Bytes;
-use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec, ZswapSpec};
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec, ZramWriteback, ZswapSpec,
+};
 use proptest::prelude::*;
 
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State, ZSWAP};
@@ -19,6 +21,8 @@ use pagewise_model::undo::{Outcome, Recovered};
 #[derive(Debug, Clone)]
 enum Step {
     Zram,
+    /// One that writes idle pages to a disk, so seldom that it never does.
+    ZramWithDisk,
     SwapFile,
     /// On the newest thing that can be swapped to.
     SwapOn,
@@ -40,7 +44,8 @@ fn step() -> impl Strategy<Value = Step> {
         Just("vm.dirty_bytes")
     ];
     prop_oneof![
-        3 => Just(Step::Zram),
+        2 => Just(Step::Zram),
+        1 => Just(Step::ZramWithDisk),
         2 => Just(Step::SwapFile),
         3 => Just(Step::SwapOn),
         2 => Just(Step::Group),
@@ -74,13 +79,18 @@ fn value(name: &str, seed: u32) -> String {
 /// Does it all, whatever fails; the session ends by itself.
 fn run(fake: &Fake, steps: &[Step]) {
     let mut session = Session::over(Box::new(fake.clone()), STATE);
+    session.allow_devices();
     let mut taken: Vec<LoanId> = Vec::new();
     let mut area: Option<PathBuf> = None;
     let mut group: Option<PathBuf> = None;
     for step in steps {
         match step {
-            Step::Zram => {
-                if let Ok(device) = session.zram(&ZramSpec::new(Bytes::new(1 << 20))) {
+            Step::Zram | Step::ZramWithDisk => {
+                let writeback =
+                    ZramWriteback { device: "/dev/vda".to_owned(), every_seconds: 3600 };
+                let writeback = Some(writeback).filter(|_| matches!(step, Step::ZramWithDisk));
+                let spec = ZramSpec { writeback, ..ZramSpec::new(Bytes::new(1 << 20)) };
+                if let Ok(device) = session.zram(&spec) {
                     taken.push(device.loan);
                     area = Some(device.device);
                 }

@@ -4,12 +4,14 @@
 //! Each loan is announced in the journal, taken, and noted as done. One that cannot be taken whole
 //! goes back at once, so that the run may go on without it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pagewise_model::Bytes;
 use pagewise_model::lend::{
-    GroupSpec, KnobSetting, LoanId, MemoryGroup, SwapFile, ZramDevice, ZramSpec, ZswapSpec,
+    GroupSpec, KnobSetting, LoanId, MemoryGroup, SwapFile, ZramDevice, ZramSpec, ZramWriteback,
+    ZswapSpec,
 };
 use pagewise_model::plan::Plan;
 
@@ -18,6 +20,7 @@ use crate::host_ops::{BOOT_ID, HostChange, HostOps};
 use crate::journal::{Identity, Journal, Loan, Lock, Open, Record};
 use crate::live::Live;
 use crate::loan::run::Run;
+use crate::loan::writeback::Writer;
 use crate::loan::{file, group, knob, module, swap, zram, zswap};
 use crate::recover::{Conflicts, in_order, recover_all, settle, settled_or_left};
 use pagewise_model::undo::{Outcome, Recovered, Return};
@@ -28,6 +31,8 @@ pub struct Session {
     folder: String,
     journal: Option<Journal>,
     open: Vec<Open>,
+    /// Of zram devices with a backing device, by the loan of the device.
+    writers: BTreeMap<u64, Writer>,
     next: u64,
     pub(crate) shares_swap: bool,
     run: Run,
@@ -67,6 +72,7 @@ impl Session {
             folder: folder.to_owned(),
             journal: None,
             open: Vec::new(),
+            writers: BTreeMap::new(),
             next: 1,
             shares_swap: false,
             run: Run::OWN,
@@ -144,8 +150,12 @@ impl Session {
     /// Makes a zram device. Where zram is a module that is not loaded, it is loaded first.
     ///
     /// # Errors
-    /// Where there is no zram, or the kernel refuses the algorithm or the size.
+    /// Where there is no zram, or the kernel refuses the algorithm or the size; or as for
+    /// [`Session::swap_device`] the device for writeback.
     pub fn zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Error> {
+        if let Some(writeback) = &spec.writeback {
+            self.unused_device(Path::new(&writeback.device))?;
+        }
         if !zram::is_there(self.hands()) {
             let what = Loan::Module { name: module::ZRAM.to_owned() };
             self.taken(what, |hands| module::load(hands))?;
@@ -157,8 +167,23 @@ impl Session {
             session.with_open(id, |open| open.made = Some(device));
             session.note(&Record::Made { loan: id.0, device })?;
             zram::set_up(session.hands.as_mut(), device.number, spec)?;
+            if let Some(writeback) = &spec.writeback {
+                session.start_writer(id, device.number, writeback)?;
+            }
             Ok(zram::lent(id, device.number))
         })
+    }
+
+    fn start_writer(
+        &mut self,
+        id: LoanId,
+        number: u32,
+        writeback: &ZramWriteback,
+    ) -> Result<(), Error> {
+        let hands = self.hands().for_thread().doing(|| format!("zram{number}"))?;
+        let every = Duration::from_secs(writeback.every_seconds);
+        self.writers.insert(id.0, Writer::start(hands, number, every)?);
+        Ok(())
     }
 
     /// Makes a file for swap in a folder, without holes.
@@ -209,6 +234,13 @@ impl Session {
     /// # Errors
     /// Where that was not allowed, or as for [`Session::swap_on`].
     pub fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Error> {
+        let area = self.unused_device(device)?;
+        let diskseq = swap::diskseq_of(self.hands(), &area);
+        self.switch_on(&area, diskseq, priority)
+    }
+
+    /// The path of a block device, without links, whose contents may be lost.
+    fn unused_device(&self, device: &Path) -> Result<String, Error> {
         let area = self.hands().resolved(device).doing(|| device.display().to_string())?;
         if !self.lends_devices {
             return Err(Error::NotOurs(area));
@@ -220,8 +252,7 @@ impl Session {
         if self.hands().swaps().iter().any(|on| on.path == area) {
             return Err(Error::IsOn(area));
         }
-        let diskseq = swap::diskseq_of(self.hands(), &area);
-        self.switch_on(&area, diskseq, priority)
+        Ok(area)
     }
 
     fn switch_on(
@@ -344,8 +375,10 @@ impl Session {
     /// a device or file, another value of the same knob.
     ///
     /// # Errors
-    /// Where it cannot be put back. It stays lent, and is tried again at the end.
+    /// Where it cannot be put back. It stays lent, and is tried again at the end. Of a zram device also where its
+    /// idle pages could not be written; it is put back then.
     pub fn give_back(&mut self, loan: LoanId) -> Result<Outcome, Error> {
+        let written = self.writers.remove(&loan.0).map_or(Ok(()), Writer::end);
         let at = self.open.iter().position(|open| open.id == loan.0);
         let at = at.ok_or(Error::NotOpen(loan.0))?;
         let rests = self.open[at + 1..].iter().rev().filter(|later| later.rests_on(&self.open[at]));
@@ -353,7 +386,8 @@ impl Session {
         for later in rests {
             self.put_back(later)?;
         }
-        self.put_back(loan.0)
+        let outcome = self.put_back(loan.0)?;
+        written.map(|()| outcome)
     }
 
     /// Puts everything back, the last first, and says what became of each.
@@ -379,6 +413,7 @@ impl Session {
     }
 
     fn put_back(&mut self, id: u64) -> Result<Outcome, Error> {
+        drop(self.writers.remove(&id));
         let at = self.open.iter().position(|open| open.id == id).ok_or(Error::NotOpen(id))?;
         let Some(journal) = &mut self.journal else { return Err(Error::NotOpen(id)) };
         if let Some(later) = self.open[at].held_by(&self.open[at + 1..]) {

@@ -22,7 +22,7 @@ use pagewise_model::lend::{
 use pagewise_model::{
     Bytes, Clock, Compressor, Program, Refusal, RunEnd, TrialArm, TrialRun, TrialSwap, Verdict,
 };
-use pagewise_stats::{Experiment, Metric, judge};
+use pagewise_stats::{Experiment, Metric, Neighbour, judge};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -48,6 +48,7 @@ fn experiment(command: &[&str]) -> Experiment {
         clock: Clock::Real,
         profile: false,
         counted_from: None,
+        neighbour: None,
     }
 }
 
@@ -406,6 +407,7 @@ fn what_a_run_borrows_comes_in_order_and_goes_back_in_turn() {
         size_bytes: 1 << 20,
         algorithm: None,
         mem_limit_bytes: None,
+        writeback: None,
         priority: None,
     };
     let areas = vec![
@@ -454,6 +456,7 @@ fn an_arm_that_is_refused_is_dropped_where_two_others_go_on() {
         size_bytes: 1 << 20,
         algorithm: Some("none".to_owned()),
         mem_limit_bytes: None,
+        writeback: None,
         priority: None,
     };
     experiment.arms[1].swap = Some(vec![no_zram]);
@@ -595,6 +598,54 @@ fn a_line_that_never_comes_ends_it_after_the_first_run() {
     }
     let no_line = Experiment { counted_from: Some("a\nb".to_owned()), ..sh("true") };
     assert!(no_line.check().unwrap_err().to_string().contains("expected a line"), "{no_line:?}");
+}
+
+fn beside(script: &str) -> Option<Neighbour> {
+    let program = Program::of_words(&["sh", "-c", script]);
+    Some(Neighbour { program, memory_limit_bytes: None })
+}
+
+/// It runs while the command does, its processes end with it, and what it used is not the command's.
+#[test]
+fn a_neighbour_runs_beside_the_command_and_ends_with_it() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec sleep 1000";
+    let neighbour =
+        beside(&format!("sh -c '{burn}' & printf '%s %s\\n' $$ $! >> {}; {burn}", pids.display()));
+    let wait = "n=0; while [ $n -lt 20 ]; do n=$((n+1)); sleep 0.05; done";
+    let experiment = Experiment { neighbour, pairs: 1, warm_up: 0, ..sh(wait) };
+    let mut noting = Noting { group: Some(cgroup(folder.path())), ..Noting::default() };
+    let log = noting.log.clone();
+    let runs = good(run_with(&experiment, &mut noting, &AtomicBool::new(false)));
+    for run in &runs {
+        assert!(run.values["cpu"] < 0.3 && run.left == 0, "{:?}", run.values);
+    }
+    let pids = std::fs::read_to_string(&pids).unwrap();
+    assert_eq!(pids.lines().count(), runs.len());
+    for pid in pids.split_whitespace() {
+        let is_gone = || !Path::new("/proc").join(pid).exists();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !is_gone() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(is_gone(), "{pid}");
+    }
+    let taken = log.borrow().iter().filter(|line| line.starts_with("group")).count();
+    assert_eq!(taken, 2 * runs.len(), "each has a group of its own");
+}
+
+#[test]
+fn a_neighbour_that_ends_before_the_command_ends_the_experiment() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = Experiment { neighbour: beside("echo bye; exit 3"), ..sh("sleep 0.3") };
+    let mut noting = Noting { group: Some(cgroup(folder.path())), ..Noting::default() };
+    let conducted = run_with(&experiment, &mut noting, &AtomicBool::new(false));
+    let why = conducted.trouble.unwrap().to_string();
+    assert!(why.contains("the neighbour: it ended before the command did with status 3"), "{why}");
+    assert!(why.contains("it said: bye"), "{why}");
 }
 
 /// What was written is what is read, to the last digit: who kept raw runs judges the same.

@@ -3,7 +3,8 @@
 //!
 //! Whether this host has the setting is not looked up here: who lends it says so. Of settings of which
 //! there are several one is named in brackets, as `thp.size.enabled[64kB]`; those of zram are of the arm's
-//! own devices, all of them.
+//! own devices, all of them. `cgroup.memory.zswap.max[neighbour]` is of the cgroup of the program that runs beside
+//! the command.
 
 use crate::knob::{Access, Domain, KNOBS};
 use crate::{TrialArm, TrialSetting, most_similar};
@@ -57,6 +58,18 @@ pub fn instance(name: &str) -> (&str, Option<&str>) {
 #[must_use]
 pub fn is_of_zram(name: &str) -> bool {
     KNOBS.iter().any(|knob| knob.name == name && knob.path.starts_with("sys/block/zram{"))
+}
+
+/// What stands in brackets for the cgroup of the program that runs beside the command.
+const NEIGHBOUR: &str = "neighbour";
+
+/// The setting of the cgroup of the program beside the command, if it is one.
+#[must_use]
+pub fn of_neighbour(name: &str) -> Option<&str> {
+    match instance(name) {
+        (knob, Some(NEIGHBOUR)) => Some(knob),
+        _ => None,
+    }
 }
 
 /// What a domain takes, where it does not take `value`. What only the host knows is left to it.
@@ -157,6 +170,14 @@ mod tests {
         let without = TrialArm { swap: Some(Vec::new()), ..one.clone() };
         let other = TrialArm { program: Some(Program::of_words(&["true"])), ..one.clone() };
         assert!(!alike(&one, &without) && !alike(&one, &other) && alike(&without, &without));
+    }
+
+    #[test]
+    fn a_setting_may_be_of_the_neighbour() {
+        let set = setting("cgroup.memory.zswap.max[neighbour]=8M").unwrap();
+        assert_eq!(of_neighbour(&set.knob), Some("cgroup.memory.zswap.max"));
+        assert_eq!(of_neighbour("cgroup.memory.zswap.max[web.service]"), None);
+        assert_eq!(of_neighbour("vm.swappiness"), None);
     }
 
     /// A loan must be given back, so it must be one that can be read.

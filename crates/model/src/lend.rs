@@ -29,13 +29,31 @@ pub struct ZramSpec {
     pub dictionary: Option<PathBuf>,
     /// The limit on the memory that it uses.
     pub mem_limit: Option<Bytes>,
+    /// Where its idle pages go; `None` keeps all of them in memory.
+    pub writeback: Option<ZramWriteback>,
 }
 
 impl ZramSpec {
     /// A device of this size with the kernel's defaults.
     #[must_use]
     pub fn new(disksize: Bytes) -> Self {
-        Self { disksize, compressor: None, dictionary: None, mem_limit: None }
+        Self { disksize, compressor: None, dictionary: None, mem_limit: None, writeback: None }
+    }
+}
+
+/// A block device to which a zram device writes pages that were not used for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ZramWriteback {
+    /// As /dev/vda: what it holds is lost.
+    pub device: String,
+    /// At these intervals, the pages that were not used since the time before are written.
+    pub every_seconds: u64,
+}
+
+/// As `writing idle pages to /dev/vda every 5 s`.
+impl fmt::Display for ZramWriteback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "writing idle pages to {} every {} s", self.device, self.every_seconds)
     }
 }
 
@@ -146,6 +164,10 @@ pub struct GroupSpec {
     /// The limit on swap (`memory.swap.max`; with version 1 the part of
     /// `memory.memsw.limit_in_bytes` beyond `max`, which has to be given then).
     pub swap_max: Option<Bytes>,
+    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2 only.
+    pub zswap_max: Option<Bytes>,
+    /// Whether zswap may write its pages to the disk (`memory.zswap.writeback`); cgroup version 2 only.
+    pub zswap_writeback: Option<bool>,
     /// The group's own swappiness. Version 2 has one for the whole host: there it is not set.
     pub swappiness: Option<u32>,
 }
@@ -199,7 +221,8 @@ pub trait Lender {
     /// Makes a zram device.
     ///
     /// # Errors
-    /// If there is no zram, or the kernel refuses the algorithm or the size.
+    /// If there is no zram, the kernel refuses the algorithm or the size, or the device for writeback is not for
+    /// this lender to lend.
     fn lend_zram(&mut self, _spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
         Err(not_lent("a zram device"))
     }
@@ -255,7 +278,7 @@ pub trait Lender {
     /// Returns one loan before the others.
     ///
     /// # Errors
-    /// If it is in use, or somebody else has changed it since.
+    /// If it is in use, or somebody else has changed it since; or if a zram device could not write its idle pages.
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
 }
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::lend::ZswapSpec;
+use crate::lend::{ZramWriteback, ZswapSpec};
 use crate::{Ends, Program};
 
 /// What may be said of B against A.
@@ -220,6 +220,9 @@ pub enum TrialSwap {
         /// The most memory it may use.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mem_limit_bytes: Option<u64>,
+        /// Where its idle pages are written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        writeback: Option<ZramWriteback>,
         /// Higher is used first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
@@ -253,6 +256,24 @@ impl TrialSwap {
             | Self::File { priority, .. }
             | Self::Device { priority, .. } => *priority,
             Self::Zswap(_) => None,
+        }
+    }
+
+    /// Where its idle pages are written, if it is a zram device that does so.
+    #[must_use]
+    pub fn writeback(&self) -> Option<&ZramWriteback> {
+        match self {
+            Self::Zram { writeback, .. } => writeback.as_ref(),
+            Self::File { .. } | Self::Device { .. } | Self::Zswap(_) => None,
+        }
+    }
+
+    /// The block device of the experiment's machine that it uses: its own, or the one behind zram.
+    #[must_use]
+    pub fn disk(&self) -> Option<&str> {
+        match self {
+            Self::Device { path, .. } => Some(path),
+            other => other.writeback().map(|writeback| writeback.device.as_str()),
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use pagewise_model::arm::{is_of_zram, twice};
-use pagewise_model::{Clock, Program, TrialArm, TrialSwap};
+use pagewise_model::arm::{is_of_zram, of_neighbour, twice};
+use pagewise_model::{Clock, Program, TrialArm, TrialSetting, TrialSwap};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::not_judged;
@@ -50,6 +50,19 @@ pub struct Experiment {
     /// start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from: Option<String>,
+    /// What runs beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<Neighbour>,
+}
+
+/// A program that runs beside the one that is measured, in a cgroup of its own, until that ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// What is run.
+    #[serde(flatten)]
+    pub program: Program,
+    /// The most memory that it may use.
+    pub memory_limit_bytes: Option<u64>,
 }
 
 impl Experiment {
@@ -92,6 +105,7 @@ impl Experiment {
             return Err(Unsound::Line(line.clone()));
         }
         self.arms.iter().try_for_each(checked_arm)?;
+        self.checked_neighbour()?;
         self.checked_swap()?;
         self.checked_clock()
     }
@@ -120,7 +134,22 @@ impl Experiment {
     #[must_use]
     pub fn borrows(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
-        self.memory_limit_bytes.is_some() || self.arms.iter().any(of_arm)
+        let is_limited = self.memory_limit_bytes.is_some() || self.neighbour.is_some();
+        is_limited || self.arms.iter().any(of_arm)
+    }
+
+    fn checked_neighbour(&self) -> Result<(), Unsound> {
+        match &self.neighbour {
+            Some(neighbour) if neighbour.program.argv().is_empty() => Err(Unsound::Empty),
+            Some(_) => Ok(()),
+            None => {
+                let is_of_it = |set: &TrialSetting| of_neighbour(&set.knob).is_some();
+                let arm = self.arms.iter().find(|arm| arm.settings.iter().any(is_of_it));
+                let what = "a setting of a neighbour, and the experiment has none";
+                let lacking = |arm: &TrialArm| Unsound::Lacking { arm: arm.name.clone(), what };
+                arm.map_or(Ok(()), |arm| Err(lacking(arm)))
+            }
+        }
     }
 
     fn checked_swap(&self) -> Result<(), Unsound> {
@@ -243,6 +272,16 @@ fn checked_arm(arm: &TrialArm) -> Result<(), Unsound> {
             continue;
         };
         return Err(Unsound::Lacking { arm: name(), what: "a swap area of no size" });
+    }
+    for writeback in areas.iter().filter_map(TrialSwap::writeback) {
+        let is_it = |path: &str| *path == writeback.device;
+        let uses = areas.iter().filter(|area| area.disk().is_some_and(is_it)).count();
+        if uses > 1 {
+            return Err(Unsound::Lacking { arm: name(), what: "one disk for two areas" });
+        }
+        if writeback.every_seconds == 0 {
+            return Err(Unsound::Lacking { arm: name(), what: "writeback without a pause" });
+        }
     }
     let has_zram = areas.iter().any(|area| matches!(area, TrialSwap::Zram { .. }));
     let of_zram = arm.settings.iter().find(|set| is_of_zram(&set.knob));

@@ -33,7 +33,7 @@ mod swap_kinds;
 mod testing;
 mod workload_metrics;
 
-pub use experiment::{Experiment, MOST_PAIRS, USUAL_PAIRS, Unsound};
+pub use experiment::{Experiment, MOST_PAIRS, Neighbour, USUAL_PAIRS, Unsound};
 pub use forecast::forecast;
 pub use judge::judge;
 pub use metric::{Metric, NotAMetric, Pattern, prefer_more};

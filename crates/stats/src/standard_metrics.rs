@@ -5,9 +5,10 @@ use pagewise_model::MetricKind;
 
 use crate::name::{
     CPU, DIRECT_SCANS, DISK_SWAP_READS, DISK_SWAP_WRITES, KEPT_OUT, KSWAPD_CPU, MAJOR_FAULTS,
-    MEMORY_STALL, PEAK_MEMORY, POOL, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, REFUSED_SHARE,
-    SCAN_EFFICIENCY, SCANNED, STOLEN, SWAP_INS, SWAP_USED, SWAPPED_IN, SWAPPED_OUT, TIME,
-    WRITTEN_BACK, ZERO_IN, ZERO_OUT, ZSWAP_IN, ZSWAP_OUT, ZSWAP_REFUSED,
+    MEMORY_STALL, NEIGHBOUR_FAULTS, NEIGHBOUR_KILLS, NEIGHBOUR_PEAK, NEIGHBOUR_POOL, PEAK_MEMORY,
+    POOL, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, REFUSED_SHARE, SCAN_EFFICIENCY, SCANNED, STOLEN,
+    SWAP_INS, SWAP_USED, SWAPPED_IN, SWAPPED_OUT, TIME, WRITTEN_BACK, ZERO_IN, ZERO_OUT, ZSWAP_IN,
+    ZSWAP_OUT, ZSWAP_REFUSED,
 };
 
 /// A metric that every run has where the host tells it.
@@ -63,6 +64,14 @@ pub const KNOWN: &[StandardMetric] = &[
         "peak memory of compressed pages in the arm's zram devices and in the zswap pool",
     ),
     count(PEAK_MEMORY, "bytes", "peak memory usage of the cgroup"),
+    count(NEIGHBOUR_FAULTS, "count", "major page faults in the cgroup of the program beside it"),
+    count(NEIGHBOUR_PEAK, "bytes", "peak memory usage of the cgroup of the program beside it"),
+    count(
+        NEIGHBOUR_POOL,
+        "bytes",
+        "peak memory of that program's pages in zswap's pool, sampled ten times a second",
+    ),
+    count(NEIGHBOUR_KILLS, "count", "processes of that program killed for lack of memory"),
     seconds(CPU, MetricKind::Cpu, "user and system time of the command and all its descendants"),
     seconds(KSWAPD_CPU, MetricKind::Cpu, "CPU time of kswapd, the kernel's reclaim thread"),
     seconds(TIME, MetricKind::Time, "from the command's start to its exit"),

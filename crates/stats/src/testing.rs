@@ -25,6 +25,7 @@ pub(crate) fn experiment(arms: &[&str]) -> Experiment {
         clock: Clock::Real,
         profile: false,
         counted_from: None,
+        neighbour: None,
     }
 }
 

@@ -139,6 +139,11 @@ fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>,
     let bytes = |limit: Option<Bytes>| limit.map(Bytes::get);
     let (max, high, swap) = (bytes(spec.max), bytes(spec.high), bytes(spec.swap_max));
     let swappiness = spec.swappiness.map(u64::from);
+    let (zswap, writeback) = (bytes(spec.zswap_max), spec.zswap_writeback.map(u64::from));
+    if !unified && (zswap.is_some() || writeback.is_some()) {
+        return refused("memory.zswap", "cgroup v1 has none");
+    }
+    let of_zswap = [("memory.zswap.max", zswap), ("memory.zswap.writeback", writeback)];
     let named: [(&'static str, Option<u64>); 3] = match (unified, high, swappiness, max) {
         (true, _, Some(_), _) => return refused("memory.swappiness", "cgroup v2 has none"),
         (false, Some(_), ..) => return refused("memory.high", "cgroup v1 has none"),
@@ -152,7 +157,8 @@ fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>,
             ("memory.swappiness", swappiness),
         ],
     };
-    Ok(named.into_iter().filter_map(|(file, value)| Some((file, value?))).collect())
+    let all = named.into_iter().chain(of_zswap);
+    Ok(all.filter_map(|(file, value)| Some((file, value?))).collect())
 }
 
 /// How long processes that were killed may take to be gone: five seconds.
@@ -250,4 +256,24 @@ fn empty(hands: &mut dyn HostOps, groups: &[String], home: Option<&str>) -> Resu
 
 fn remove(hands: &mut dyn HostOps, groups: &[String]) -> std::io::Result<()> {
     groups.iter().try_for_each(|group| hands.act(&HostChange::RemoveGroup(group)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_in_zswap_are_of_version_2() {
+        let spec = GroupSpec {
+            max: Some(Bytes::new(1 << 20)),
+            zswap_max: Some(Bytes::new(0)),
+            zswap_writeback: Some(false),
+            ..GroupSpec::default()
+        };
+        let expected =
+            [("memory.max", 1 << 20), ("memory.zswap.max", 0), ("memory.zswap.writeback", 0)];
+        assert_eq!(settings(true, &spec).unwrap(), expected);
+        let refused = settings(false, &spec).unwrap_err().to_string();
+        assert_eq!(refused, "memory.zswap: cgroup v1 has none");
+    }
 }

@@ -14,6 +14,7 @@ pub(crate) mod module;
 pub(crate) mod place;
 pub(crate) mod run;
 pub(crate) mod swap;
+pub(crate) mod writeback;
 pub(crate) mod zram;
 pub(crate) mod zswap;
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pagewise_model::Bytes;
-use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec, ZswapSpec};
+use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec, ZramWriteback, ZswapSpec};
 
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE, ZSWAP};
@@ -64,6 +64,49 @@ fn a_device_of_the_machine_is_swapped_to_only_where_that_is_allowed() {
     let refused = session.swap_device(Path::new("/dev/vdc"), None).unwrap_err();
     assert_eq!(refused.to_string(), "/dev/vdc: it is no block device");
     assert!(fake.world().state.swaps.is_empty());
+}
+
+fn with_writeback() -> ZramSpec {
+    let writeback = ZramWriteback { device: "/dev/vda".to_owned(), every_seconds: 3600 };
+    ZramSpec { writeback: Some(writeback), ..ZramSpec::new(SIZE) }
+}
+
+#[test]
+fn a_disk_behind_zram_is_lent_only_where_that_is_allowed() {
+    let fake = Fake::new(false, true);
+    let before = fake.world().state.clone();
+    let mut session = session(&fake);
+    assert!(matches!(session.zram(&with_writeback()), Err(Error::NotOurs(_))));
+    session.allow_devices();
+    fake.world().state.swaps.insert("/dev/vda".to_owned());
+    assert!(matches!(session.zram(&with_writeback()), Err(Error::IsOn(_))));
+    fake.world().state.swaps.clear();
+    let lent = session.zram(&with_writeback()).unwrap();
+    assert_eq!(fake.world().state.zrams[&lent.number].backing.as_deref(), Some("/dev/vda"));
+    assert_eq!(session.give_back(lent.loan).unwrap(), Outcome::Returned);
+    assert_eq!(fake.world().state, before);
+}
+
+/// A size that the kernel refuses leaves a device that has its disk, and no size.
+#[test]
+fn the_disk_of_a_device_that_never_got_a_size_is_free_again() {
+    for is_killed in [false, true] {
+        let fake = Fake::new(false, true);
+        let before = fake.world().state.clone();
+        let mut session = session(&fake);
+        session.allow_devices();
+        // two lines of the journal in a new file, hot_add, its number, backing_dev, and then disksize
+        let fault = if is_killed { Fault::KillBefore(6) } else { Fault::Fail(6) };
+        fake.world().faults = vec![fault];
+        session.zram(&with_writeback()).unwrap_err();
+        if is_killed {
+            assert!(fake.world().state.zrams[&1].backing.is_some());
+            drop(session);
+            fake.revive();
+            assert_eq!(recovered(&fake), [Outcome::Returned]);
+        }
+        assert_eq!(fake.world().state, before);
+    }
 }
 
 #[test]

@@ -25,6 +25,9 @@ const CONTROL: &str = "/sys/class/zram-control";
 /// After this time the device of anybody who lives has its size.
 const SETTLING: Duration = Duration::from_millis(250);
 
+/// A size that every kernel takes, in bytes.
+const SMALLEST: u64 = 64 << 10;
+
 /// What is lent of a device.
 pub(crate) fn lent(loan: LoanId, number: u32) -> ZramDevice {
     ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
@@ -169,17 +172,40 @@ pub(crate) fn set_up(hands: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> R
     if let Some(limit) = spec.mem_limit {
         set(hands, number, "mem_limit", &limit.get().to_string())?;
     }
+    if let Some(writeback) = &spec.writeback {
+        set_backing(hands, number, &writeback.device)?;
+    }
     set(hands, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
     let found = hands.read(&path).doing(|| path.clone())?;
     rounded(&path, spec.disksize.get(), &found)
 }
 
-fn set(hands: &mut dyn HostOps, number: u32, file: &str, value: &str) -> Result<(), Error> {
+/// Writes a value into a file of the device.
+pub(crate) fn set(
+    hands: &mut dyn HostOps,
+    number: u32,
+    file: &str,
+    value: &str,
+) -> Result<(), Error> {
     let path = format!("{}/{file}", sysfs(number));
     hands
         .act(&HostChange::Write { path: &path, value })
         .doing(|| format!("zram{number}: {file} = {value}"))
+}
+
+fn set_backing(hands: &mut dyn HostOps, number: u32, device: &str) -> Result<(), Error> {
+    let path = format!("{}/backing_dev", sysfs(number));
+    if !hands.exists(&path) {
+        let why = "zram of this kernel has no writeback (CONFIG_ZRAM_WRITEBACK)";
+        return Err(Error::Absent { what: "zram.backing_dev".to_owned(), why });
+    }
+    set(hands, number, "backing_dev", device)?;
+    let found = hands.read(&path).doing(|| path.clone())?;
+    if found == device {
+        return Ok(());
+    }
+    Err(Error::Changed { what: path, wrote: device.to_owned(), found })
 }
 
 fn set_algorithm(hands: &mut dyn HostOps, number: u32, algorithm: &str) -> Result<(), Error> {
@@ -230,6 +256,11 @@ pub(crate) fn give_back(
         None => unnumbered(hands, before, announced, run)?,
     };
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
+    let backing = hands.read(&format!("{}/backing_dev", sysfs(number)));
+    // some kernels keep the backing device of a device without a size in use for good, even if the zram device is removed
+    if backing.is_ok_and(|device| device != "none") && !has_size(hands, number) {
+        set(hands, number, "disksize", &SMALLEST.to_string())?;
+    }
     reset(hands, number)?;
     let remove = format!("{CONTROL}/hot_remove");
     patiently(hands, &HostChange::Write { path: &remove, value: &number.to_string() })

@@ -222,7 +222,8 @@ fn target(before: &State, wishes: &[Wish]) -> State {
                 let diskseq =
                     state.zrams.get(&number).map_or(5 + u64::from(number), |it| it.diskseq);
                 let disksize = to.disksize_bytes.get();
-                let made = crate::fake::FakeZram { diskseq, disksize, algorithm: "lz4" };
+                let made =
+                    crate::fake::FakeZram { diskseq, disksize, algorithm: "lz4", backing: None };
                 state.zrams.insert(number, made);
                 state.swaps.insert(area.clone());
                 state.priorities.insert(area, i32::from(to.priority));

@@ -102,7 +102,7 @@ fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
             return Err(format!("{part} comes after another of its kind"));
         }
     }
-    Ok(TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, priority })
+    Ok(TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback: None, priority })
 }
 
 /// `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
@@ -197,6 +197,7 @@ mod tests {
             size_bytes: mib * MIB,
             algorithm: algorithm.map(str::to_owned),
             mem_limit_bytes: None,
+            writeback: None,
             priority: None,
         }
     }
@@ -210,6 +211,7 @@ mod tests {
             size_bytes: 64 * MIB,
             algorithm: Some("zstd".to_owned()),
             mem_limit_bytes: Some(16 * MIB),
+            writeback: None,
             priority: Some(5),
         };
         assert_eq!(swap("zram:64M:limit=16M:zstd:priority=5"), Ok(vec![limited]));

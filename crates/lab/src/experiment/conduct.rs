@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pagewise_model::lend::{Lender, LoanId};
-use pagewise_model::{RunEnd, TrialArm, TrialLook, TrialRun, Verdict};
+use pagewise_model::{Program, RunEnd, TrialArm, TrialLook, TrialRun, Verdict};
 use pagewise_observe::{HostRoot, ThreadCpu};
 use pagewise_stats::boundary::looks;
 use pagewise_stats::dropped::{self, is_outcome};
@@ -22,7 +22,7 @@ use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, o
 
 use super::event::TrialEvent;
 use super::lend::{Files, RunLoans, borrow};
-use super::run::{self, NotRun, RunResult, RunSetup};
+use super::run::{self, NotRun, RunResult, RunSetup, StartedProgram};
 use super::trouble::{ExperimentError, failed, quoted};
 use super::watcher::Watcher;
 
@@ -65,6 +65,7 @@ pub fn conduct<'a>(
         began: Instant::now(),
         patterns: Vec::new(),
         programs: Vec::new(),
+        beside: None,
         files: Files::new(),
         kswapd: HostRoot::live()
             .map_or_else(|_| ThreadCpu::default(), |host| ThreadCpu::kswapd(&host)),
@@ -76,6 +77,11 @@ pub fn conduct<'a>(
     ExperimentRuns { runs: conductor.runs, trouble: ended.and(given).err() }
 }
 
+fn found(program: &Program) -> Result<PathBuf, ExperimentError> {
+    let name = program.argv().first().map_or("", String::as_str);
+    run::find(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))
+}
+
 struct Conductor<'a, 'b, 'c, 'd> {
     experiment: &'a Experiment,
     lender: Option<&'b mut (dyn Lender + 'b)>,
@@ -84,6 +90,8 @@ struct Conductor<'a, 'b, 'c, 'd> {
     patterns: Vec<(String, Pattern)>,
     /// Of each arm.
     programs: Vec<PathBuf>,
+    /// Of the neighbour.
+    beside: Option<PathBuf>,
     files: Files,
     kswapd: ThreadCpu,
     watcher: Watcher,
@@ -111,11 +119,10 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     fn prepare(&mut self) -> Result<(), ExperimentError> {
         for arm in &self.experiment.arms {
-            let name = self.experiment.program_of(arm).argv().first().map_or("", String::as_str);
-            let program =
-                run::find(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))?;
-            self.programs.push(program);
+            self.programs.push(found(self.experiment.program_of(arm))?);
         }
+        let beside = self.experiment.neighbour.as_ref();
+        self.beside = beside.map(|beside| found(&beside.program)).transpose()?;
         for metric in self.experiment.metrics.iter().filter(|metric| metric.known().is_none()) {
             let pattern = Pattern::new(&metric.name)
                 .map_err(|error| ExperimentError::NotRun(error.to_string()))?;
@@ -294,16 +301,23 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     fn borrowed(&mut self, arm: &TrialArm, lent: &mut RunLoans) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
-        let limit = self.experiment.memory_limit_bytes;
-        borrow(lender, arm, limit, &mut self.files, lent)
+        borrow(lender, arm, self.experiment, &mut self.files, lent)
             .map_err(|source| ExperimentError::Refused { arm: arm.name.clone(), source })
     }
 
     fn started(&mut self, at: usize, lent: &RunLoans) -> Result<RunResult, ExperimentError> {
+        let beside = self.experiment.neighbour.as_ref().zip(self.beside.as_deref());
         let start = RunSetup {
-            program: &self.programs[at],
-            arguments: &self.experiment.program_of(&self.experiment.arms[at]).argv()[1..],
-            group: lent.group.as_ref(),
+            command: StartedProgram {
+                file: &self.programs[at],
+                arguments: &self.experiment.program_of(&self.experiment.arms[at]).argv()[1..],
+                group: lent.group.as_ref(),
+            },
+            neighbour: beside.map(|(beside, file)| StartedProgram {
+                file,
+                arguments: &beside.program.argv()[1..],
+                group: lent.neighbour.as_ref(),
+            }),
             limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,
             swap: &lent.swap,

@@ -7,7 +7,10 @@
 use pagewise_model::lend::MemoryGroup;
 use pagewise_model::{Bytes, Micros, Nanos};
 use pagewise_observe::{CgroupCounters, HostGauges, HostRoot, ThreadCpu};
-use pagewise_stats::name::{KSWAPD_CPU, MEMORY_STALL, POOL, SWAP_USED};
+use pagewise_stats::name::{
+    KSWAPD_CPU, MEMORY_STALL, NEIGHBOUR_FAULTS, NEIGHBOUR_KILLS, NEIGHBOUR_PEAK, NEIGHBOUR_POOL,
+    POOL, SWAP_USED,
+};
 
 use super::host::{Changed, counters_of};
 use super::swap_traffic::LentSwap;
@@ -17,6 +20,7 @@ use super::swap_traffic::LentSwap;
 pub(super) struct Gauges<'h> {
     host: &'h HostRoot,
     group: Option<CgroupCounters>,
+    neighbour: Option<NeighbourGauges>,
     swap: &'h LentSwap,
     /// How much of the host's swap was in use.
     host_swap: Option<Bytes>,
@@ -29,6 +33,38 @@ pub(super) struct Gauges<'h> {
     stall: Stall,
 }
 
+/// Of the cgroup of a program that runs beside the command.
+#[derive(Debug)]
+struct NeighbourGauges {
+    group: CgroupCounters,
+    most_zswap: Option<Bytes>,
+    /// Major faults before what is counted.
+    faults: Option<u64>,
+}
+
+impl NeighbourGauges {
+    fn new(host: &HostRoot, group: CgroupCounters) -> Self {
+        Self { faults: faults(host, &group), group, most_zswap: None }
+    }
+
+    fn told(&self, host: &HostRoot, changed: &mut Changed) {
+        let float = |bytes: Bytes| bytes.get() as f64;
+        let now = faults(host, &self.group).zip(self.faults);
+        let values = [
+            (NEIGHBOUR_FAULTS, now.and_then(|(now, then)| Some(now.checked_sub(then)? as f64))),
+            (NEIGHBOUR_PEAK, self.group.peak(host).map(float)),
+            (NEIGHBOUR_POOL, self.most_zswap.map(float)),
+            (NEIGHBOUR_KILLS, Some(self.group.oom_kills(host) as f64)),
+        ];
+        let told = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        changed.values.extend(told);
+    }
+}
+
+fn faults(host: &HostRoot, group: &CgroupCounters) -> Option<u64> {
+    group.stat(host).get("pgmajfault").get()
+}
+
 /// Time in which all waited for memory.
 #[derive(Debug)]
 struct Stall {
@@ -39,13 +75,15 @@ struct Stall {
 impl<'h> Gauges<'h> {
     pub(super) fn new(
         host: &'h HostRoot,
-        group: Option<&MemoryGroup>,
+        [group, neighbour]: [Option<&MemoryGroup>; 2],
         swap: &'h LentSwap,
         kswapd: &ThreadCpu,
     ) -> Self {
         let group = group.map(counters_of);
+        let neighbour = neighbour.map(|group| NeighbourGauges::new(host, counters_of(group)));
         Self {
             host,
+            neighbour,
             swap,
             host_swap: HostGauges(host).swap_used(),
             most_swap: None,
@@ -63,7 +101,12 @@ impl<'h> Gauges<'h> {
     pub(super) fn sample(&mut self) {
         let swap = self.group.as_ref().and_then(|group| group.swap(self.host));
         self.most_swap = self.most_swap.max(swap);
-        let zswap = self.group.as_ref().and_then(|group| group.zswap(self.host));
+        if let Some(neighbour) = &mut self.neighbour {
+            neighbour.most_zswap = neighbour.most_zswap.max(neighbour.group.zswap(self.host));
+        }
+        // the pool is that of both programs, as a zram device is
+        let own = self.group.as_ref().filter(|_| self.neighbour.is_none());
+        let zswap = own.and_then(|group| group.zswap(self.host));
         self.most_zswap = self.most_zswap.max(zswap);
         if zswap.is_none() && self.swap.has_zswap {
             self.most_host_zswap = self.most_host_zswap.max(HostGauges(self.host).zswap_pool());
@@ -79,6 +122,9 @@ impl<'h> Gauges<'h> {
     pub(super) fn restart(&mut self) {
         self.kswapd_time = self.kswapd.time(self.host);
         self.stall = Stall::read(self.host, self.group.as_ref());
+        if let Some(neighbour) = &mut self.neighbour {
+            neighbour.faults = faults(self.host, &neighbour.group);
+        }
     }
 
     /// When the command has ended, before anything is given back.
@@ -105,6 +151,9 @@ impl<'h> Gauges<'h> {
         };
         let wide = || seconds(now.host, self.stall.host);
         changed.add(MEMORY_STALL, seconds(now.group, self.stall.group), wide);
+        if let Some(neighbour) = &self.neighbour {
+            neighbour.told(self.host, changed);
+        }
     }
 }
 
@@ -132,7 +181,7 @@ mod tests {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let kswapd = ThreadCpu { threads: vec![thread.unsigned_abs()] };
         let swap = LentSwap::default();
-        let mut gauges = Gauges::new(&host, None, &swap, &kswapd);
+        let mut gauges = Gauges::new(&host, [None; 2], &swap, &kswapd);
         let used = |gauges: &Gauges<'_>| {
             let mut changed = Changed::default();
             gauges.told(&mut changed);
@@ -145,6 +194,36 @@ mod tests {
         assert!(before >= 0.05 && used(&gauges) < before / 2.0, "{before}");
     }
 
+    #[test]
+    fn what_the_neighbour_did_is_told_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        let loan = LoanId(1);
+        let group = MemoryGroup { loan, folder: folder.path().to_owned(), unified: true };
+        let (host, swap) = (HostRoot::live().unwrap(), LentSwap::default());
+        write("memory.stat", "pgmajfault 10\n");
+        let mut gauges = Gauges::new(&host, [None, Some(&group)], &swap, &ThreadCpu::default());
+        write("memory.stat", "pgmajfault 30\n");
+        gauges.restart();
+        for zswap in ["4096\n", "8192\n", "0\n"] {
+            write("memory.zswap.current", zswap);
+            gauges.sample();
+        }
+        write("memory.stat", "pgmajfault 37\n");
+        write("memory.peak", "123456\n");
+        write("memory.events", "max 5\noom_kill 1\n");
+        let mut changed = Changed::default();
+        gauges.told(&mut changed);
+        for (name, value) in [
+            (NEIGHBOUR_FAULTS, 7.0),
+            (NEIGHBOUR_PEAK, 123_456.0),
+            (NEIGHBOUR_POOL, 8192.0),
+            (NEIGHBOUR_KILLS, 1.0),
+        ] {
+            assert_eq!(changed.values.get(name), Some(&value), "{name}: {changed:?}");
+        }
+    }
+
     /// The most counts, not the last.
     #[test]
     fn the_most_that_a_group_had_in_swap_is_kept() {
@@ -153,7 +232,7 @@ mod tests {
         let group = MemoryGroup { loan, folder: folder.path().to_owned(), unified: false };
         let host = HostRoot::live().unwrap();
         let swap = LentSwap::default();
-        let mut gauges = Gauges::new(&host, Some(&group), &swap, &ThreadCpu::default());
+        let mut gauges = Gauges::new(&host, [Some(&group), None], &swap, &ThreadCpu::default());
         for swap in [500, 8000, 0] {
             let stat = format!("cache 77\nswap 12\ntotal_cache 77\ntotal_swap {swap}\n");
             fs::write(folder.path().join("memory.stat"), stat).unwrap();

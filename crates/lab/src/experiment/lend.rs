@@ -11,13 +11,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pagewise_guest::files::on_disk;
-use pagewise_model::arm::{instance, is_of_zram};
+use pagewise_model::arm::{instance, is_of_zram, of_neighbour};
 use pagewise_model::lend::{
     GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapFile, SwapSpec, ZramDevice,
     ZramSpec,
 };
+use pagewise_model::typed::NotASize;
 use pagewise_model::{Bytes, Compressor, Refusal, TrialArm, TrialSetting, TrialSwap};
 use pagewise_observe::{HostGauges, HostRoot};
+use pagewise_stats::{Experiment, Neighbour};
 
 use super::swap_traffic::LentSwap;
 
@@ -26,11 +28,15 @@ const USUAL_PRIORITY: i16 = 100;
 /// The setting that a cgroup of version 1 has for itself.
 const SWAPPINESS: &str = "vm.swappiness";
 const ZSWAP: &str = "zswap.enabled";
+const ZSWAP_MAX: &str = "cgroup.memory.zswap.max";
+const ZSWAP_WRITEBACK: &str = "cgroup.memory.zswap.writeback";
 
 /// What a run has.
 #[derive(Debug, Default)]
 pub(super) struct RunLoans {
     pub(super) group: Option<MemoryGroup>,
+    /// Of the program that runs beside it.
+    pub(super) neighbour: Option<MemoryGroup>,
     pub(super) swap: LentSwap,
     /// In the order in which they were taken.
     pub(super) loans: Vec<LoanId>,
@@ -43,11 +49,13 @@ pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
 pub(super) fn borrow(
     lender: &mut dyn Lender,
     arm: &TrialArm,
-    limit: Option<u64>,
+    experiment: &Experiment,
     files: &mut Files,
     lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
-    for set in arm.settings.iter().filter(|set| !is_of_zram(&set.knob)) {
+    let is_of_host =
+        |set: &&TrialSetting| !is_of_zram(&set.knob) && of_neighbour(&set.knob).is_none();
+    for set in arm.settings.iter().filter(is_of_host) {
         let (knob, instance) = instance(&set.knob);
         lent.loans.push(lender.lend_knob(&KnobSetting {
             name: knob.to_owned(),
@@ -60,9 +68,39 @@ pub(super) fn borrow(
     for (at, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
         swap(lender, arm, (at, area, priority), files, lent)?;
     }
-    lent.group = group(lender, arm, limit)?;
+    if let Some(neighbour) = &experiment.neighbour {
+        let lent_group = lender.lend_group(&neighbour_spec(arm, neighbour)?)?;
+        lent.loans.push(lent_group.loan);
+        lent.neighbour = Some(lent_group);
+    }
+    lent.group = group(lender, arm, experiment.memory_limit_bytes)?;
     lent.loans.extend(lent.group.as_ref().map(|group| group.loan));
     Ok(())
+}
+
+/// The cgroup of the program beside the command, with the settings that the arm has for it.
+fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Refusal> {
+    let max = neighbour.memory_limit_bytes.map(Bytes::new);
+    let mut spec = GroupSpec { max, ..GroupSpec::default() };
+    for set in &arm.settings {
+        let Some(knob) = of_neighbour(&set.knob) else { continue };
+        let value = set.value.as_str();
+        let wrong = |why: String| Refusal::new(set.knob.clone(), why);
+        match knob {
+            ZSWAP_MAX => {
+                spec.zswap_max =
+                    Some(value.parse().map_err(|error: NotASize| wrong(error.to_string()))?);
+            }
+            ZSWAP_WRITEBACK => {
+                spec.zswap_writeback = Some(matches!(value, "1" | "Y" | "y" | "true"));
+            }
+            _ => {
+                let why = format!("expected {ZSWAP_MAX} or {ZSWAP_WRITEBACK} of a neighbour");
+                return Err(wrong(why));
+            }
+        }
+    }
+    Ok(spec)
 }
 
 /// Switches zswap on before the areas behind it. Areas without zswap are measured without it: a host whose
@@ -124,15 +162,17 @@ fn swap(
     lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
     let area = match area {
-        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
+        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let made = lender.lend_zram(&ZramSpec {
                 compressor: algorithm.as_deref().map(Compressor::new),
                 mem_limit: mem_limit_bytes.map(Bytes::new),
+                writeback: writeback.clone(),
                 ..ZramSpec::new(Bytes::new(*size_bytes))
             })?;
             lent.loans.push(made.loan);
             set_up(lender, &arm.settings, &made, &mut lent.loans)?;
             lent.swap.zram.push(made.number);
+            lent.swap.behind_zram.extend(writeback.iter().map(|it| PathBuf::from(&it.device)));
             SwapArea::Lent(made.device)
         }
         TrialSwap::File { size_bytes, .. } => {
@@ -201,9 +241,34 @@ pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::Program;
+    use pagewise_model::arm::setting;
     use pagewise_model::lend::ZswapSpec;
 
     use super::*;
+
+    #[test]
+    fn settings_of_the_neighbour_are_those_of_its_cgroup() {
+        let neighbour = Neighbour {
+            program: Program::of_words(&["true"]),
+            memory_limit_bytes: Some(100 << 20),
+        };
+        let spec = |set: &[&str]| {
+            let settings = set.iter().map(|text| setting(text).unwrap()).collect();
+            neighbour_spec(&TrialArm { settings, ..TrialArm::default() }, &neighbour)
+        };
+        let limited = GroupSpec { max: Some(Bytes::new(100 << 20)), ..GroupSpec::default() };
+        assert_eq!(spec(&["vm.swappiness=60"]), Ok(limited));
+        let both = spec(&[
+            "cgroup.memory.zswap.max[neighbour]=8M",
+            "cgroup.memory.zswap.writeback[neighbour]=0",
+        ]);
+        let (zswap_max, zswap_writeback) = (Some(Bytes::new(8 << 20)), Some(false));
+        assert_eq!(both, Ok(GroupSpec { zswap_max, zswap_writeback, ..limited }));
+        for bad in ["cgroup.memory.zswap.max[neighbour]=8", "cgroup.memory.low[neighbour]=8M"] {
+            assert!(spec(&[bad]).is_err(), "{bad}");
+        }
+    }
 
     fn file(priority: Option<i16>) -> TrialSwap {
         TrialSwap::File { size_bytes: 1 << 20, priority }

@@ -24,16 +24,19 @@ use pagewise_guest::program;
 use pagewise_model::RunEnd;
 use pagewise_model::lend::MemoryGroup;
 use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile};
-use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
+use pagewise_stats::name::{CPU, MAJOR_FAULTS, NEIGHBOUR_KILLS, TIME};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
 
 use super::gauges::Gauges;
-use super::host::{self, Changed};
+use super::host::{self, Changed, counters_of};
 use super::mark::{LineFinder, Stopped};
 use super::output::Output;
 use super::processes::{Reaper, end_group};
 use super::swap_traffic::LentSwap;
+use super::trouble::quoted;
 use super::usage::Usage;
 use super::victims::Log;
 use super::watcher::Watcher;
@@ -51,13 +54,21 @@ echo
 read -r word || exit 125
 exec "$@" </dev/null"#;
 
+/// A program to start, and where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartedProgram<'a> {
+    /// Its own file.
+    pub(super) file: &'a Path,
+    pub(super) arguments: &'a [String],
+    pub(super) group: Option<&'a MemoryGroup>,
+}
+
 /// What is run, and where.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunSetup<'a> {
-    /// The program's own file.
-    pub(super) program: &'a Path,
-    pub(super) arguments: &'a [String],
-    pub(super) group: Option<&'a MemoryGroup>,
+    pub(super) command: StartedProgram<'a>,
+    /// What runs beside it.
+    pub(super) neighbour: Option<StartedProgram<'a>>,
     /// Whether the group has a limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
@@ -113,18 +124,22 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> Result<RunResult, NotRun> {
     let host = HostRoot::live().map_err(|error| failed("/", &error))?;
+    // before the reaper, to which it is somebody else's; it is waited for when this run has been accounted
+    let mut neighbour = start.neighbour.as_ref().map(Neighbour::start).transpose()?;
+    let group = start.command.group;
     let reaper = Reaper::new();
     let accounted = OwnUsage::of_ended_children();
-    let mut gate = Gate::open(start)?;
+    let mut gate = Gate::open(&start.command)?;
     watcher.watch(Some(gate.child.id()));
     let at_gate = Usage::at_gate(&host, gate.child.id());
-    let log = Log::from_now(start.group);
-    let mut gauges = Gauges::new(&host, start.group, start.swap, start.kswapd);
+    let log = Log::from_now(group);
+    let beside = start.neighbour.and_then(|neighbour| neighbour.group);
+    let mut gauges = Gauges::new(&host, [group, beside], start.swap, start.kswapd);
     let profiled: &[u32] = if start.profile { &start.kswapd.threads } else { &[] };
     let mut profile = ThreadProfile::start(profiled);
     let finder = start.counted_from.map(LineFinder::new).transpose();
     let (finder, found) = finder.map_err(|error| failed("an event", &error))?.unzip();
-    let before = host::before(&host, start.group, start.swap);
+    let before = host::before(&host, group, start.swap);
     let began = Instant::now();
     let output = gate.pass(finder)?;
     let mut mark = None;
@@ -135,16 +150,16 @@ pub(super) fn run(
         }
         RunEvent::Line(leader) => {
             let _stopped = Stopped::new(leader);
-            let used = Usage::of_families(&host, &reaper.started(), start.group);
-            mark = Some((host::before(&host, start.group, start.swap), used));
+            let used = Usage::of_families(&host, &reaper.started(), group);
+            mark = Some((host::before(&host, group, start.swap), used));
             gauges.restart();
         }
     };
     let ended = until_end(&mut gate.child, found, began + start.deadline, stop, &mut act);
     let time = began.elapsed();
-    let mut changed = before.until_now(&host, start.group, start.limited);
+    let mut changed = before.until_now(&host, group, start.limited);
     if let Some((before, _)) = &mark {
-        let late = before.until_now(&host, start.group, start.limited);
+        let late = before.until_now(&host, group, start.limited);
         changed = Changed { values: late.values, host_wide: late.host_wide, ..changed };
     }
     gauges.told(&mut changed);
@@ -165,7 +180,12 @@ pub(super) fn run(
     }
     changed.values.insert(TIME.to_owned(), time.as_nanos() as f64 / 1e9);
     let own = all.less(at_gate).cpu_seconds();
+    let of_neighbour = beside.and_then(|group| counters_of(group).cpu(&host));
+    let own = own + of_neighbour.map_or(0.0, |micros| micros.get() as f64 / 1e6);
     let others = changed.busy_seconds.map(|busy| (busy - own).max(0.0));
+    if let Some(neighbour) = &mut neighbour {
+        neighbour.check(&changed)?;
+    }
     Ok(RunResult {
         marked,
         end: end(last, changed.oom_kills),
@@ -190,7 +210,7 @@ struct Gate {
 
 impl Gate {
     /// Starts it, and returns when it is ready.
-    fn open(start: &RunSetup<'_>) -> Result<Self, NotRun> {
+    fn open(start: &StartedProgram<'_>) -> Result<Self, NotRun> {
         let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|error| failed("a pipe", &error))?;
         let child = spawn(start, to).map_err(|error| failed("starting the command", &error))?;
@@ -222,8 +242,57 @@ impl Drop for Gate {
     }
 }
 
+/// A program that runs beside the command, until this is dropped.
+struct Neighbour {
+    gate: Gate,
+    output: Option<Output>,
+}
+
+impl Neighbour {
+    fn start(start: &StartedProgram<'_>) -> Result<Self, NotRun> {
+        let mut gate = Gate::open(start)?;
+        let output = Some(gate.pass(None)?);
+        Ok(Self { gate, output })
+    }
+
+    /// It has to run as long as the command; that the kernel killed it is a result.
+    fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
+        let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
+        // not waited for: its number stays that of its process group
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let leader = self.leader().filter(|_| !is_killed);
+        let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
+        let Some(status) = ended.map_err(|error| failed("the neighbour", &error))?.flatten() else {
+            return Ok(());
+        };
+        self.end_group();
+        let output = self.output.take().map_or_else(String::new, Output::said);
+        let status =
+            status.exit_status().map_or_else(String::new, |it| format!(" with status {it}"));
+        let why = format!("it ended before the command did{status}{}", quoted(&output));
+        Err(failed("the neighbour", &why))
+    }
+
+    fn leader(&self) -> Option<Pid> {
+        i32::try_from(self.gate.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn end_group(&self) {
+        if let Some(leader) = self.leader() {
+            // it may have ended by itself
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.end_group();
+    }
+}
+
 /// In a process group of its own: a Ctrl-C at the terminal is for us alone.
-fn spawn(start: &RunSetup<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::Error>> {
+fn spawn(start: &StartedProgram<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::Error>> {
     let group = start.group.map_or(OsStr::new(""), |group| group.folder.as_os_str());
     let error = said.try_clone()?;
     let child = Command::new(program::find("setpriv", "util-linux")?)
@@ -232,7 +301,7 @@ fn spawn(start: &RunSetup<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::erro
         .args(["-c", GATE])
         .arg(std::process::id().to_string())
         .arg(group)
-        .arg(start.program)
+        .arg(start.file)
         .args(start.arguments)
         .stdin(Stdio::piped())
         .stdout(said)

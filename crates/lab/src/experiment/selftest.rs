@@ -90,6 +90,7 @@ fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment 
         clock: Clock::Real,
         profile: false,
         counted_from: None,
+        neighbour: None,
     }
 }
 

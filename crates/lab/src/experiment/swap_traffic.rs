@@ -4,7 +4,8 @@
 //! `pswpin` counts pages from zram and from disks alike, and with zswap those from disks only; `zswpin` and
 //! `swpin_zero` count the others. So the arms of one experiment cannot be compared by any of them alone:
 //! `swap-ins` is their sum. What disks did is read from the disk itself if it is the arm's alone, and is
-//! otherwise what was swapped and not to a zram device. Kernels without `swpin_zero` count pages of zeros
+//! otherwise what was swapped and not to a zram device. A disk to which zram writes idle pages back is always the
+//! arm's alone. Kernels without `swpin_zero` count pages of zeros
 //! among the others.
 //!
 //! All of it is counted for the whole host: swap is one for all of it, and while an arm has areas of its
@@ -26,6 +27,8 @@ pub(super) struct LentSwap {
     pub(super) zram: Vec<u32>,
     /// Whole disks.
     pub(super) disks: Vec<PathBuf>,
+    /// Whole disks to which zram devices write pages back.
+    pub(super) behind_zram: Vec<PathBuf>,
     /// Whether there are files, whose disks are not theirs alone.
     pub(super) has_files: bool,
     pub(super) has_zswap: bool,
@@ -42,8 +45,9 @@ impl LentSwap {
         let of_zram = |number: &u32| HostGauges(host).device_traffic(&format!("zram{number}"));
         let of_disk = |path: &PathBuf| HostGauges(host).device_traffic(name(path)?);
         let zram = self.zram.iter().map(of_zram).collect::<Option<Vec<_>>>()?;
-        let disks = self.disks.iter().map(of_disk).collect::<Option<Vec<_>>>()?;
-        Some(SwapTraffic { zram: sum(&zram), disks: sum(&disks) })
+        let of_disks = |disks: &[PathBuf]| disks.iter().map(of_disk).collect::<Option<Vec<_>>>();
+        let (disks, behind_zram) = (of_disks(&self.disks)?, of_disks(&self.behind_zram)?);
+        Some(SwapTraffic { zram: sum(&zram), disks: sum(&disks), behind_zram: sum(&behind_zram) })
     }
 }
 
@@ -63,6 +67,7 @@ fn sum(all: &[DeviceTraffic]) -> DeviceTraffic {
 pub(super) struct SwapTraffic {
     zram: DeviceTraffic,
     disks: DeviceTraffic,
+    behind_zram: DeviceTraffic,
 }
 
 /// What a run swapped, before and after it.
@@ -106,12 +111,17 @@ impl Swapped<'_> {
             let bytes = part(after?).get().checked_sub(part(before?).get())?;
             Some(bytes as f64 / page_size() as f64)
         };
-        if !self.swap.has_files {
-            return [grown(|it| it.disks.read), grown(|it| it.disks.written)];
-        }
         let others =
             |counter: &str, zram: Option<f64>| Some((self.grown(counter)? - zram?).max(0.0));
-        [others("pswpin", grown(|it| it.zram.read)), others("pswpout", grown(|it| it.zram.written))]
+        let [reads, writes] = if self.swap.has_files {
+            let zram = [grown(|it| it.zram.read), grown(|it| it.zram.written)];
+            [others("pswpin", zram[0]), others("pswpout", zram[1])]
+        } else {
+            [grown(|it| it.disks.read), grown(|it| it.disks.written)]
+        };
+        let behind = [grown(|it| it.behind_zram.read), grown(|it| it.behind_zram.written)];
+        let both = |own: Option<f64>, behind: Option<f64>| Some(own? + behind?);
+        [both(reads, behind[0]), both(writes, behind[1])]
     }
 
     /// Pages that went past the pool. The kernel counts those that leave the pool among the pages swapped
@@ -142,7 +152,7 @@ mod tests {
             let bytes = Bytes::new(pages * page_size() as u64);
             DeviceTraffic { read: bytes, written: bytes }
         };
-        Some(SwapTraffic { zram: pages(zram), disks: pages(disks) })
+        Some(SwapTraffic { zram: pages(zram), disks: pages(disks), behind_zram: pages(0) })
     }
 
     fn metrics(
@@ -184,6 +194,23 @@ mod tests {
         assert_eq!(found[1..], [(DISK_SWAP_READS, 40.0), (DISK_SWAP_WRITES, 40.0)]);
         let found = metrics(&with_disk, KERNEL_6_12, [traffic(3, 5), None]);
         assert_eq!(found, [(SWAP_INS, 307.0)]);
+    }
+
+    /// A page that zram reads from the disk behind it is swapped in from zram.
+    #[test]
+    fn what_zram_writes_back_is_traffic_of_a_disk() {
+        let behind_zram = vec!["/dev/vda".into()];
+        let alone = LentSwap { zram: vec![1], behind_zram, ..LentSwap::default() };
+        let traffic = |zram: u64, behind: u64| {
+            let mut traffic = traffic(zram, 0)?;
+            traffic.behind_zram = self::traffic(0, behind)?.disks;
+            Some(traffic)
+        };
+        let found = metrics(&alone, KERNEL_6_12, [traffic(0, 4), traffic(100, 34)]);
+        assert_eq!(found, [(SWAP_INS, 307.0), (DISK_SWAP_READS, 30.0), (DISK_SWAP_WRITES, 30.0)]);
+        let with_file = LentSwap { has_files: true, ..alone };
+        let found = metrics(&with_file, KERNEL_6_12, [traffic(0, 4), traffic(60, 34)]);
+        assert_eq!(found[1..], [(DISK_SWAP_READS, 70.0), (DISK_SWAP_WRITES, 270.0)]);
     }
 
     #[test]

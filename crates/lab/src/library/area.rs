@@ -1,44 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `{ zram = "512M", algorithm = "lz4" }` in a file → a swap area of an arm.
 
-use pagewise_model::lend::ZswapSpec;
+use pagewise_model::lend::{ZramWriteback, ZswapSpec};
 use pagewise_model::{Percent, TrialSwap};
 use pagewise_workload::Size;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::quantity::Time;
 use crate::experiment::{in_range, large_enough, whole_percent, word};
 
 /// The first disk of a guest.
 const DISK: &str = "/dev/vda";
 
 /// As written: one of `zram`, `file` and `disk`; `zswap` stands in front of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Area {
-    #[serde(skip_serializing_if = "Option::is_none")]
     zram: Option<Size>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<Size>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     disk: bool,
     /// The compressor.
-    #[serde(skip_serializing_if = "Option::is_none")]
     zswap: Option<String>,
     /// The cap of zswap's pool in percent of RAM.
-    #[serde(skip_serializing_if = "Option::is_none")]
     percent: Option<u8>,
     /// A full pool of zswap accepts pages again below this percentage of its cap.
-    #[serde(skip_serializing_if = "Option::is_none")]
     accept: Option<u8>,
     /// Whether zswap's shrinker is on.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     shrinker: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     algorithm: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<Size>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// To the guest's disk.
+    writeback: Option<Writeback>,
     priority: Option<i16>,
+}
+
+/// When zram writes idle pages back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Writeback {
+    every: Time,
+}
+
+impl Writeback {
+    fn wanted(self) -> Result<ZramWriteback, String> {
+        let every = self.every.0;
+        if every.subsec_nanos() > 0 {
+            return Err(format!("writeback: expected whole seconds, found {every:?}"));
+        }
+        Ok(ZramWriteback { device: DISK.to_owned(), every_seconds: every.as_secs() })
+    }
 }
 
 const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no other keys, as \
@@ -47,7 +57,7 @@ const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no oth
 impl Area {
     /// The area that is meant.
     pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
-        let of_zram = self.algorithm.is_some() || self.limit.is_some();
+        let of_zram = self.algorithm.is_some() || self.limit.is_some() || self.writeback.is_some();
         let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;
         if let Some(algorithm) = &self.zswap {
             let is_area = self.zram.is_some() || self.file.is_some() || self.disk;
@@ -72,6 +82,7 @@ impl Area {
                     size_bytes: large_enough(size.0)?,
                     algorithm: self.algorithm.as_deref().map(word).transpose()?,
                     mem_limit_bytes: self.limit.map(|limit| large_enough(limit.0)).transpose()?,
+                    writeback: self.writeback.map(Writeback::wanted).transpose()?,
                     priority,
                 });
             }
@@ -85,7 +96,11 @@ impl Area {
                 );
             }
         };
-        if of_zram { Err("algorithm and limit are of zram alone".to_owned()) } else { Ok(area) }
+        if of_zram {
+            Err("algorithm, limit and writeback are of zram alone".to_owned())
+        } else {
+            Ok(area)
+        }
     }
 }
 
@@ -104,9 +119,13 @@ mod tests {
             size_bytes: 512 << 20,
             algorithm: Some("lz4".to_owned()),
             mem_limit_bytes: Some(100 << 20),
+            writeback: None,
             priority: Some(10),
         };
         assert_eq!(zram, expected);
+        let behind = area("zram = '512M'\nwriteback = { every = '5s' }").unwrap();
+        let wanted = ZramWriteback { device: DISK.to_owned(), every_seconds: 5 };
+        assert_eq!((behind.writeback(), behind.disk()), (Some(&wanted), Some(DISK)));
         let file = TrialSwap::File { size_bytes: 512 << 20, priority: None };
         assert_eq!(area("file = '512M'"), Ok(file));
         let disk = TrialSwap::Device { path: DISK.to_owned(), priority: None };
@@ -136,6 +155,10 @@ mod tests {
             ("file = '1M'\nshrinker = true", "are of zswap"),
             ("zswap = 'lz4'\npercent = 0", "from 1 to 100"),
             ("file = '1M'\nlimit = '1M'", "of zram alone"),
+            ("disk = true\nwriteback = { every = '5s' }", "of zram alone"),
+            ("zram = '1M'\nwriteback = { every = '1500ms' }", "whole seconds"),
+            ("zram = '1M'\nwriteback = { every = '5s', disk = true }", "unknown field"),
+            ("zram = '1M'\nwriteback = {}", "missing field `every`"),
             ("file = '1K'", "at least 1M"),
             ("file = '512'", "as 256M or 2G"),
             ("zram = '1M'\npriority = -2", "0 to 32767"),

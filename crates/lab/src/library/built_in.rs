@@ -36,4 +36,6 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "no-disk",
     "cache",
     "wear",
+    "pays",
+    "neighbours",
 ];

@@ -9,8 +9,8 @@ use std::path::Path;
 use pagewise_guest::kernel::KernelRequest;
 use pagewise_model::arm::{alike, setting};
 use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
-use pagewise_stats::{Experiment, Metric, NotAMetric, Unsound, prefer_more};
-use pagewise_workload::{STEADY, Workload};
+use pagewise_stats::{Experiment, Metric, Neighbour, NotAMetric, Unsound, prefer_more};
+use pagewise_workload::{STEADY, Size, Workload};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
@@ -105,7 +105,13 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
     let arms = arms(file, choice, &table, program)?;
     check_places(file, &runners[0], &arms, &workload)?;
     check_mark(file, &workload)?;
-    let experiment = experiment(file, choice, workload.program(program), arms)?;
+    let experiment = Experiment {
+        neighbour: neighbour(file, program)?,
+        ..experiment(file, choice, workload.program(program), arms)?
+    };
+    let unsound =
+        |error: Unsound| file.wrong(&file.parts.measure, Mistake::from(error).to_string());
+    experiment.check().map_err(unsound)?;
     let cell = |(name, runner)| Cell {
         name,
         runner,
@@ -185,6 +191,22 @@ fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
         table.insert(key, value);
     }
     Ok(table)
+}
+
+/// A workload with the limit of its cgroup. It gets no file system of its own.
+fn neighbour(file: &File, program: &Path) -> Result<Option<Neighbour>, FileError> {
+    let Some(part) = &file.parts.neighbour else { return Ok(None) };
+    let wrong = |what: String| file.wrong(part, format!("neighbour: {what}"));
+    let mut table = part.get_ref().clone();
+    let limit = table.remove("limit").ok_or_else(|| wrong("expected a limit".to_owned()))?;
+    let limit: Size =
+        limit.try_into().map_err(|error: toml::de::Error| wrong(error.message().to_owned()))?;
+    let workload = workload(&table).map_err(|mistake| wrong(mistake.to_string()))?;
+    if !matches!(workload, Workload::Tiers(_) | Workload::Command { .. }) {
+        return Err(wrong("expected kind = \"tiers\" or \"command\"".to_owned()));
+    }
+    let memory_limit_bytes = Some(limit.0.get());
+    Ok(Some(Neighbour { program: workload.program(program), memory_limit_bytes }))
 }
 
 fn workload(table: &Table) -> Result<Workload, Mistake> {
@@ -312,12 +334,14 @@ fn check_places(
     workload: &Workload,
 ) -> Result<(), FileError> {
     let areas = || arms.iter().filter_map(|arm| arm.swap.as_ref()).flatten();
-    let disk = areas().any(|area| matches!(area, TrialSwap::Device { .. }));
+    let disk = areas().any(|area| area.disk().is_some());
     let in_file = areas().any(|area| matches!(area, TrialSwap::File { .. }));
     let limited = file.parts.machine.as_ref().is_some_and(|it| it.get_ref().limit.is_some());
     let ours = !matches!(workload, Workload::Command { .. });
     let what = match runner {
-        Runner::Host if disk => "disk: swap on a disk is for guests; { file = \"512M\" } is a file",
+        Runner::Host if disk => {
+            "disk: swap on a disk is for guests, and so is writeback; { file = \"512M\" } is a file"
+        }
         Runner::Host if ours && !limited => {
             "expected a limit in [machine]: without one it would fill this host's memory"
         }
@@ -374,8 +398,8 @@ fn experiment(
         clock: Clock::Real,
         profile: measure.profile,
         counted_from: measure.from.clone(),
+        neighbour: None,
     };
-    experiment.check().map_err(|unsound| wrong(unsound.into()))?;
     Ok(experiment)
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Parts {
     pub(super) claim: Option<String>,
     pub(super) workload: Spanned<Table>,
     #[serde(default)]
+    pub(super) neighbour: Option<Spanned<Table>>,
+    #[serde(default)]
     pub(super) machine: Option<Spanned<Machine>>,
     pub(super) measure: Spanned<Measure>,
     #[serde(default, rename = "arm")]

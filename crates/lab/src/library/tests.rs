@@ -171,6 +171,21 @@ fn only_a_workload_that_prints_the_line_is_counted_from_there() {
 }
 
 #[test]
+fn a_neighbour_is_a_workload_with_a_limit() {
+    let with = |keys: &str| format!("{}[neighbour]\n{keys}", host(""));
+    let all = read(&with("kind = \"tiers\"\nlimit = \"100M\"\nhot = \"150M\""), &Choice::default());
+    let neighbour = all.unwrap()[0].experiment.neighbour.clone().unwrap();
+    assert_eq!(neighbour.memory_limit_bytes, Some(100 << 20));
+    assert!(neighbour.program.argv().last().unwrap().contains("\"150M\""));
+    refused(&with("kind = \"tiers\""), "x.toml:14: neighbour: expected a limit");
+    refused(&with("kind = \"tiers\"\nlimit = \"100\""), "neighbour: expected a size as 256M");
+    refused(&with("kind = \"tiers\"\nlimit = \"1M\"\nhott = 1"), "neighbour: unknown field");
+    refused(&with("kind = \"swap\"\nlimit = \"1M\""), "neighbour: expected kind = \"tiers\"");
+    let setting = host("set = { \"cgroup.memory.zswap.max[neighbour]\" = \"8M\" }");
+    refused(&setting, "arm file has a setting of a neighbour, and the experiment has none");
+}
+
+#[test]
 fn a_guest_that_counts_has_no_disk() {
     let guest = |machine: &str| {
         host("").replace("limit = \"64M\"", &format!("runner = \"guest\"\n{machine}"))
@@ -185,6 +200,12 @@ fn a_guest_that_counts_has_no_disk() {
     refused(&guest("kernels = [\"sid\", \"sid\"]"), "sid-512M is asked for twice");
     let disk = guest("").replace("file = \"64M\"", "disk = true");
     refused(&disk, "this guest has none");
+    let area = "zram = \"64M\", writeback = { every = \"5s\" }";
+    let behind = |machine: &str| guest(machine).replace("file = \"64M\"", area);
+    refused(&behind(""), "this guest has none");
+    assert!(read(&behind("disk = \"64M\""), &Choice::default()).is_ok());
+    let both = behind("disk = \"64M\"").replace(" }]", " }, { disk = true }]");
+    refused(&both, "arm file has one disk for two areas");
     let choice = Choice { no_count: true, ..Choice::default() };
     assert!(read(&guest("count = true"), &choice).is_ok());
 }
@@ -237,6 +258,7 @@ proptest! {
                         size_bytes: mib << 20,
                         algorithm: None,
                         mem_limit_bytes: None,
+                        writeback: None,
                         priority,
                     },
                 })

@@ -108,6 +108,7 @@ fn eating(arms: Vec<TrialArm>) -> Experiment {
         clock: Clock::Real,
         profile: true,
         counted_from: None,
+        neighbour: None,
     }
 }
 
@@ -145,6 +146,7 @@ fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
         size_bytes: 8 << 20,
         algorithm: None,
         mem_limit_bytes: None,
+        writeback: None,
         priority: None,
     };
     let file = TrialSwap::File { size_bytes: 64 << 20, priority: None };

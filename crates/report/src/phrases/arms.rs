@@ -61,10 +61,11 @@ fn swap(areas: &[TrialSwap]) -> String {
 
 fn area(area: &TrialSwap) -> String {
     let (words, priority) = match area {
-        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, priority } => {
+        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, priority } => {
             let algorithm = algorithm.iter().map(|name| format!(" {name}"));
             let limit = mem_limit_bytes.iter().map(|limit| format!(" in at most {}", size(*limit)));
-            let more: String = algorithm.chain(limit).collect();
+            let writeback = writeback.iter().map(|writeback| format!(" {writeback}"));
+            let more: String = algorithm.chain(limit).chain(writeback).collect();
             (format!("zram {}{more}", size(*size_bytes)), priority)
         }
         TrialSwap::File { size_bytes, priority } => {
@@ -133,6 +134,7 @@ mod tests {
             size_bytes: 512 << 20,
             algorithm: Some("lz4".to_owned()),
             mem_limit_bytes: None,
+            writeback: None,
             priority: None,
         };
         let file = TrialSwap::File { size_bytes: 1 << 30, priority: Some(1) };

@@ -23,6 +23,7 @@ fn zram(mib: u64, algorithm: &str) -> TrialSwap {
         size_bytes: mib * MIB,
         algorithm: Some(algorithm.to_owned()),
         mem_limit_bytes: None,
+        writeback: None,
         priority: None,
     }
 }

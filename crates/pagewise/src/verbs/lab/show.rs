@@ -20,7 +20,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         experiment: file.name.clone(),
         about: file.about().to_owned(),
         claim: file.claim().map(str::to_owned),
-        workload: workload(&first.workload),
+        workload: workload(&first.workload).into_iter().chain(neighbour(first)).collect(),
         machines: cells.iter().map(machine).collect(),
         measured: measured(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
@@ -51,6 +51,21 @@ fn workload(workload: &Workload) -> Vec<(String, String)> {
         all.iter().map(|(name, value)| (name.replace('_', " "), plain(value))).collect();
     facts.sort_by_key(|(name, _)| name != "kind");
     facts
+}
+
+/// What runs beside it, and the limit of its cgroup.
+fn neighbour(cell: &Cell) -> Option<(String, String)> {
+    let neighbour = cell.experiment.neighbour.as_ref()?;
+    let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).typed());
+    let limit = limit.map(|limit| format!("limit = {limit}"));
+    let facts = match Workload::of_program(&neighbour.program) {
+        Some(own) => {
+            workload(&own).iter().map(|(name, value)| format!("{name} = {value}")).collect()
+        }
+        None => vec![neighbour.program.argv().join(" ")],
+    };
+    let facts: Vec<String> = limit.into_iter().chain(facts).collect();
+    Some(("neighbour".to_owned(), facts.join(", ")))
 }
 
 fn plain(value: &Value) -> String {
@@ -142,10 +157,12 @@ fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
 fn area(area: &TrialSwap) -> String {
     let size = |bytes: u64| Bytes::new(bytes).typed();
     match area {
-        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, .. } => {
+        TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let algorithm = algorithm.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
             let limit = mem_limit_bytes.map(|bytes| format!(" in at most {}", size(bytes)));
-            format!("zram {}{algorithm}{}", size(*size_bytes), limit.unwrap_or_default())
+            let writeback = writeback.as_ref().map(|writeback| format!(" {writeback}"));
+            let more = [limit, writeback].into_iter().flatten().collect::<String>();
+            format!("zram {}{algorithm}{more}", size(*size_bytes))
         }
         TrialSwap::File { size_bytes, .. } => format!("file {}", size(*size_bytes)),
         TrialSwap::Device { path, .. } => format!("disk {path}"),

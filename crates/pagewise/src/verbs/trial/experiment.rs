@@ -35,6 +35,7 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
         clock: Clock::Real,
         profile: false,
         counted_from: None,
+        neighbour: None,
     };
     experiment.check()?;
     Ok(experiment)
