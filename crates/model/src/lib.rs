@@ -54,6 +54,7 @@ mod snapshot;
 mod source;
 mod spelling;
 mod swap;
+mod swapped_pages;
 pub mod text;
 mod thp;
 mod thp_profile;
@@ -122,6 +123,7 @@ pub use snapshot::{Problem, Snapshot, Taken};
 pub use source::Source;
 pub use spelling::most_similar;
 pub use swap::{Disk, Tier, TierKind};
+pub use swapped_pages::SwappedPages;
 pub use thp::{Khugepaged, Thp, ThpSize};
 pub use thp_profile::ThpProfile;
 pub use trial::{
