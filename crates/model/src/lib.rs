@@ -72,8 +72,9 @@ mod zram;
 mod zswap;
 
 pub use bench::{
-    Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
-    Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
+    Access, BackingTraffic, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict,
+    CostRatio, CostVerdict, Direction, FaultRow, Figures, Noise, Reference, RelativeCost, Shape,
+    StoreComparison, StoreKind, SwapOutCost, SwapStore, SwappedKind,
 };
 pub use benchmark::{BenchInput, BenchLayer, Benchmark};
 pub use capability::{Capability, FeatureState};
