@@ -141,16 +141,68 @@ pub enum Access {
     Random,
 }
 
+/// What keeps swapped pages compressed in RAM.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// A zram device, which is a swap area itself.
+    Zram,
+    /// zswap's pool in front of a swap area.
+    Zswap,
+}
+
+/// What keeps swapped pages, and what compresses them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SwapStore {
+    /// zram or zswap.
+    #[serde(rename = "store")]
+    pub kind: StoreKind,
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
+}
+
+impl SwapStore {
+    /// A zram device with this algorithm.
+    #[must_use]
+    pub fn zram(compressor: Compressor) -> Self {
+        Self { kind: StoreKind::Zram, compressor }
+    }
+
+    /// zswap with this algorithm.
+    #[must_use]
+    pub fn zswap(compressor: Compressor) -> Self {
+        Self { kind: StoreKind::Zswap, compressor }
+    }
+}
+
+/// The swap area behind zswap's pool: where it is, and the pages that went to it and came from it, in all
+/// rounds together.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BackingTraffic {
+    /// Pages written to it (`pswpout`).
+    pub written_pages: u64,
+    /// Of them those that the pool did not take; the others had been in the pool (`zswpwb`).
+    pub refused_pages: Reading<u64>,
+    /// Pages read from it (`pswpin`).
+    pub read_pages: u64,
+    /// Whether it is a zram device, because no swap file was possible: the kernel swaps in from it as from
+    /// any fast device, without the swap cache and without reading ahead for private memory.
+    pub is_zram: bool,
+}
+
 /// What really happens in swap, with one setting of `vm.page-cluster`.
 ///
-/// Pages that were swapped, in and out, and pages read ahead are counts of the whole host: the device
+/// Pages that were swapped, in and out, and pages read ahead are counts of the whole host: the store
 /// was the only swap in use. Rounds in which a hundredth more was swapped than was asked for are left
 /// out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultRow {
-    /// What compresses.
+    /// What keeps the pages.
     #[serde(flatten)]
-    pub compressor: Compressor,
+    pub store: SwapStore,
     /// What was swapped out and in again.
     pub memory: SwappedKind,
     /// In which order.
@@ -159,15 +211,21 @@ pub struct FaultRow {
     pub page_cluster: u32,
     /// Rounds that the medians are of.
     pub rounds: u32,
-    /// Pages that were swapped out, in all rounds together.
+    /// Pages that were swapped out, in all rounds together, wherever they went.
     pub swapped_out_pages: u64,
+    /// With zswap, what went past its pool: a row in which that is many pages has other costs.
+    pub backing: Option<BackingTraffic>,
+    /// RAM that the store takes for each page in it (`mem_used_total` of zram, `Zswap` of meminfo), when all
+    /// were swapped out: the median over rounds. Without zram's slot table and zswap's entries; missing where
+    /// the kernel does not tell.
+    pub pool_bytes_per_page: Option<f64>,
     /// Pages that were touched then, in all rounds together.
     pub touched_pages: u64,
     /// Touched pages that did not hold what they had held, in all rounds together: 0.
     pub wrong_pages: u64,
     /// Major faults, in all rounds together.
     pub major_faults: u64,
-    /// Pages swapped in, in all rounds together.
+    /// Pages swapped in, in all rounds together, wherever they were.
     pub swapped_in_pages: u64,
     /// Pages that one major fault brought.
     pub pages_per_fault: Option<f64>,
@@ -203,9 +261,9 @@ pub struct FaultRow {
 /// What a page costs to swap out, over all kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SwapOutCost {
-    /// What compresses.
+    /// What keeps the pages.
     #[serde(flatten)]
-    pub compressor: Compressor,
+    pub store: SwapStore,
     /// Pages that were swapped out, in all rounds together.
     pub swapped_out_pages: u64,
     /// Processor time of a page: the median over rounds.
@@ -214,13 +272,66 @@ pub struct SwapOutCost {
     pub cpu_spread: Ends<f64>,
 }
 
+/// What zswap costs beside zram with the same algorithm, kind of memory, order of access and
+/// `vm.page-cluster`: rounds with the same number are pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StoreComparison {
+    /// What compresses.
+    #[serde(flatten)]
+    pub compressor: Compressor,
+    /// What was swapped out and in again.
+    pub memory: SwappedKind,
+    /// In which order.
+    pub access: Access,
+    /// `vm.page-cluster`.
+    pub page_cluster: u32,
+    /// Rounds in which both were measured.
+    pub rounds: u32,
+    /// Of the pages that were swapped out with zswap, 0 to 1, those that went to the swap area behind its pool.
+    /// With more than a hundredth nothing is judged: then it is not the pool alone that was measured.
+    pub backing_share: f64,
+    /// Processor time of swapping a page out.
+    pub out_cpu: RelativeCost,
+    /// Processor time of touching a page.
+    pub in_cpu: RelativeCost,
+    /// Undisturbed time of touching a page.
+    pub touch: RelativeCost,
+    /// RAM of the pool for each page in it; missing where the kernel does not tell.
+    pub pool: Option<RelativeCost>,
+}
+
+/// A cost with zswap in parts of that with zram.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct RelativeCost {
+    /// The median over rounds.
+    pub zswap_per_zram: f64,
+    /// Of the least and the largest round.
+    pub spread: Ends<f64>,
+    /// What that shows.
+    pub verdict: CostVerdict,
+}
+
+/// Whether zswap costs another than zram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CostVerdict {
+    /// Less in every round, by a twentieth or more in half of them.
+    Less,
+    /// More in every round, by a twentieth or more in half of them.
+    More,
+    /// Rounds disagree, it is less, or there were fewer than five.
+    NoDifferenceShown,
+    /// Too many pages went past zswap's pool.
+    NotJudged,
+}
+
 /// What `vm.page-cluster` does to one kind of memory on this kernel: the largest value measured
 /// beside the least.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterEffect {
-    /// What compresses.
+    /// What keeps the pages.
     #[serde(flatten)]
-    pub compressor: Compressor,
+    pub store: SwapStore,
     /// The kind.
     pub memory: SwappedKind,
     /// In which order it was touched.
@@ -253,7 +364,7 @@ pub enum ClusterVerdict {
     NoDifferenceShown,
 }
 
-/// The `vm.page-cluster` that the times imply. The knob is one for all memory: so a value is judged by
+/// The `vm.page-cluster` that the times of zram imply. The knob is one for all memory: so a value is judged by
 /// the undisturbed time of a touch over all kinds that the kernel reads ahead for, in both orders, each
 /// weighted alike. Where there is no such kind the knob does nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -284,7 +395,7 @@ pub struct ClusterTime {
     pub as_good_as_best: bool,
 }
 
-/// What it costs to bring a page back from swap and from a file, and what follows for `vm.swappiness`.
+/// What it costs to bring a page back from zram and from a file, and what follows for `vm.swappiness`.
 ///
 /// The kernel's documentation weighs them so: where swap is x times faster than the file system,
 /// swappiness is 200·x/(1+x). The pages of a file are read at random without readahead, as those of

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     BenchRow, BreakEven, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, Name, Noise,
-    ParetoPoint, Picks, Reference, Refusal, SwapOutCost, TierMix, ZramChoice,
+    ParetoPoint, Picks, Reference, Refusal, StoreComparison, SwapOutCost, TierMix, ZramChoice,
 };
 
 /// The pages that everything was measured with.
@@ -52,6 +52,8 @@ pub struct Benchmark {
     pub faults: Vec<FaultRow>,
     /// What swapping out costs.
     pub swap_out: Vec<SwapOutCost>,
+    /// zswap against zram, where zswap was to be measured.
+    pub store_comparisons: Vec<StoreComparison>,
     /// Whether `vm.page-cluster` matters.
     pub cluster_effects: Vec<ClusterEffect>,
     /// Which value the times imply.

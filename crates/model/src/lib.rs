@@ -54,6 +54,7 @@ mod snapshot;
 mod source;
 mod spelling;
 mod swap;
+mod swapped_pages;
 pub mod text;
 mod thp;
 mod thp_profile;
@@ -71,8 +72,9 @@ mod zram;
 mod zswap;
 
 pub use bench::{
-    Access, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio,
-    Direction, FaultRow, Figures, Noise, Reference, Shape, SwapOutCost, SwappedKind,
+    Access, BackingTraffic, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict,
+    CostRatio, CostVerdict, Direction, FaultRow, Figures, Noise, Reference, RelativeCost, Shape,
+    StoreComparison, StoreKind, SwapOutCost, SwapStore, SwappedKind,
 };
 pub use benchmark::{BenchInput, BenchLayer, Benchmark};
 pub use capability::{Capability, FeatureState};
@@ -122,6 +124,7 @@ pub use snapshot::{Problem, Snapshot, Taken};
 pub use source::Source;
 pub use spelling::most_similar;
 pub use swap::{Disk, Tier, TierKind};
+pub use swapped_pages::SwappedPages;
 pub use thp::{Khugepaged, Thp, ThpSize};
 pub use thp_profile::ThpProfile;
 pub use trial::{

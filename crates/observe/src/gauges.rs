@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use pagewise_model::{Bytes, Micros};
+use pagewise_model::{Bytes, Micros, MmStat};
 
 use crate::{memory, psi, zram, zswap};
 use pagewise_files::text::{number, words};
@@ -36,6 +36,15 @@ pub struct DeviceTraffic {
     pub read: Bytes,
     /// To it.
     pub written: Bytes,
+}
+
+/// Compressed pages in RAM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUse {
+    /// The RAM that they take.
+    pub taken: Bytes,
+    /// Their size without compression.
+    pub original: Bytes,
 }
 
 impl HostGauges<'_> {
@@ -69,6 +78,21 @@ impl HostGauges<'_> {
     #[must_use]
     pub fn zswap_pool(self) -> Option<Bytes> {
         memory::other(&memory::read(self.0), "Zswap").get()
+    }
+
+    /// zswap's pool (`Zswap:` and `Zswapped:` of meminfo).
+    #[must_use]
+    pub fn zswap_use(self) -> Option<PoolUse> {
+        let memory = memory::read(self.0);
+        let size = |name| memory::other(&memory, name).get();
+        Some(PoolUse { taken: size("Zswap")?, original: size("Zswapped")? })
+    }
+
+    /// What a zram device stores (`mm_stat`), without its slot table.
+    #[must_use]
+    pub fn zram_use(self, number: u32) -> Option<PoolUse> {
+        let mm_stat = self.mm_stat(number);
+        Some(PoolUse { taken: mm_stat.memory_used.get()?, original: mm_stat.original.get()? })
     }
 
     /// Whether zswap is on.
@@ -125,9 +149,13 @@ impl HostGauges<'_> {
     /// The most memory that a zram device has used since it was made (`mm_stat`).
     #[must_use]
     pub fn most_used_by_zram(self, number: u32) -> Option<Bytes> {
+        self.mm_stat(number).memory_used_max.get()
+    }
+
+    fn mm_stat(self, number: u32) -> MmStat {
         // the live machine's attributes are read once until they are let go
         self.0.let_go();
-        zram::mm_stat(self.0, &format!("sys/block/zram{number}/mm_stat")).memory_used_max.get()
+        zram::mm_stat(self.0, &format!("sys/block/zram{number}/mm_stat"))
     }
 
     fn word(self, path: &str) -> Option<String> {

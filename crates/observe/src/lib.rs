@@ -66,7 +66,7 @@ pub use charge::{Charge, Shortage, charge, shortage};
 pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
 pub use extent::{Extent, extent};
-pub use gauges::{DeviceTraffic, HostGauges, ProcessorTicks};
+pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{KillsSince, read as kernel_log};

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pagewise_model::plan::Ledger;
-use pagewise_model::{Cost, Interval, Name, PageWalks, Program, Reading, Snapshot, Source, Trial};
+use pagewise_model::{
+    Benchmark, Cost, Interval, Name, PageWalks, Picks, Program, Reading, Snapshot, Source, Trial,
+};
 use pagewise_report::json::{COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
@@ -88,6 +90,15 @@ fn a_bench_with_everything() {
     let narrow = TextStyle { width: 60, colour: false };
     compare("tests/golden/bench-60.txt", &text::bench(&benched, narrow));
     compare("tests/golden/bench.csv", &csv::bench(benchmark));
+    let swap_alone = Benchmark {
+        rows: Vec::new(),
+        references: Vec::new(),
+        picks: Picks::default(),
+        recommended: None,
+        ..bench::with_zswap()
+    };
+    let benched = Benched { benchmark: &swap_alone, ..benched };
+    compare("tests/golden/bench-zswap.txt", &text::bench(&benched, WIDE));
 }
 
 #[test]

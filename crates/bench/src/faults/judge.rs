@@ -6,12 +6,15 @@
 //! the time that is left without waiting for a processor that others had: on a busy machine that is most
 //! of the mean. What not all of at least [`ENOUGH`] rounds agree on, or is less than [`MARGIN`], is no
 //! difference: with a dozen comparisons one of them agrees by chance. Nor is there one where the kernel
-//! reads nothing ahead, whatever the clock says.
+//! reads nothing ahead, whatever the clock says. Where more than [`NOTABLE`] of the pages went past zswap's
+//! pool, nothing is judged: the swap area behind it was measured, too.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use pagewise_model::{
-    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, SwappedKind,
+    Access, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict, CostRatio, StoreKind,
+    SwappedKind,
 };
 
 use super::rows::{Done, Key, Middle, per, undisturbed_ns};
@@ -27,27 +30,44 @@ const MARGIN: f64 = 0.05;
 /// counted too, and below the 2 of page-cluster 1.
 const READS_AHEAD: f64 = 1.2;
 
+/// A hundredth: as much as a stranger may swap.
+const NOTABLE: f64 = 0.01;
+
 /// The rounds of one combination.
-fn rounds_of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
+pub(super) fn rounds_of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
     let its = all.iter().filter(|done| done.key == key);
     its.map(|done| (done.round, done.figures)).collect()
 }
 
+/// Of the pages that were swapped out in these rounds, those that went past zswap's pool, 0 to 1.
+pub(super) fn backing_share<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> f64 {
+    let add = |(written, out): (u64, u64), one: &Round| {
+        (written + one.backing.map_or(0, |past| past.written), out + one.out)
+    };
+    let (written, out) = rounds.into_iter().fold((0, 0), add);
+    per(written, out)
+}
+
+/// Whether that leaves nothing to judge.
+pub(super) fn is_notable(backing_share: f64) -> bool {
+    backing_share > NOTABLE
+}
+
 /// What both have, by round.
-fn paired<'a, A, B>(
+pub(super) fn paired<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
 ) -> impl Iterator<Item = (&'a A, &'a B)> {
     one.iter().filter_map(|(round, a)| Some((a, other.get(round)?)))
 }
 
-/// One for each device, kind of memory and order of which both ends were measured.
+/// One for each store, kind of memory and order of which both ends were measured.
 pub(super) fn effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
-    for device in 0..spec.devices.len() {
+    for store in 0..spec.stores.len() {
         for &memory in &spec.memory {
             for &access in &spec.access {
-                found.extend(effect(spec, all, Key { device, memory, access, cluster: 0 }));
+                found.extend(effect(spec, all, Key { store, memory, access, cluster: 0 }));
             }
         }
     }
@@ -58,6 +78,9 @@ fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
     let least = *spec.page_clusters.iter().min()?;
     let largest = *spec.page_clusters.iter().max().filter(|largest| **largest > least)?;
     let with = [least, largest].map(|cluster| rounds_of(all, Key { cluster, ..key }));
+    if is_notable(backing_share(with.iter().flat_map(BTreeMap::values))) {
+        return None;
+    }
     let ratio = paired(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
     let ratios: Vec<f64> = ratio.collect();
     let ratio = Middle::from_numbers(ratios.iter().copied())?;
@@ -65,9 +88,8 @@ fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
         |rounds: &BTreeMap<u32, Round>| Middle::from_numbers(rounds.values().map(undisturbed_ns));
     let pages_per_fault = with.each_ref().map(pages_per_fault);
     let reads_ahead = pages_per_fault[1] > READS_AHEAD;
-    let device = &spec.devices[key.device];
     Some(ClusterEffect {
-        compressor: device.clone(),
+        store: spec.stores[key.store].clone(),
         memory: key.memory,
         access: key.access,
         page_clusters: [least, largest],
@@ -86,38 +108,52 @@ fn pages_per_fault(rounds: &BTreeMap<u32, Round>) -> f64 {
 }
 
 fn verdict(ratios: &[f64]) -> ClusterVerdict {
-    let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
-    if ratios.len() < ENOUGH {
-        ClusterVerdict::NoDifferenceShown
-    } else if median < 1.0 - MARGIN && ratios.iter().all(|ratio| *ratio < 1.0) {
-        ClusterVerdict::Faster
-    } else if median > 1.0 + MARGIN && ratios.iter().all(|ratio| *ratio > 1.0) {
-        ClusterVerdict::Slower
-    } else {
-        ClusterVerdict::NoDifferenceShown
+    match against_one(ratios) {
+        Ordering::Less => ClusterVerdict::Faster,
+        Ordering::Greater => ClusterVerdict::Slower,
+        Ordering::Equal => ClusterVerdict::NoDifferenceShown,
     }
 }
 
-/// One for each device.
-pub(super) fn choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
-    let measured = |device: &usize| all.iter().any(|done| done.key.device == *device);
-    (0..spec.devices.len()).filter(measured).map(|device| choice(spec, all, device)).collect()
+/// What ratios of costs show, one for each round: equal where that is no difference.
+pub(super) fn against_one(ratios: &[f64]) -> Ordering {
+    let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
+    if ratios.len() < ENOUGH {
+        Ordering::Equal
+    } else if median < 1.0 - MARGIN && ratios.iter().all(|ratio| *ratio < 1.0) {
+        Ordering::Less
+    } else if median > 1.0 + MARGIN && ratios.iter().all(|ratio| *ratio > 1.0) {
+        Ordering::Greater
+    } else {
+        Ordering::Equal
+    }
 }
 
-fn choice(spec: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
+/// One for each zram device.
+pub(super) fn choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
+    let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
+    devices(spec).filter(measured).map(|store| choice(spec, all, store)).collect()
+}
+
+/// The places of zram devices.
+fn devices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
+    (0..spec.stores.len()).filter(|store| spec.stores[*store].kind == StoreKind::Zram)
+}
+
+fn choice(spec: &FaultSpec, all: &[Done], store: usize) -> ClusterChoice {
     let memory: Vec<SwappedKind> = (spec.memory.iter().copied())
-        .filter(|memory| is_read_ahead(spec, all, device, *memory))
+        .filter(|memory| is_read_ahead(spec, all, store, *memory))
         .collect();
     let mut clusters = spec.page_clusters.clone();
     clusters.sort_unstable();
     clusters.dedup();
-    let times = |cluster: &u32| means(all, &keys(device, &memory, &spec.access, *cluster));
+    let times = |cluster: &u32| means(all, &keys(store, &memory, &spec.access, *cluster));
     let times = common(clusters.iter().map(times).collect());
     let candidates = candidates(&clusters, &times);
     let alike = candidates.iter().all(|one| one.as_good_as_best);
     let best = candidates.iter().min_by(|a, b| a.undisturbed_ns.total_cmp(&b.undisturbed_ns));
     ClusterChoice {
-        compressor: spec.devices[device].clone(),
+        compressor: spec.stores[store].compressor.clone(),
         memory,
         rounds: times.first().map_or(0, |rounds| u32::try_from(rounds.len()).unwrap_or(u32::MAX)),
         implied: best.filter(|_| !alike).map(|best| best.page_cluster),
@@ -126,9 +162,9 @@ fn choice(spec: &FaultSpec, all: &[Done], device: usize) -> ClusterChoice {
 }
 
 /// Whether the kernel reads ahead for it in some order with some page-cluster.
-fn is_read_ahead(spec: &FaultSpec, all: &[Done], device: usize, memory: SwappedKind) -> bool {
+fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKind) -> bool {
     let all_keys = spec.page_clusters.iter();
-    let mut all_keys = all_keys.flat_map(|cluster| keys(device, &[memory], &spec.access, *cluster));
+    let mut all_keys = all_keys.flat_map(|cluster| keys(store, &[memory], &spec.access, *cluster));
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
@@ -162,9 +198,9 @@ fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime
     .collect()
 }
 
-fn keys(device: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -> Vec<Key> {
+fn keys(store: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -> Vec<Key> {
     let both = |&memory: &SwappedKind| {
-        access.iter().map(move |&access| Key { device, memory, access, cluster })
+        access.iter().map(move |&access| Key { store, memory, access, cluster })
     };
     memory.iter().flat_map(both).collect()
 }
@@ -182,19 +218,19 @@ fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     whole.map(|(round, times)| (round, times.iter().sum::<f64>() / count)).collect()
 }
 
-/// One for each device with which private memory was touched at random in a round that read the file.
+/// One for each zram device with which private memory was touched at random in a round that read the file.
 pub(super) fn ratios(spec: &FaultSpec, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
-    (0..spec.devices.len()).filter_map(|device| ratio(spec, all, files, device)).collect()
+    devices(spec).filter_map(|store| ratio(spec, all, files, store)).collect()
 }
 
 fn ratio(
     spec: &FaultSpec,
     all: &[Done],
     files: &[(u32, Round)],
-    device: usize,
+    store: usize,
 ) -> Option<CostRatio> {
     let cluster = *spec.page_clusters.iter().min()?;
-    let key = Key { device, memory: SwappedKind::Private, access: Access::Random, cluster };
+    let key = Key { store, memory: SwappedKind::Private, access: Access::Random, cluster };
     let swap = rounds_of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
     let both: Vec<(f64, f64)> = paired(&files, &swap)
@@ -205,7 +241,7 @@ fn ratio(
     let file = Middle::from_numbers(both.iter().map(|(file, _)| *file))?;
     let sum = |pick: fn(&Round) -> u64| files.values().map(pick).sum();
     Some(CostRatio {
-        compressor: spec.devices[device].clone(),
+        compressor: spec.stores[store].compressor.clone(),
         rounds: u32::try_from(both.len()).unwrap_or(u32::MAX),
         page_cluster: cluster,
         swap_ns_per_page: swap.median,
@@ -222,8 +258,10 @@ fn ratio(
 
 #[cfg(test)]
 mod tests {
+    use pagewise_model::{Compressor, SwapStore};
     use proptest::prelude::*;
 
+    use super::super::task::PastPool;
     use super::super::testing::{any_rounds, wanted};
     use super::*;
 
@@ -328,6 +366,27 @@ mod tests {
         assert_eq!((ratio.rounds, ratio.swappiness, ratio.swappiness_spread), (2, 150, [150, 150]));
         assert_eq!((ratio.file_per_swap, ratio.file_faults_per_page), (3.0, 1.0));
         assert!(ratios(&wanted(), &all, &[]).is_empty());
+    }
+
+    /// Twice: what private memory does with zswap on 6.18, and the same with some pages past the pool.
+    #[test]
+    fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
+        let mut spec = wanted();
+        spec.stores = vec![SwapStore::zswap(Compressor::new("lzo"))];
+        let mut all = made(5, |_, _, cluster, _| 1000.0 * f64::from(1 << cluster));
+        for done in &mut all {
+            done.figures.out = 100;
+            done.figures.swapped_in = 8 << done.key.cluster;
+            done.figures.backing = Some(PastPool { written: 1, ..PastPool::default() });
+        }
+        let found = effects(&spec, &all);
+        assert_eq!(found.len(), 6);
+        assert!(found.iter().all(|one| one.verdict == ClusterVerdict::Slower), "{found:?}");
+        assert!(choices(&spec, &all).is_empty() && ratios(&spec, &all, &[]).is_empty());
+        for done in &mut all {
+            done.figures.backing = Some(PastPool { written: 2, ..PastPool::default() });
+        }
+        assert!(effects(&spec, &all).is_empty());
     }
 
     proptest! {

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is wanted and a [`Lender`] → rounds of measurements, which are then made into rows.
 //!
-//! Within a round each device is swap once, each `vm.page-cluster` is set once for it, and each kind of
+//! Within a round each store is the swap once, each `vm.page-cluster` is set once for it, and each kind of
 //! memory and order is measured once with it: all in an order that changes from round to round.
 
 use std::fs::File;
 
 use fastrand::Rng;
-use pagewise_model::lend::{
-    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapSpec, ZramDevice, ZramSpec,
-};
+use pagewise_model::lend::{GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup};
 use pagewise_model::{Access, Refusal, SwappedKind};
 
 use super::order::shuffled;
 use super::rows::{Done, Key};
 use super::run::{NoAnswer, run};
 use super::spec::{Control, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
+use super::stores::{self, LentStore, LentStores};
 use super::task::{Round, Task, TaskKind};
-use super::{judge, rows};
+use super::{compare, judge, rows};
 use crate::stand_in::StandIn;
 
 /// The knob that is borrowed.
@@ -57,10 +56,11 @@ pub fn measure(
 }
 
 fn measured(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
-    let RoundSamples { swap, files, troubles } = kept;
+    let RoundSamples { swap, files, is_zswap_on_zram, troubles } = kept;
     FaultResults {
-        rows: rows::rows(spec, &swap),
+        rows: rows::rows(spec, &swap, is_zswap_on_zram),
         out: rows::out(spec, &swap),
+        comparisons: compare::comparisons(spec, &swap),
         effects: judge::effects(spec, &swap),
         choices: judge::choices(spec, &swap),
         ratios: judge::ratios(spec, &swap, &files),
@@ -72,10 +72,10 @@ fn measured(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResu
 fn measurements(spec: &FaultSpec) -> u32 {
     let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let kinds = number(spec.memory.len()) * number(spec.access.len());
-    let of_a_device = kinds * number(spec.page_clusters.len());
-    let devices = number(spec.devices.len());
+    let of_a_store = kinds * number(spec.page_clusters.len());
+    let stores = number(spec.stores.len());
     let files = u32::from(spec.file_folder.is_some());
-    devices + spec.rounds * (devices * of_a_device + files)
+    stores + spec.rounds * (stores * of_a_store + files)
 }
 
 /// What is kept of the rounds.
@@ -84,6 +84,7 @@ struct RoundSamples {
     swap: Vec<Done>,
     /// By round.
     files: Vec<(u32, Round)>,
+    is_zswap_on_zram: bool,
     troubles: Vec<Unmeasured>,
 }
 
@@ -112,55 +113,46 @@ struct Rounds<'a, 'b> {
 impl Rounds<'_, '_> {
     /// The warm-up is round 0.
     fn all(&mut self) -> Result<(), FaultsEnd> {
-        let devices = self.devices();
+        let LentStores { stores, is_zswap_on_zram, refused, loans } =
+            stores::lend(self.lender, self.spec);
+        self.kept.is_zswap_on_zram = is_zswap_on_zram;
+        refused.into_iter().for_each(|(what, why)| self.kept.trouble(what, why));
         let mut ended = Ok(());
         for round in 0..=self.spec.rounds {
-            ended = self.round(round, &devices);
+            ended = self.round(round, &stores);
             if ended.is_err() {
                 break;
             }
         }
-        for (device, zram) in devices {
-            self.give_back(&self.spec.devices[device].to_string(), zram.loan);
+        for (what, loan) in loans {
+            self.give_back(&what, loan);
         }
         ended
     }
 
-    /// Borrows the devices; those that are refused are left out.
-    fn devices(&mut self) -> Vec<(usize, ZramDevice)> {
-        let mut lent = Vec::new();
-        for (number, device) in self.spec.devices.iter().enumerate() {
-            let compressor = Some(device.clone());
-            let spec = ZramSpec { compressor, ..ZramSpec::new(self.spec.disksize) };
-            match self.lender.lend_zram(&spec) {
-                Ok(zram) => lent.push((number, zram)),
-                Err(refused) => self.kept.trouble(device.to_string(), refused.to_string()),
-            }
-        }
-        lent
-    }
-
-    fn round(&mut self, round: u32, devices: &[(usize, ZramDevice)]) -> Result<(), FaultsEnd> {
+    fn round(&mut self, round: u32, stores: &[LentStore]) -> Result<(), FaultsEnd> {
         if round > 0 {
             self.file(round)?;
         }
-        for (device, zram) in shuffled(&mut self.rng, devices.iter().collect()) {
-            let area = SwapArea::Lent(zram.device.clone());
-            match self.lender.lend_swap(&SwapSpec { area, priority: None }) {
-                Ok(loan) => {
-                    let ended = self.clusters(round, *device);
-                    self.give_back("swap", loan);
+        for store in shuffled(&mut self.rng, stores.iter().collect()) {
+            match stores::switch_on(self.lender, self.spec, store) {
+                Ok(loans) => {
+                    let ended = self.clusters(round, store);
+                    if let Err(refused) = stores::give_back(self.lender, loans) {
+                        self.kept.trouble("swap, given back", refused.to_string());
+                    }
                     ended?;
                 }
                 Err(refused) => {
-                    self.kept.trouble(self.spec.devices[*device].to_string(), refused.to_string());
+                    let what = stores::label(&self.spec.stores[store.number]);
+                    self.kept.trouble(what, refused.to_string());
                 }
             }
         }
         Ok(())
     }
 
-    fn clusters(&mut self, round: u32, device: usize) -> Result<(), FaultsEnd> {
+    fn clusters(&mut self, round: u32, store: &LentStore) -> Result<(), FaultsEnd> {
         let mut clusters = shuffled(&mut self.rng, self.spec.page_clusters.clone());
         if round == 0 {
             clusters.truncate(1);
@@ -168,7 +160,7 @@ impl Rounds<'_, '_> {
         for cluster in clusters {
             match self.lender.lend_knob(&KnobSetting::new(CLUSTER, cluster.to_string())) {
                 Ok(loan) => {
-                    let ended = self.combinations(round, device, cluster);
+                    let ended = self.combinations(round, store, cluster);
                     self.give_back(CLUSTER, loan);
                     ended?;
                 }
@@ -180,7 +172,12 @@ impl Rounds<'_, '_> {
         Ok(())
     }
 
-    fn combinations(&mut self, round: u32, device: usize, cluster: u32) -> Result<(), FaultsEnd> {
+    fn combinations(
+        &mut self,
+        round: u32,
+        store: &LentStore,
+        cluster: u32,
+    ) -> Result<(), FaultsEnd> {
         let orders = |memory: &SwappedKind| {
             let memory = *memory;
             self.spec.access.iter().map(move |access| (memory, *access))
@@ -191,8 +188,8 @@ impl Rounds<'_, '_> {
             all.truncate(1);
         }
         for (memory, access) in all {
-            let key = Key { device, memory, access, cluster };
-            let what = TaskKind::Swap { memory, access };
+            let key = Key { store: store.number, memory, access, cluster };
+            let what = TaskKind::Swap { memory, access, pool: store.pool };
             let done = self.measure_round(what, self.spec.pages).map(|figures| Done {
                 round,
                 key,
@@ -243,8 +240,8 @@ impl Rounds<'_, '_> {
             Access::Sequential => "sequential",
             Access::Random => "random",
         };
-        let device = &self.spec.devices[key.device];
-        format!("{device}, {memory}, {access}, page-cluster {}", key.cluster)
+        let store = stores::label(&self.spec.stores[key.store]);
+        format!("{store}, {memory}, {access}, page-cluster {}", key.cluster)
     }
 
     fn give_back(&mut self, what: &str, loan: LoanId) {
@@ -261,9 +258,11 @@ fn nearly(part: u64, pages: u64) -> bool {
 
 /// Whether a round shows what it was to show. A stranger's few pages do not spoil it.
 fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
-    let Round { gone, out, swapped_in, major_faults, .. } = done.figures;
+    let Round { gone, out, swapped_in, major_faults, backing, .. } = done.figures;
     let pages = u64::try_from(pages).unwrap_or(u64::MAX);
-    let why = if !nearly(gone, pages) {
+    // what is written to a disk stays in the swap cache until it is there
+    let in_cache = backing.map_or(0, |backing| backing.written);
+    let why = if !nearly(gone + in_cache, pages) {
         format!("only {gone} of {pages} pages left memory: the device is full or took no more")
     } else if !nearly(out, pages) {
         format!("only {out} of {gone} pages that left memory reached the device (zswap?)")

@@ -2,7 +2,7 @@
 //! Rounds → rows: counts are summed up, times are the median over rounds.
 
 use pagewise_model::{
-    Access, Compressor, Ends, FaultRow, Reading, Source, SwapOutCost, SwappedKind,
+    Access, BackingTraffic, Ends, FaultRow, Reading, Source, SwapOutCost, SwapStore, SwappedKind,
 };
 
 use super::spec::FaultSpec;
@@ -11,8 +11,8 @@ use super::task::Round;
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// Its place in [`FaultSpec::devices`].
-    pub(super) device: usize,
+    /// Its place in [`FaultSpec::stores`].
+    pub(super) store: usize,
     pub(super) memory: SwappedKind,
     pub(super) access: Access,
     pub(super) cluster: u32,
@@ -47,30 +47,33 @@ impl Middle {
 }
 
 /// One row for each combination, in their own order.
-pub(super) fn rows(spec: &FaultSpec, all: &[Done]) -> Vec<FaultRow> {
+pub(super) fn rows(spec: &FaultSpec, all: &[Done], is_zswap_on_zram: bool) -> Vec<FaultRow> {
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
     keys.sort_unstable();
     keys.dedup();
     let of = |key| all.iter().filter(move |done| done.key == key).map(|done| done.figures);
-    keys.into_iter().filter_map(|key| row(spec, key, &of(key).collect::<Vec<_>>())).collect()
+    let row = |key| row(spec, key, &of(key).collect::<Vec<_>>(), is_zswap_on_zram);
+    keys.into_iter().filter_map(row).collect()
 }
 
-fn row(spec: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
+fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<FaultRow> {
     let sum = |pick: fn(&Round) -> u64| rounds.iter().map(pick).sum::<u64>();
     let middle = |pick: fn(&Round) -> f64| Middle::from_numbers(rounds.iter().map(pick));
-    let device = &spec.devices[key.device];
+    let pool = rounds.iter().map(|one| one.pool_bytes_per_page).collect::<Option<Vec<f64>>>();
     let (major_faults, swapped_in_pages) = (sum(|one| one.major_faults), sum(|one| one.swapped_in));
     let mean = middle(|one| one.times.mean_ns)?;
     let undisturbed = middle(undisturbed_ns)?;
     let cpu_in = middle(|one| per(one.in_cpu_ns, one.touches))?;
     let cpu_out = middle(|one| per(one.out_cpu_ns, one.out))?;
     Some(FaultRow {
-        compressor: device.clone(),
+        store: spec.stores[key.store].clone(),
         memory: key.memory,
         access: key.access,
         page_cluster: key.cluster,
         rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
         swapped_out_pages: sum(|one| one.out),
+        backing: backing(rounds, on_zram),
+        pool_bytes_per_page: pool.and_then(Middle::from_numbers).map(|pool| pool.median),
         touched_pages: sum(|one| one.touches),
         wrong_pages: sum(|one| one.wrong),
         major_faults,
@@ -89,6 +92,18 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round]) -> Option<FaultRow> {
         in_cpu_spread: cpu_in.ends,
         out_cpu_ns_per_page: cpu_out.median,
         out_cpu_spread: cpu_out.ends,
+    })
+}
+
+/// `None` where one of the rounds has no pool that pages could go past.
+fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
+    let past = rounds.iter().map(|one| one.backing).collect::<Option<Vec<_>>>()?;
+    let refused = |one: &Round| one.backing.and_then(|past| past.refused);
+    Some(BackingTraffic {
+        written_pages: past.iter().map(|past| past.written).sum(),
+        refused_pages: counted(rounds, "zswpwb", refused),
+        read_pages: past.iter().map(|past| past.read).sum(),
+        is_zram,
     })
 }
 
@@ -112,21 +127,21 @@ pub(super) fn undisturbed_ns(one: &Round) -> f64 {
     per(one.own_ns, one.touches).max(1.0)
 }
 
-/// What swapping out costs with each device. The page-cluster and the order of touching come later,
-/// so all rounds of a device count.
+/// What swapping out costs with each store. The page-cluster and the order of touching come later,
+/// so all rounds of a store count.
 pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
-    let cost = |(number, device): (usize, &Compressor)| {
+    let cost = |(number, store): (usize, &SwapStore)| {
         let rounds: Vec<Round> =
-            all.iter().filter(|done| done.key.device == number).map(|done| done.figures).collect();
+            all.iter().filter(|done| done.key.store == number).map(|done| done.figures).collect();
         let cpu = Middle::from_numbers(rounds.iter().map(|one| per(one.out_cpu_ns, one.out)))?;
         Some(SwapOutCost {
-            compressor: device.clone(),
+            store: store.clone(),
             swapped_out_pages: rounds.iter().map(|one| one.out).sum(),
             cpu_ns_per_page: cpu.median,
             cpu_spread: cpu.ends,
         })
     };
-    spec.devices.iter().enumerate().filter_map(cost).collect()
+    spec.stores.iter().enumerate().filter_map(cost).collect()
 }
 
 #[cfg(test)]
@@ -152,7 +167,7 @@ mod tests {
         #[test]
         fn rows_hold_every_round_once(all in any_rounds()) {
             let spec = wanted();
-            let rows = rows(&spec, &all);
+            let rows = rows(&spec, &all, false);
             let rounds: u32 = rows.iter().map(|row| row.rounds).sum();
             prop_assert_eq!(usize::try_from(rounds).unwrap(), all.len());
             let faults: u64 = rows.iter().map(|row| row.major_faults).sum();
@@ -172,6 +187,21 @@ mod tests {
         let pick = |one: &Round| one.read_ahead;
         assert_eq!(counted(&[with, with], "swap_ra", pick).get(), Some(6));
         assert_eq!(counted(&[with, Round::default()], "swap_ra", pick).get(), None);
+    }
+
+    #[test]
+    fn what_went_past_a_pool_is_summed_up_and_zram_has_none() {
+        use super::super::task::PastPool;
+        let past = |written, refused| Round {
+            backing: Some(PastPool { written, refused, read: 1 }),
+            ..Round::default()
+        };
+        let found = backing(&[past(5, Some(3)), past(7, Some(4))], true).unwrap();
+        assert_eq!((found.written_pages, found.read_pages, found.is_zram), (12, 2, true));
+        assert_eq!(found.refused_pages.get(), Some(7));
+        let found = backing(&[past(5, Some(3)), past(7, None)], false).unwrap();
+        assert_eq!((found.written_pages, found.refused_pages.get()), (12, None));
+        assert_eq!(backing(&[past(5, None), Round::default()], false), None);
     }
 
     #[test]

@@ -116,7 +116,7 @@ mod tests {
 
     use pagewise_model::{Access, SwappedKind};
 
-    use super::super::task::TaskKind;
+    use super::super::task::{Pool, TaskKind};
     use super::*;
 
     /// A shell script in the place of a worker.
@@ -127,7 +127,8 @@ mod tests {
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());
-        let what = TaskKind::Swap { memory: SwappedKind::Private, access: Access::Random };
+        let (memory, access) = (SwappedKind::Private, Access::Random);
+        let what = TaskKind::Swap { memory, access, pool: Pool::Zswap };
         let group = folder.path().to_owned();
         let task = Task { parent: std::process::id(), group, pages: 1, seed: 1, what };
         let (stop, mut progress) = (AtomicBool::new(stop), |_| {});

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pagewise_model::{
-    Access, Bytes, ClusterChoice, ClusterEffect, Compressor, CostRatio, FaultRow, SwapOutCost,
-    SwappedKind,
+    Access, Bytes, ClusterChoice, ClusterEffect, Compressor, CostRatio, FaultRow, StoreComparison,
+    SwapOutCost, SwapStore, SwappedKind,
 };
 use serde::Serialize;
 
@@ -18,8 +18,8 @@ const FILE_PAGES: usize = 16_384;
 /// What to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultSpec {
-    /// A zram device with each of these.
-    pub devices: Vec<Compressor>,
+    /// Each of these keeps the pages for a while.
+    pub stores: Vec<SwapStore>,
     /// Each kind of memory.
     pub memory: Vec<SwappedKind>,
     /// In each order.
@@ -28,11 +28,14 @@ pub struct FaultSpec {
     pub page_clusters: Vec<u32>,
     /// Pages of one measurement.
     pub pages: usize,
-    /// Uncompressed size of a device.
+    /// Uncompressed size of a device, and of the swap area behind zswap.
     pub disksize: Bytes,
+    /// Where the swap file behind zswap is made: pages that the pool does not take are written there. Without
+    /// it, or where the file system cannot hold swap, a zram device of its own stands behind zswap.
+    pub zswap_folder: Option<PathBuf>,
     /// Limit of the group that the memory is in.
     pub group_limit: Bytes,
-    /// Rounds that count; one measurement for each device comes before them. Judgements need five.
+    /// Rounds that count; one measurement for each store comes before them. Judgements need five.
     pub rounds: u32,
     /// Where the file lies whose pages swap is compared with; no comparison where there is none.
     pub file_folder: Option<PathBuf>,
@@ -48,8 +51,8 @@ pub struct FaultSpec {
 }
 
 impl FaultSpec {
-    /// All kinds of memory in all orders with `vm.page-cluster` 0 to 3, so many pages each time. Device
-    /// and group are as large as that needs.
+    /// zram devices, and all kinds of memory in all orders with `vm.page-cluster` 0 to 3, so many pages each
+    /// time. Device and group are as large as that needs.
     #[must_use]
     pub fn usual(devices: Vec<Compressor>, pages: usize) -> Self {
         let bytes = |pages: usize| {
@@ -57,7 +60,7 @@ impl FaultSpec {
         };
         const MIB: u64 = 1 << 20;
         Self {
-            devices,
+            stores: devices.into_iter().map(SwapStore::zram).collect(),
             memory: vec![SwappedKind::Private, SwappedKind::Forked, SwappedKind::Shmem],
             access: vec![Access::Sequential, Access::Random],
             page_clusters: vec![0, 1, 2, 3],
@@ -66,12 +69,21 @@ impl FaultSpec {
             disksize: Bytes::new(bytes(pages).saturating_add(8 * MIB)),
             group_limit: Bytes::new(bytes(pages).saturating_mul(2).saturating_add(64 * MIB)),
             rounds: 5,
+            zswap_folder: None,
             file_folder: None,
             file_pages: pages.min(FILE_PAGES),
             file_ratio: None,
             seed: 1,
             program: PathBuf::from("/proc/self/exe"),
         }
+    }
+
+    /// zswap, too, with each algorithm of the zram devices; its swap file is made in this folder.
+    #[must_use]
+    pub fn with_zswap(mut self, folder: Option<PathBuf>) -> Self {
+        let both = |zram: SwapStore| [zram.clone(), SwapStore::zswap(zram.compressor)];
+        self.stores = self.stores.into_iter().flat_map(both).collect();
+        Self { zswap_folder: folder, ..self }
     }
 }
 
@@ -138,8 +150,10 @@ pub struct Unmeasured {
 pub struct FaultResults {
     /// A row for each combination that was measured at least once.
     pub rows: Vec<FaultRow>,
-    /// One for each device.
+    /// One for each store.
     pub out: Vec<SwapOutCost>,
+    /// zswap against zram with the same algorithm.
+    pub comparisons: Vec<StoreComparison>,
     /// What `vm.page-cluster` does.
     pub effects: Vec<ClusterEffect>,
     /// The `vm.page-cluster` that the times imply.

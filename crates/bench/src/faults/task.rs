@@ -30,10 +30,20 @@ pub(super) struct Task {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskKind {
-    /// Memory that is swapped out, and touched again.
-    Swap { memory: SwappedKind, access: Access },
+    /// Memory that is swapped out to this store, and touched again.
+    Swap { memory: SwappedKind, access: Access, pool: Pool },
     /// A mapped file of these pages in this folder that is dropped from memory, and touched again in random order.
     File { folder: PathBuf, pages: StandIn },
+}
+
+/// Whose memory use is read while all is swapped out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Pool {
+    /// A zram device, by its number.
+    Zram(u32),
+    /// zswap's.
+    Zswap,
 }
 
 /// What came of it.
@@ -52,8 +62,13 @@ pub(super) enum TaskAnswer {
 pub(super) struct Round {
     /// Pages of the region that left memory.
     pub(super) gone: u64,
-    /// Pages that were written to the swap device; to a file, those that were dropped.
+    /// Pages that were swapped out, wherever they went; of a file, those that were dropped.
     pub(super) out: u64,
+    /// Of zswap, what went past its pool.
+    pub(super) backing: Option<PastPool>,
+    /// RAM that the store takes for each page in it, before pages are touched; `None` if the kernel does not
+    /// tell.
+    pub(super) pool_bytes_per_page: Option<f64>,
     /// Processor time of it.
     pub(super) out_cpu_ns: u64,
     pub(super) touches: u64,
@@ -64,12 +79,21 @@ pub(super) struct Round {
     pub(super) own_ns: u64,
     pub(super) major_faults: u64,
     pub(super) minor_faults: u64,
-    /// Pages that were read from the swap device.
+    /// Pages that were swapped in, wherever they were.
     pub(super) swapped_in: u64,
     pub(super) read_ahead: Option<u64>,
     pub(super) read_ahead_hits: Option<u64>,
     /// Touched pages that are not what they were.
     pub(super) wrong: u64,
+}
+
+/// Pages that went to the swap area behind zswap's pool and came from it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PastPool {
+    pub(super) written: u64,
+    /// Of them those that the pool did not take; `None` if the kernel does not count those that left it.
+    pub(super) refused: Option<u64>,
+    pub(super) read: u64,
 }
 
 /// How long touches took.
@@ -122,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_task_is_read_back() {
-        let what = TaskKind::Swap { memory: SwappedKind::Forked, access: Access::Random };
+        let (memory, access) = (SwappedKind::Forked, Access::Random);
+        let what = TaskKind::Swap { memory, access, pool: Pool::Zram(3) };
         let task = Task { parent: 1, group: "/g".into(), pages: 3, seed: u64::MAX, what };
         let text = serde_json::to_string(&task).unwrap();
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);

@@ -32,7 +32,7 @@ fn combinations() -> Vec<(u32, Key)> {
     for round in 1..=6 {
         for memory in [SwappedKind::Private, SwappedKind::Forked, SwappedKind::Shmem] {
             for access in [Access::Sequential, Access::Random] {
-                let key = |cluster| (round, Key { device: 0, memory, access, cluster });
+                let key = |cluster| (round, Key { store: 0, memory, access, cluster });
                 all.extend((0..4).map(key));
             }
         }

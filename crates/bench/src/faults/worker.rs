@@ -22,8 +22,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
-use pagewise_model::{Access, Counters, SwappedKind};
-use pagewise_observe::{HostRoot, OwnUsage};
+use pagewise_model::{Access, Counters, SwappedKind, SwappedPages};
+use pagewise_observe::{HostGauges, HostRoot, OwnUsage, PoolUse};
 use pagewise_region::{Advice, Region, Sleeper};
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
@@ -32,7 +32,7 @@ use rustix::time::ClockId;
 use super::failure::{ErrorContext, Failure};
 use super::order;
 use super::pages::Pages;
-use super::task::{Round, TASK, Task, TaskAnswer, TaskKind, Times};
+use super::task::{PastPool, Pool, Round, TASK, Task, TaskAnswer, TaskKind, Times};
 use crate::stand_in::StandIn;
 
 /// How often pages that stay are asked to leave: the kernel may hold one for a moment.
@@ -77,41 +77,72 @@ fn measured(task: &Task) -> Result<Round, Failure> {
     let pid = std::process::id().to_string();
     fs::write(&members, pid).context(members.display())?;
     match &task.what {
-        TaskKind::Swap { memory, access } => {
+        TaskKind::Swap { memory, access, pool } => {
             let input = std::io::stdin().as_fd().try_clone_to_owned().context("standard input")?;
-            swap(task, &Pages::new(input.into())?, *memory, *access)
+            swap(task, &Pages::new(input.into())?, (*memory, *access), *pool)
         }
         TaskKind::File { folder, pages } => file(task, pages, folder),
     }
 }
 
-fn swap(task: &Task, pages: &Pages, memory: SwappedKind, access: Access) -> Result<Round, Failure> {
+fn swap(
+    task: &Task,
+    pages: &Pages,
+    (memory, access): (SwappedKind, Access),
+    pool: Pool,
+) -> Result<Round, Failure> {
     let shared = memory == SwappedKind::Shmem;
     let mut region = Region::memory(task.pages, shared).context("memory")?;
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
-    let start = Swapped::now()?;
+    let start = vmstat()?;
     let here = OneProcessor::stay();
     let origin = pages.each(task.pages, |at, page| {
         region.fill(at, page);
         Ok(())
     })?;
-    let filled = Swapped::now()?;
-    let early = filled.out - start.out;
+    let filled = vmstat()?;
+    let early = swapped_out(&start, &filled)?;
     if early > count(task.pages / 100) {
         return Err(Failure::SwappedEarly(early));
     }
     let out_cpu_ns = page_out(&region)?;
     drop(here);
     let gone = task.pages - resident(&region)?;
-    let out = Swapped::now()?.out - filled.out;
+    let gone_counts = vmstat()?;
+    let out = match pool {
+        // a page that another store took is none of this one's
+        Pool::Zram(_) => grown(&filled, &gone_counts, "pswpout")?,
+        Pool::Zswap => swapped_out(&filled, &gone_counts)?,
+    };
+    let pool_bytes_per_page = pool_use(pool)?.and_then(bytes_per_page);
     let _child = match memory {
         SwappedKind::Forked => Some(Sleeper::fork().context("fork")?),
         SwappedKind::Private | SwappedKind::Shmem => None,
     };
     let order = order::shuffle_pages(access, task.pages, task.seed);
     let touched = touch(&region, &order)?;
+    let backing = match pool {
+        Pool::Zram(_) => None,
+        Pool::Zswap => Some(past_pool([&filled, &gone_counts, &vmstat()?])?),
+    };
     let wrong = pages.wrong(&region, &order, &origin)?;
-    Ok(Round { gone: count(gone), out, out_cpu_ns, wrong, ..touched })
+    let gone = count(gone);
+    Ok(Round { gone, out, backing, pool_bytes_per_page, out_cpu_ns, wrong, ..touched })
+}
+
+fn pool_use(pool: Pool) -> Result<Option<PoolUse>, Failure> {
+    let host = HostRoot::live().context("/")?;
+    Ok(match pool {
+        Pool::Zram(number) => HostGauges(&host).zram_use(number),
+        Pool::Zswap => HostGauges(&host).zswap_use(),
+    })
+}
+
+/// `None` of an empty pool.
+#[expect(clippy::cast_precision_loss, reason = "no memory here comes near 2⁵³ bytes")]
+fn bytes_per_page(pool: PoolUse) -> Option<f64> {
+    let (taken, original) = (pool.taken.get() as f64, pool.original.get() as f64);
+    (original > 0.0).then(|| taken / original * rustix::param::page_size() as f64)
 }
 
 /// Stays on one processor for as long as this lives, where it may. Pages that were just filled wait in a
@@ -195,7 +226,7 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     // Filled, so that writing the times causes no fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
-    let (before, faults_before) = (Swapped::now()?, OwnUsage::of_ourselves());
+    let (before, faults_before) = (vmstat()?, OwnUsage::of_ourselves());
     let (cpu, started, queued) = (thread_cpu_ns(), Instant::now(), queue.waited_ns());
     let (mut last, mut sum) = (Instant::now(), 0u8);
     for (time, &page) in times.iter_mut().zip(order) {
@@ -207,8 +238,8 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     std::hint::black_box(sum);
     let queued = queue.waited_ns() - queued;
     let (taken, in_cpu_ns) = (started.elapsed(), thread_cpu_ns() - cpu);
-    let (after, faults_after) = (Swapped::now()?, OwnUsage::of_ourselves());
-    let grown = |after: Option<u64>, before: Option<u64>| Some(after? - before?);
+    let (after, faults_after) = (vmstat()?, OwnUsage::of_ourselves());
+    let swapped = SwappedPages([&before, &after]);
     Ok(Round {
         touches: count(order.len()),
         in_cpu_ns,
@@ -216,9 +247,9 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
         own_ns: u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queued),
         major_faults: faults_after.major_faults - faults_before.major_faults,
         minor_faults: faults_after.minor_faults - faults_before.minor_faults,
-        swapped_in: after.brought - before.brought,
-        read_ahead: grown(after.read_ahead, before.read_ahead),
-        read_ahead_hits: grown(after.read_ahead_hits, before.read_ahead_hits),
+        swapped_in: swapped.swapped_in().ok_or(Failure::NoCounter("pswpin"))?,
+        read_ahead: swapped.grown("swap_ra"),
+        read_ahead_hits: swapped.grown("swap_ra_hit"),
         ..Round::default()
     })
 }
@@ -256,25 +287,62 @@ fn thread_cpu_ns() -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-/// The host's counters of swap.
-#[derive(Debug, Clone, Copy)]
-struct Swapped {
-    out: u64,
-    brought: u64,
-    read_ahead: Option<u64>,
-    read_ahead_hits: Option<u64>,
+/// The host's counters, of which those of swap are read.
+fn vmstat() -> Result<Counters, Failure> {
+    let host = HostRoot::live().context("/")?;
+    Ok(pagewise_observe::counters(&host, "proc/vmstat"))
 }
 
-impl Swapped {
-    fn now() -> Result<Self, Failure> {
-        let host = HostRoot::live().context("/")?;
-        let counters: Counters = pagewise_observe::counters(&host, "proc/vmstat");
-        let must = |name| counters.get(name).get().ok_or(Failure::NoCounter(name));
-        Ok(Self {
-            out: must("pswpout")?,
-            brought: must("pswpin")?,
-            read_ahead: counters.get("swap_ra").get(),
-            read_ahead_hits: counters.get("swap_ra_hit").get(),
-        })
+fn grown(from: &Counters, to: &Counters, name: &'static str) -> Result<u64, Failure> {
+    SwappedPages([from, to]).grown(name).ok_or(Failure::NoCounter(name))
+}
+
+fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
+    SwappedPages([from, to]).swapped_out().ok_or(Failure::NoCounter("pswpout"))
+}
+
+/// Before pages are swapped out, after it, and after they were touched. A kernel that does not count what
+/// enters the pool would make all of it look lost.
+fn past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
+    grown(filled, gone, "zswpout")?;
+    Ok(PastPool {
+        written: grown(filled, gone, "pswpout")?,
+        refused: SwappedPages([filled, gone]).refused(),
+        read: grown(gone, touched, "pswpin")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Bytes, Name, Reading, Source};
+
+    use super::*;
+
+    fn counters(all: &[(&str, u64)]) -> Counters {
+        let found = |value| Reading::found(value, Source::file("/proc/vmstat"));
+        all.iter().map(|&(name, value)| (Name::from(name), found(value))).collect()
+    }
+
+    #[test]
+    fn what_went_past_the_pool_is_told_from_what_left_it() {
+        let filled = counters(&[("pswpin", 1), ("pswpout", 10), ("zswpout", 50), ("zswpwb", 0)]);
+        let gone = counters(&[("pswpin", 2), ("pswpout", 40), ("zswpout", 130), ("zswpwb", 20)]);
+        let touched = counters(&[("pswpin", 9), ("pswpout", 45), ("zswpout", 130), ("zswpwb", 20)]);
+        let found = past_pool([&filled, &gone, &touched]).unwrap();
+        assert_eq!(found, PastPool { written: 30, refused: Some(10), read: 7 });
+        assert_eq!(swapped_out(&filled, &gone).unwrap(), 80 + 10);
+        let without = counters(&[("pswpin", 1), ("pswpout", 10)]);
+        let refused = past_pool([&without, &without, &without]).unwrap_err();
+        assert!(matches!(refused, Failure::NoCounter("zswpout")), "{refused}");
+    }
+
+    #[test]
+    fn a_page_of_the_pool_takes_its_share_of_it() {
+        let pool = |taken, original| {
+            bytes_per_page(PoolUse { taken: Bytes::new(taken), original: Bytes::new(original) })
+        };
+        let page = count(rustix::param::page_size());
+        assert_eq!(pool(3 * page, 6 * page), Some(page as f64 / 2.0));
+        assert_eq!(pool(page, 0), None);
     }
 }

@@ -2,20 +2,20 @@
 //! What swapping out and faulting in cost → when compressing pays, and which swappiness follows where
 //! a slower tier lies below zram.
 
-use pagewise_model::{BreakEven, CostRatio, Name, SwapOutCost, TierMix};
+use pagewise_model::{BreakEven, CostRatio, Name, StoreKind, SwapOutCost, TierMix};
 
 /// How much of the faults zram may serve.
 const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
 
-/// For each algorithm whose swap-out and fault were measured beside a file.
+/// For each algorithm of zram whose swap-out and fault were measured beside a file.
 #[must_use]
 pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     let of_one = |out: &SwapOutCost| {
-        let same = |ratio: &&CostRatio| ratio.compressor == out.compressor;
+        let same = |ratio: &&CostRatio| ratio.compressor == out.store.compressor;
         let ratio = ratios.iter().find(same)?;
         let gain = ratio.file_ns_per_page - ratio.swap_ns_per_page;
         Some(BreakEven {
-            contender: out.compressor.clone(),
+            contender: out.store.compressor.clone(),
             out_ns: out.cpu_ns_per_page,
             fault_ns: ratio.swap_ns_per_page,
             other_fault_ns: ratio.file_ns_per_page,
@@ -23,7 +23,7 @@ pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
             faults_per_page: (gain > 0.0).then(|| out.cpu_ns_per_page / gain),
         })
     };
-    out.iter().filter_map(of_one).collect()
+    out.iter().filter(|out| out.store.kind == StoreKind::Zram).filter_map(of_one).collect()
 }
 
 /// Where what zram cannot hold goes to a disk as fast as the one that the file lies on.
@@ -46,7 +46,7 @@ pub(crate) fn swappiness(times_faster: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Compressor;
+    use pagewise_model::{Compressor, SwapStore};
 
     use super::*;
 
@@ -75,8 +75,9 @@ mod tests {
 
     #[test]
     fn compressing_pays_after_some_faults_or_never() {
+        let zram = SwapStore::zram(Compressor::new("lz4"));
         let out = SwapOutCost {
-            compressor: Compressor::new("lz4"),
+            store: zram,
             swapped_out_pages: 9,
             cpu_ns_per_page: 5000.0,
             cpu_spread: [5000.0; 2],
@@ -86,6 +87,9 @@ mod tests {
         };
         assert_eq!(at(2000.0, 102_000.0), Some(0.05));
         assert_eq!(at(2000.0, 2000.0), None);
+        let zswap = SwapStore::zswap(Compressor::new("lz4"));
+        let of_zswap = [SwapOutCost { store: zswap, ..out.clone() }];
+        assert!(break_even(&of_zswap, &[ratio(2000.0, 102_000.0)]).is_empty());
     }
 
     #[test]

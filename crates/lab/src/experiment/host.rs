@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pagewise_model::Counters;
 use pagewise_model::lend::MemoryGroup;
+use pagewise_model::{Counters, SwappedPages};
 use pagewise_observe::{CgroupCounters, HostGauges, HostRoot, ProcessorTicks};
 use pagewise_stats::name::{
     DIRECT_SCANS, KEPT_OUT, PEAK_MEMORY, REFAULTS, REFAULTS_ANON, REFAULTS_FILE, SCAN_EFFICIENCY,
@@ -101,7 +101,8 @@ impl HostAtStart<'_> {
         let own = own.map(|(from, to)| CounterGrowth { from, to });
         changed.count(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
         let traffic = [self.traffic, self.swap.traffic(host)];
-        let swapped = Swapped { swap: self.swap, vmstat: [&self.vmstat, &vmstat], traffic };
+        let counted = SwappedPages([&self.vmstat, &vmstat]);
+        let swapped = Swapped { swap: self.swap, vmstat: counted, traffic };
         for (name, value) in swapped.metrics() {
             changed.add(name, None, || Some(value));
         }

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Counters before and after a run → pages that were swapped in and out, by where they went.
 //!
-//! `pswpin` counts pages from zram and from disks alike, and with zswap those from disks only; `zswpin` and
-//! `swpin_zero` count the others. So the arms of one experiment cannot be compared by any of them alone:
-//! `swap-ins` is their sum. What disks did is read from the disk itself if it is the arm's alone, and is
-//! otherwise what was swapped and not to a zram device. A disk to which zram writes idle pages back is always the
-//! arm's alone. Kernels without `swpin_zero` count pages of zeros
-//! among the others.
+//! The arms of one experiment cannot be compared by `pswpin` alone (see [`SwappedPages`]): `swap-ins` is the
+//! sum. What disks did is read from the disk itself if it is the arm's alone, and is otherwise what was
+//! swapped and not to a zram device. A disk to which zram writes idle pages back is always the arm's alone.
 //!
 //! All of it is counted for the whole host: swap is one for all of it, and while an arm has areas of its
 //! own, nobody else has any.
 
 use std::path::{Path, PathBuf};
 
-use pagewise_model::{Bytes, Counters};
+use pagewise_model::{Bytes, SwappedPages};
 use pagewise_observe::{DeviceTraffic, HostGauges, HostRoot};
 use pagewise_stats::name::{
     DISK_SWAP_READS, DISK_SWAP_WRITES, REFUSED_SHARE, SWAP_INS, ZSWAP_REFUSED,
@@ -74,20 +71,21 @@ pub(super) struct SwapTraffic {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Swapped<'a> {
     pub(super) swap: &'a LentSwap,
-    pub(super) vmstat: [&'a Counters; 2],
+    pub(super) vmstat: SwappedPages<'a>,
     pub(super) traffic: [Option<SwapTraffic>; 2],
 }
 
 impl Swapped<'_> {
     /// Name and value of each metric that the kernel tells.
     pub(super) fn metrics(self) -> Vec<(&'static str, f64)> {
-        let mut metrics = vec![(SWAP_INS, self.swap_ins())];
+        let count = |pages: Option<u64>| pages.map(|pages| pages as f64);
+        let mut metrics = vec![(SWAP_INS, count(self.vmstat.swapped_in()))];
         if self.swap.is_some() {
             let [reads, writes] = self.disk_pages();
             metrics.extend([(DISK_SWAP_READS, reads), (DISK_SWAP_WRITES, writes)]);
         }
         if self.swap.has_zswap {
-            let refused = self.refused();
+            let refused = count(self.vmstat.refused());
             let share = refused.zip(self.grown("zswpout")).and_then(|(refused, stored)| {
                 let all = refused + stored;
                 (all > 0.0).then(|| refused / all)
@@ -95,13 +93,6 @@ impl Swapped<'_> {
             metrics.extend([(ZSWAP_REFUSED, refused), (REFUSED_SHARE, share)]);
         }
         metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-    }
-
-    /// A counter that this kernel lacks counts nothing that another does not: a kernel without zswap swaps
-    /// nothing in from it.
-    fn swap_ins(self) -> Option<f64> {
-        let others = ["zswpin", "swpin_zero"].map(|name| self.grown(name).unwrap_or(0.0));
-        Some(self.grown("pswpin")? + others.iter().sum::<f64>())
     }
 
     /// Pages that disks read and wrote.
@@ -124,22 +115,15 @@ impl Swapped<'_> {
         [both(reads, behind[0]), both(writes, behind[1])]
     }
 
-    /// Pages that went past the pool. The kernel counts those that leave the pool among the pages swapped
-    /// out; where it does not count them by themselves (`zswpwb`), nobody can tell the two apart.
-    fn refused(self) -> Option<f64> {
-        Some((self.grown("pswpout")? - self.grown("zswpwb")?).max(0.0))
-    }
-
     fn grown(self, name: &str) -> Option<f64> {
-        let [from, to] = self.vmstat;
-        let grown = to.get(name).get()?.checked_sub(from.get(name).get()?)?;
-        Some(grown as f64)
+        self.vmstat.grown(name).map(|pages| pages as f64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagewise_model::Counters;
 
     fn counters(text: &str) -> Counters {
         let folder = tempfile::tempdir().unwrap();
@@ -161,7 +145,7 @@ mod tests {
         traffic: [Option<SwapTraffic>; 2],
     ) -> Vec<(&'static str, f64)> {
         let [from, to] = texts.map(counters);
-        Swapped { swap, vmstat: [&from, &to], traffic }.metrics()
+        Swapped { swap, vmstat: SwappedPages([&from, &to]), traffic }.metrics()
     }
 
     const KERNEL_6_12: [&str; 2] = [

@@ -3,7 +3,7 @@
 
 use pagewise_files::HostRoot;
 use pagewise_model::{Bytes, Micros};
-use pagewise_observe::{DeviceTraffic, HostGauges, ProcessorTicks};
+use pagewise_observe::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 
 use crate::testing::{file, host};
 
@@ -44,6 +44,11 @@ fn files_of_the_kernel_are_read() {
     let gauges = HostGauges(&host);
     assert_eq!(gauges.most_used_by_zram(3), Some(Bytes::new(25_341_952)));
     assert_eq!(gauges.most_used_by_zram(4), None);
+    let pool = |taken, original| {
+        Some(PoolUse { taken: Bytes::new(taken), original: Bytes::new(original) })
+    };
+    assert_eq!(gauges.zram_use(3), pool(21_131_264, 67_108_864));
+    assert_eq!((gauges.zram_use(4), gauges.zswap_use()), (None, pool(1 << 20, 4 << 20)));
     assert_eq!(gauges.memory_stall(), Some(Micros::new(150_927)));
     assert_eq!(gauges.swap_used(), Some(Bytes::new((262_140 - 200_700) * 1024)));
     assert_eq!((gauges.load(), gauges.has_swap()), (Some([0.55, 1.29, 0.97]), true));
@@ -66,6 +71,7 @@ fn what_a_host_does_not_tell_is_none() {
     assert_eq!((gauges.swap_used(), gauges.memory_stall(), gauges.load()), (None, None, None));
     assert!(!gauges.has_swap() && gauges.clocksource().is_none());
     assert!(!gauges.is_zswap_on() && gauges.zswap_pool().is_none());
+    assert_eq!(gauges.zswap_use(), None);
     assert!(gauges.governors().is_empty());
 }
 

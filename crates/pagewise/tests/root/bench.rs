@@ -14,6 +14,7 @@ struct Left {
     devices: BTreeSet<String>,
     swaps: String,
     page_cluster: String,
+    zswap: Vec<String>,
 }
 
 impl Left {
@@ -24,8 +25,21 @@ impl Left {
             devices: names.filter(|name| name.starts_with("zram")).collect(),
             swaps: read("/proc/swaps"),
             page_cluster: read("/proc/sys/vm/page-cluster"),
+            zswap: zswap_parameters(),
         }
     }
+}
+
+/// Each as `enabled=N`; none where the kernel has no zswap.
+fn zswap_parameters() -> Vec<String> {
+    let files = std::fs::read_dir("/sys/module/zswap/parameters").into_iter().flatten().flatten();
+    let value = |file: std::fs::DirEntry| {
+        let name = file.file_name().into_string().unwrap();
+        format!("{name}={}", read(file.path().to_str().unwrap()))
+    };
+    let mut all: Vec<String> = files.map(value).collect();
+    all.sort_unstable();
+    all
 }
 
 /// The sequence numbers of all zram devices: unlike names they are never given twice.
@@ -79,6 +93,60 @@ fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
     let faults = message["faults"].as_array().unwrap();
     assert!(!faults.is_empty(), "{}", message["not_measured"]);
     assert!(faults.iter().all(|row| row["wrong_pages"] == 0));
+}
+
+/// Whatever zswap of this kernel has: what it lacks is named, and zram is measured anyway.
+#[test]
+fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
+    let (state, _loans) = state();
+    let before = Left::now();
+    let words = ["--quick", "--size", "4M", "--mix", "text:80,random:20", "--zswap", "--json"];
+    let output = bench(&state, &words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(Left::now(), before);
+    let message: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let not_measured = message["not_measured"].to_string();
+    let is_random = |row: &&Value| row["memory"] == "private" && row["access"] == "random";
+    let stores = |kind: &str| -> BTreeSet<String> {
+        let all = message["swap_out"].as_array().unwrap().iter();
+        let its = all.filter(|row| row["store"] == kind);
+        its.map(|row| row["algorithm"].as_str().unwrap().to_owned()).collect()
+    };
+    let (zram, zswap) = (stores("zram"), stores("zswap"));
+    assert!(!zram.is_empty(), "{not_measured}");
+    assert_eq!(zswap.is_empty(), before.zswap.is_empty(), "{not_measured}");
+    if zswap.is_empty() {
+        assert!(not_measured.contains("swap with zswap"), "{not_measured}");
+        return;
+    }
+    let missing: Vec<&String> = zram.difference(&zswap).collect();
+    let is_named = |name: &&&String| not_measured.contains(name.as_str());
+    assert_eq!(missing.iter().filter(is_named).count(), missing.len(), "{not_measured}");
+
+    let faults = message["faults"].as_array().unwrap();
+    for row in faults.iter().filter(|row| row["store"] == "zswap") {
+        let count = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"));
+        assert_eq!(count("wrong_pages"), 0, "{row}");
+        let pages = count("swapped_out_pages");
+        let written = row["backing"]["written_pages"].as_u64().unwrap();
+        assert!(pages > 0 && written <= pages, "{row}");
+        assert!(row["backing"]["read_pages"].as_u64().unwrap() <= written, "{row}");
+        // text takes half of a page at most, noise a whole one where zswap keeps it
+        let pool = row["pool_bytes_per_page"].as_f64().unwrap();
+        assert!((200.0..4500.0).contains(&pool), "{row}");
+    }
+    for one in message["store_comparisons"].as_array().unwrap().iter().filter(is_random) {
+        let share = one["backing_share"].as_f64().unwrap();
+        for cost in ["out_cpu", "in_cpu", "touch", "pool"] {
+            let ratio = one[cost]["zswap_per_zram"].as_f64().unwrap();
+            let spread = [0, 1].map(|end| one[cost]["spread"][end].as_f64().unwrap());
+            assert!(spread[0] <= ratio && ratio <= spread[1] && spread[0] > 0.0, "{one}");
+            assert_eq!(one[cost]["verdict"] == "not_judged", share > 0.01, "{one}");
+        }
+    }
+    let compared = message["store_comparisons"].as_array().unwrap().iter().filter(is_random);
+    let compared: BTreeSet<&str> = compared.map(|one| one["algorithm"].as_str().unwrap()).collect();
+    assert_eq!(compared, zram.intersection(&zswap).map(String::as_str).collect());
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn effect(
     verdict: ClusterVerdict,
 ) -> ClusterEffect {
     ClusterEffect {
-        compressor: Compressor::new("lz4"),
+        store: zram(),
         memory,
         access,
         page_clusters: [0, 3],
@@ -85,14 +85,20 @@ fn effect(
     }
 }
 
+fn zram() -> SwapStore {
+    SwapStore::zram(Compressor::new("lz4"))
+}
+
 fn fault() -> FaultRow {
     FaultRow {
-        compressor: Compressor::new("lz4"),
+        store: zram(),
         memory: SwappedKind::Private,
         access: Access::Random,
         page_cluster: 0,
         rounds: 5,
         swapped_out_pages: 10_240,
+        backing: None,
+        pool_bytes_per_page: Some(1560.4),
         touched_pages: 10_240,
         wrong_pages: 0,
         major_faults: 10_240,
@@ -112,6 +118,71 @@ fn fault() -> FaultRow {
         out_cpu_ns_per_page: 6100.0,
         out_cpu_spread: [6000.0, 6150.0],
     }
+}
+
+fn out(store: SwapStore, cpu_ns_per_page: f64) -> SwapOutCost {
+    let cpu_spread = [cpu_ns_per_page - 100.0, cpu_ns_per_page + 50.0];
+    SwapOutCost { store, swapped_out_pages: 10_240, cpu_ns_per_page, cpu_spread }
+}
+
+fn comparison(algorithm: &str, backing_share: f64, of_cpu: CostVerdict) -> StoreComparison {
+    let cost = |zswap_per_zram: f64, verdict| RelativeCost {
+        zswap_per_zram,
+        spread: [zswap_per_zram - 0.04, zswap_per_zram + 0.02],
+        verdict,
+    };
+    let same = match of_cpu {
+        CostVerdict::NotJudged => of_cpu,
+        _ => CostVerdict::NoDifferenceShown,
+    };
+    StoreComparison {
+        compressor: Compressor::new(algorithm),
+        memory: SwappedKind::Private,
+        access: Access::Random,
+        page_cluster: 0,
+        rounds: 5,
+        backing_share,
+        out_cpu: cost(0.994, same),
+        in_cpu: cost(1.07, of_cpu),
+        touch: cost(1.03, same),
+        pool: Some(cost(1.002, same)),
+    }
+}
+
+/// zswap beside it: with lz4 all pages stay in the pool, of those with lzo many are refused.
+pub(crate) fn with_zswap() -> Benchmark {
+    let mut benchmark = benchmark();
+    let path = || Source::file("/proc/vmstat");
+    let [lz4, lzo] = ["lz4", "lzo"].map(|name| SwapStore::zswap(Compressor::new(name)));
+    let past = |pages, refused_pages| {
+        Some(BackingTraffic {
+            written_pages: pages,
+            refused_pages,
+            read_pages: pages,
+            is_zram: false,
+        })
+    };
+    let kept = FaultRow {
+        store: lz4.clone(),
+        backing: past(0, Reading::found(0, path())),
+        in_cpu_ns_per_page: 3530.0,
+        ..fault()
+    };
+    let refused = FaultRow {
+        store: lzo.clone(),
+        backing: past(3072, Reading::found(3070, path())),
+        pool_bytes_per_page: None,
+        ..fault()
+    };
+    benchmark.faults.extend([kept, refused]);
+    benchmark.swap_out.extend([out(lz4.clone(), 6063.0), out(lzo, 5900.0)]);
+    benchmark.store_comparisons = vec![
+        comparison("lz4", 0.0, CostVerdict::More),
+        comparison("lzo", 0.3, CostVerdict::NotJudged),
+    ];
+    let effect = effect(SwappedKind::Private, Access::Sequential, 7.95, ClusterVerdict::Faster);
+    benchmark.cluster_effects.push(ClusterEffect { store: lz4, ..effect });
+    benchmark
 }
 
 fn ratio() -> CostRatio {
@@ -154,12 +225,8 @@ pub(crate) fn benchmark() -> Benchmark {
         rows,
         references: vec![path],
         faults: vec![fault()],
-        swap_out: vec![SwapOutCost {
-            compressor: Compressor::new("lz4"),
-            swapped_out_pages: 10_240,
-            cpu_ns_per_page: 6100.0,
-            cpu_spread: [6000.0, 6150.0],
-        }],
+        swap_out: vec![out(zram(), 6100.0)],
+        store_comparisons: Vec::new(),
         cluster_effects: vec![
             effect(SwappedKind::Private, Access::Random, 1.0, ClusterVerdict::NoDifferenceShown),
             effect(SwappedKind::Forked, Access::Sequential, 7.99, ClusterVerdict::Slower),

@@ -28,6 +28,7 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
         tier_mixes: cost_ratios.first().map(picks::tier_mixes).unwrap_or_default(),
         break_even: picks::break_even(&swap_out, &cost_ratios),
         swap_out,
+        store_comparisons: swap.iter().flat_map(|rounds| rounds.comparisons.clone()).collect(),
         cost_ratios,
         picks: best,
         recommended,

@@ -61,12 +61,16 @@ pub(crate) struct Bench {
     /// Measure the zram devices only as block devices, not as swap
     #[arg(long)]
     pub(crate) no_swap: bool,
+    /// Also measure zswap with each of these algorithms that it supports, and compare it with zram. zswap is switched on
+    /// for this time, in front of a swap file; on a host that uses other swap, zswap is not measured
+    #[arg(long, conflicts_with = "no_swap")]
+    pub(crate) zswap: bool,
     /// Measure swap even if this host already uses other swap areas; the kernel may then swap pages of other
     /// programs to the zram devices of bench
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
     /// Measure compression libraries in user space instead of zram; this is the default without root or without zram
-    #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap"])]
+    #[arg(long, conflicts_with_all = ["disk", "allow_shared_swap", "zswap"])]
     pub(crate) codecs: bool,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]

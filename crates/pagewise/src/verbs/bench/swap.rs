@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The same pages swapped out and touched again: every algorithm with private memory, then one
-//! algorithm with every kind of memory and every `vm.page-cluster`.
+//! algorithm with every kind of memory and every `vm.page-cluster`; with `--zswap` each in zswap, too.
 
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use pagewise_bench::block::Entrant;
 use pagewise_bench::faults::{self, Control, FaultSpec, FaultsEnd, Unmeasured};
 use pagewise_bench::stand_in::StandIn;
+use pagewise_guest::files::on_disk;
 use pagewise_model::lend::Lender;
-use pagewise_model::{Access, Compressor, Refusal, SwappedKind};
+use pagewise_model::{Access, Compressor, Refusal, StoreKind, SwapStore, SwappedKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
@@ -26,19 +28,27 @@ pub(super) fn measure(
     measured: &mut BenchResults,
 ) -> anyhow::Result<()> {
     let times = Times::estimate(setting.args);
-    let file = if !other_swap(setting) {
+    let zswap = zswap(setting, lender, measured);
+    let is_on_disk = zswap.as_ref().is_some_and(Option::is_some) && setting.args.mix.is_none();
+    let file = if !other_swap(setting) && !is_on_disk {
         in_memory(drawn, times.swap_pages)?
     } else {
-        measured.notes.push(STANDS_IN.to_owned());
+        let where_to = if is_on_disk { ZSWAP_FILE } else { OTHER_SWAP };
+        measured.notes.push(format!("{STANDS_IN} {where_to}"));
         stand_in(&StandIn::new(ratio(measured), setting.args.seed), times.swap_pages)?
     };
     let devices = devices(measured);
     let Some(best) = best(measured, &devices) else { return Ok(()) };
     let every_kind = if setting.args.full { devices.clone() } else { vec![best] };
-    for wanted in [
+    for spec in [
         every_algorithm(setting, devices, ratio(measured), times),
         every_memory(setting, every_kind, times),
     ] {
+        let mut spec = match &zswap {
+            Some(folder) => spec.with_zswap(folder.clone()),
+            None => spec,
+        };
+        spec.stores.retain(|store| is_tried(measured, store));
         if setting.stop.flag().load(std::sync::atomic::Ordering::SeqCst) {
             break;
         }
@@ -47,12 +57,40 @@ pub(super) fn measure(
         let until = Some(Instant::now() + times.swap);
         let stop = setting.stop.flag();
         let mut control = Control { stop, until, progress: &mut progress };
-        match faults::measure(lender, &wanted, &file, &mut control) {
+        match faults::measure(lender, &spec, &file, &mut control) {
             Ok(rounds) => add(measured, rounds, times.swap),
             Err(refused) => measured.not_measured.push(refused.within("swap")),
         }
     }
     Ok(())
+}
+
+/// The folder for the swap file behind zswap, if zswap is to be measured; a machine without a disk has none.
+/// zswap is one for the whole host, so it is measured only where nobody else uses it.
+fn zswap(
+    setting: &Setting<'_>,
+    lender: &dyn Lender,
+    measured: &mut BenchResults,
+) -> Option<Option<PathBuf>> {
+    if !setting.args.zswap {
+        return None;
+    }
+    let why = if setting.snapshot.zswap.enabled.value().is_none() {
+        "this kernel has no zswap (CONFIG_ZSWAP)"
+    } else if !setting.snapshot.tiers.is_empty() {
+        "zswap is one for the whole host, and this host uses other swap"
+    } else {
+        return Some(lender.swap_folder().or_else(on_disk));
+    };
+    measured.not_measured.push(Refusal::new("swap with zswap", why));
+    None
+}
+
+/// What zswap refused the first time, it would refuse again.
+fn is_tried(measured: &BenchResults, store: &SwapStore) -> bool {
+    let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
+    let is_first = measured.swap.is_empty();
+    is_first || store.kind == StoreKind::Zram || rows.any(|row| row.store == *store)
 }
 
 fn add(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration) {
@@ -75,7 +113,9 @@ fn missing(trouble: &Unmeasured) -> Refusal {
 
 /// Why pages that were named are not the ones that are swapped.
 const STANDS_IN: &str = "swap is measured with synthetic pages that compress as well as the named pages, because the kernel could \
-     swap the named pages to other swap, which is in use and may be on a disk";
+     swap the named pages to";
+const OTHER_SWAP: &str = "other swap, which is in use and may be on a disk";
+const ZSWAP_FILE: &str = "the swap file behind zswap";
 
 /// Whether what is swapped out could get to a device that is not ours.
 fn other_swap(setting: &Setting<'_>) -> bool {

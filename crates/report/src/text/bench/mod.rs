@@ -3,6 +3,7 @@
 
 mod blocks;
 mod picks;
+mod stores;
 mod swap;
 
 use pagewise_model::{BenchInput, BenchLayer, Benchmark, Noise, grouped};

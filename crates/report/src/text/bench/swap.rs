@@ -3,12 +3,12 @@
 
 use pagewise_model::{
     Access, Benchmark, BreakEven, ClusterChoice, ClusterEffect, ClusterVerdict, CostRatio,
-    FaultRow, SwappedKind,
+    FaultRow, StoreKind, SwappedKind,
 };
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{percentile, time};
+use super::{percentile, stores, time};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     if benchmark.faults.is_empty() {
@@ -16,6 +16,7 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     }
     page.heading("In swap", "a cgroup and devices of our own; each page touched once");
     faults(page, benchmark);
+    stores::print(page, benchmark);
     effects(page, &benchmark.cluster_effects);
     benchmark.cluster_choices.iter().for_each(|choice| cluster(page, choice));
     match best_of(benchmark) {
@@ -42,27 +43,36 @@ fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
 const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER measures a file on that disk \
     too, and says which value follows.";
 
-/// Private memory touched at random without readahead: a row per algorithm.
+/// Private memory touched at random without readahead: a row per store. Which store is said only where
+/// there are two kinds.
 fn faults(page: &mut Page, benchmark: &Benchmark) {
     let columns = vec![
         Column::left("algorithm"),
+        Column::left("store"),
         Column::right("swap out, CPU"),
         Column::right("fault, mean"),
-        Column::right("p50"),
+        Column::right("p50").spare(1),
         Column::right("p99"),
-        Column::right("p99.9").spare(1),
-        Column::right("CPU").spare(2),
+        Column::right("p99.9").spare(4),
+        Column::right("CPU").spare(3),
+        Column::right("RAM/page").spare(2),
     ];
     let mut table = Table::new(2, columns);
+    let mut kinds = benchmark.swap_out.iter().map(|out| out.store.kind);
+    let has_zswap = kinds.any(|kind| kind == StoreKind::Zswap);
     for out in &benchmark.swap_out {
-        let is_its = |row: &&FaultRow| row.compressor == out.compressor;
+        let is_its = |row: &&FaultRow| row.store == out.store;
         let Some(row) = benchmark.faults.iter().find(is_its) else { continue };
         let exact = |ns| Cell::from(time(ns));
         let of_one = |ns| Cell::from(percentile(ns, &benchmark.noise));
-        let mut cells = vec![Cell::new(Role::Strong, out.compressor.to_string())];
+        let store = if has_zswap { stores::name(out.store.kind) } else { "" };
+        let name = Cell::new(Role::Strong, out.store.compressor.to_string());
+        let mut cells = vec![name, store.into()];
         cells.extend([out.cpu_ns_per_page, row.mean_ns].map(exact));
         cells.extend([row.p50_ns, row.p99_ns, row.p999_ns].map(of_one));
         cells.push(exact(row.in_cpu_ns_per_page));
+        let pool = row.pool_bytes_per_page.map(|bytes| format!("{bytes:.0} B"));
+        cells.push(pool.unwrap_or_default().into());
         table.row(cells);
     }
     table.print(page);
@@ -72,7 +82,9 @@ fn effects(page: &mut Page, effects: &[ClusterEffect]) {
     let Some(first) = effects.first() else { return };
     page.gap();
     let [low, high] = first.page_clusters;
+    let has_zswap = effects.iter().any(|effect| effect.store.kind == StoreKind::Zswap);
     let columns = [
+        "store".to_owned(),
         "memory".to_owned(),
         "touched".to_owned(),
         format!("pages per fault {low} → {high}"),
@@ -83,18 +95,20 @@ fn effects(page: &mut Page, effects: &[ClusterEffect]) {
         format!("vm.page-cluster from {low} to {high}, by kind of memory and order of access:");
     page.prose(2, Role::Plain, &text);
     let mut table = Table::new(2, columns.map(Column::left).into());
-    effects.iter().for_each(|effect| table.row(effect_row(effect)));
+    effects.iter().for_each(|effect| table.row(effect_row(effect, has_zswap)));
     table.print(page);
 }
 
-fn effect_row(effect: &ClusterEffect) -> Vec<Cell> {
+fn effect_row(effect: &ClusterEffect, has_zswap: bool) -> Vec<Cell> {
     let ([few, many], [short, long]) = (effect.pages_per_fault, effect.undisturbed_ns);
     let verdict = match effect.verdict {
         ClusterVerdict::Faster => "faster",
         ClusterVerdict::Slower => "slower",
         ClusterVerdict::NoDifferenceShown => "no difference shown",
     };
+    let store = if has_zswap { stores::name(effect.store.kind) } else { "" };
     vec![
+        store.into(),
         memory(effect.memory).into(),
         access(effect.access).into(),
         format!("{few:.2} → {many:.2}").into(),
@@ -121,13 +135,15 @@ fn access(access: Access) -> &'static str {
 fn cluster(page: &mut Page, choice: &ClusterChoice) {
     let text = match choice.implied {
         _ if choice.memory.is_empty() => {
-            "vm.page-cluster does nothing here: this kernel reads nothing ahead from zram."
+            "vm.page-cluster does nothing for zram here: this kernel reads nothing ahead from it."
                 .to_owned()
         }
         Some(value) => format!(
-            "vm.page-cluster: {value} took the least time over what the kernel reads ahead for, in both orders."
+            "vm.page-cluster: with zram, {value} took the least time over what the kernel reads ahead for, in both orders."
         ),
-        None => "vm.page-cluster: no value was shown to be faster on this kernel.".to_owned(),
+        None => {
+            "vm.page-cluster: with zram, no value was shown to be faster on this kernel.".to_owned()
+        }
     };
     page.gap();
     page.prose(2, Role::Plain, &text);

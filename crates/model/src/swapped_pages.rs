@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two readings of `/proc/vmstat` → pages that were swapped between them, by where they went.
+//!
+//! `pswpin` and `pswpout` count pages of zram and of disks alike, and with zswap only those of the swap area
+//! behind its pool; `zswpin` and `zswpout` count those of the pool, `swpin_zero` and `swpout_zero` those of
+//! zeros. So stores are compared by their sum. Kernels without `swpin_zero` count pages of zeros among the
+//! others.
+
+use crate::Counters;
+
+/// What `/proc/vmstat` counted of swap from the first reading to the second. All of it is of the whole host.
+#[derive(Debug, Clone, Copy)]
+pub struct SwappedPages<'a>(pub [&'a Counters; 2]);
+
+impl SwappedPages<'_> {
+    /// By how much a counter grew; `None` if the kernel does not have it.
+    #[must_use]
+    pub fn grown(self, name: &str) -> Option<u64> {
+        let [from, to] = self.0;
+        to.get(name).get()?.checked_sub(from.get(name).get()?)
+    }
+
+    /// Pages swapped in, wherever they were. A counter that this kernel lacks counts nothing that another
+    /// does not: a kernel without zswap swaps nothing in from it.
+    #[must_use]
+    pub fn swapped_in(self) -> Option<u64> {
+        Some(self.grown("pswpin")? + self.sum(["zswpin", "swpin_zero"]))
+    }
+
+    /// Pages swapped out, wherever they went; a page that zswap writes back counts once. Where the kernel
+    /// does not count those (`zswpwb`), they count twice.
+    #[must_use]
+    pub fn swapped_out(self) -> Option<u64> {
+        let past_pool = self.grown("pswpout")?.saturating_sub(self.sum(["zswpwb"]));
+        Some(past_pool + self.sum(["zswpout", "swpout_zero"]))
+    }
+
+    /// Pages that zswap's pool did not take. The kernel counts pages that leave the pool among those swapped
+    /// out; where it does not count them by themselves (`zswpwb`), nobody can tell the two apart.
+    #[must_use]
+    pub fn refused(self) -> Option<u64> {
+        Some(self.grown("pswpout")?.saturating_sub(self.grown("zswpwb")?))
+    }
+
+    fn sum<const N: usize>(self, names: [&str; N]) -> u64 {
+        names.iter().filter_map(|name| self.grown(name)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Name, Reading, Source};
+
+    fn counters(all: &[(&str, u64)]) -> Counters {
+        let found = |value| Reading::found(value, Source::file("/proc/vmstat"));
+        all.iter().map(|&(name, value)| (Name::from(name), found(value))).collect()
+    }
+
+    #[test]
+    fn pages_are_counted_wherever_they_went() {
+        let names =
+            ["pswpin", "pswpout", "zswpin", "zswpout", "zswpwb", "swpin_zero", "swpout_zero"];
+        let at = |values: [u64; 7]| counters(&std::iter::zip(names, values).collect::<Vec<_>>());
+        let (from, to) = (at([10, 20, 5, 5, 1, 0, 0]), at([110, 320, 205, 305, 201, 7, 9]));
+        let swapped = SwappedPages([&from, &to]);
+        assert_eq!(swapped.swapped_in(), Some(100 + 200 + 7));
+        assert_eq!(swapped.refused(), Some(300 - 200));
+        assert_eq!(swapped.swapped_out(), Some(100 + 300 + 9));
+        assert_eq!(SwappedPages([&to, &from]).grown("pswpin"), None, "a counter that went back");
+    }
+
+    /// Linux 6.1 has no `zswpwb`; cloud kernels have no zswap.
+    #[test]
+    fn what_a_kernel_does_not_count_is_no_zero() {
+        let from = counters(&[("pswpin", 10), ("pswpout", 20), ("zswpin", 5), ("zswpout", 5)]);
+        let to = counters(&[("pswpin", 110), ("pswpout", 320), ("zswpin", 205), ("zswpout", 305)]);
+        let swapped = SwappedPages([&from, &to]);
+        assert_eq!((swapped.swapped_in(), swapped.refused()), (Some(300), None));
+        assert_eq!(swapped.swapped_out(), Some(600));
+        let (from, to) = (counters(&[("pswpin", 1), ("pswpout", 1)]), counters(&[("pswpin", 4)]));
+        let swapped = SwappedPages([&from, &to]);
+        assert_eq!((swapped.swapped_in(), swapped.swapped_out()), (Some(3), None));
+    }
+}

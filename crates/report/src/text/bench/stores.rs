@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zswap beside zram: what it costs, and what went past its pool.
+
+use pagewise_model::{
+    Access, BackingTraffic, Benchmark, CostVerdict, FaultRow, RelativeCost, StoreComparison,
+    StoreKind, SwapStore, SwappedKind, grouped,
+};
+
+use super::super::kit::{Page, Role};
+use super::super::table::{Cell, Column, Table};
+use super::super::words::plural;
+use crate::phrases::{change_and_interval, effect};
+
+/// As the table of stores has them.
+pub(super) fn name(kind: StoreKind) -> &'static str {
+    match kind {
+        StoreKind::Zram => "zram",
+        StoreKind::Zswap => "zswap",
+    }
+}
+
+pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
+    for out in benchmark.swap_out.iter().filter(|out| out.store.kind == StoreKind::Zswap) {
+        let rows = benchmark.faults.iter().filter(|row| row.store == out.store);
+        past_pool(page, &out.store, &rows.collect::<Vec<_>>());
+    }
+    comparisons(page, benchmark);
+}
+
+/// As `zswap lz4: 30 of 2,048 pages went to the swap area behind its pool; 30 of them it refused, 28 came
+/// back from there.`
+fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
+    let past: Vec<&BackingTraffic> = rows.iter().filter_map(|row| row.backing.as_ref()).collect();
+    let written: u64 = past.iter().map(|past| past.written_pages).sum();
+    if written == 0 {
+        return;
+    }
+    let out: u64 = rows.iter().map(|row| row.swapped_out_pages).sum();
+    let read: u64 = past.iter().map(|past| past.read_pages).sum();
+    let refused: Option<u64> = past.iter().map(|past| past.refused_pages.get()).sum();
+    let refused =
+        refused.map_or(String::new(), |refused| format!("; the pool refused {}", grouped(refused)));
+    let text = format!(
+        "zswap {}: {} of {} went to the swap area behind the pool{refused}; {} came back from there.",
+        store.compressor,
+        grouped(written),
+        plural(out, "page"),
+        grouped(read),
+    );
+    page.prose(2, Role::Warning, &text);
+}
+
+/// Private memory in random order; --json has the others.
+fn comparisons(page: &mut Page, benchmark: &Benchmark) {
+    let is_shown =
+        |one: &&StoreComparison| (one.memory, one.access) == (SwappedKind::Private, Access::Random);
+    let mut table = Table::new(
+        2,
+        ["algorithm", "cost of a page", "zswap against zram", ""].map(Column::left).into(),
+    );
+    let mut seen: Vec<&StoreComparison> = Vec::new();
+    for one in benchmark.store_comparisons.iter().filter(is_shown) {
+        // the second measurement, with less memory, has the best algorithm again
+        if seen.iter().any(|other| other.compressor == one.compressor) {
+            continue;
+        }
+        seen.push(one);
+        rows(one).into_iter().for_each(|row| table.row(row));
+    }
+    let Some(first) = seen.first() else { return };
+    page.gap();
+    let behind = if is_on_zram(benchmark) {
+        "a zram device, because no swap file was possible: swapping in from a disk takes another way"
+    } else {
+        "a swap file"
+    };
+    let text = format!(
+        "zswap against zram, private memory touched at random, vm.page-cluster {}; behind zswap: {behind}.",
+        first.page_cluster
+    );
+    page.prose(2, Role::Plain, &text);
+    table.print(page);
+}
+
+fn is_on_zram(benchmark: &Benchmark) -> bool {
+    benchmark.faults.iter().filter_map(|row| row.backing.as_ref()).any(|past| past.is_zram)
+}
+
+fn rows(one: &StoreComparison) -> Vec<Vec<Cell>> {
+    let costs = [
+        ("CPU, swapping out", Some(one.out_cpu)),
+        ("CPU, swapping in", Some(one.in_cpu)),
+        ("time of a fault", Some(one.touch)),
+        ("RAM in the pool", one.pool),
+    ];
+    let costs = costs.into_iter().filter_map(|(what, cost)| Some((what, cost?)));
+    costs.enumerate().map(|(at, (what, cost))| row(one, at == 0, what, cost)).collect()
+}
+
+fn row(one: &StoreComparison, is_first: bool, what: &str, cost: RelativeCost) -> Vec<Cell> {
+    let name = if is_first { one.compressor.to_string() } else { String::new() };
+    let verdict = match cost.verdict {
+        CostVerdict::Less => "less".to_owned(),
+        CostVerdict::More => "more".to_owned(),
+        CostVerdict::NoDifferenceShown => "no difference shown".to_owned(),
+        CostVerdict::NotJudged => {
+            format!("not judged: {} were not in the pool", effect(one.backing_share))
+        }
+    };
+    let [change, interval] = change_and_interval(Some(cost.zswap_per_zram), Some(cost.spread));
+    let ratio = format!("{change} ({interval})");
+    vec![Cell::new(Role::Strong, name), what.into(), ratio.into(), verdict.into()]
+}
