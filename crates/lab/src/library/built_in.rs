@@ -38,4 +38,5 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "wear",
     "pays",
     "neighbours",
+    "real-redis",
 ];
