@@ -24,8 +24,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagewise_observe::{FolderError, TrustedFolder};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::Error;
 
@@ -77,8 +79,12 @@ fn take_one(folder: &Path) -> Result<Option<File>, Error> {
         Ok(()) => (),
     }
     let Some(mut file) = open(folder).map_err(describe)? else { return Ok(None) };
-    if !locked(&file).map_err(describe)? {
-        return Err(held(folder, &mut file));
+    let is_locked = locked(&file, TRIES).map_err(describe)?
+        || holder(&mut file).is_some_and(has_ended)
+            && locked(&file, MORE_TRIES).map_err(describe)?;
+    if !is_locked {
+        let pid = holder(&mut file);
+        return Err(Error::Busy { state: folder.display().to_string(), pid });
     }
     // the lock holds also where its file cannot be written: it is read-only, or its disk is full
     let _ = sign(&mut file);
@@ -106,10 +112,12 @@ fn make(folder: &Path) -> Result<(), FolderError> {
 
 /// One that was killed while it started a program holds the lock until that program has begun.
 const TRIES: u32 = 50;
+/// Where the one that is named has ended: on a busy machine, 1 s was once too short for that program to begin.
+const MORE_TRIES: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(20);
 
-fn locked(file: &File) -> io::Result<bool> {
-    for _ in 0..TRIES {
+fn locked(file: &File, tries: u32) -> io::Result<bool> {
+    for _ in 0..tries {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
             Err(Errno::WOULDBLOCK) => std::thread::sleep(BETWEEN),
@@ -146,12 +154,25 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-fn held(folder: &Path, file: &mut File) -> Error {
+/// The process that has the lock, or had it last.
+fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
+    file.rewind().ok()?;
     // who is just signing has not said it yet
-    let read = Read::take(file, 32).read_to_string(&mut text);
-    let pid = read.ok().and_then(|_| text.trim().parse().ok());
-    Error::Busy { state: folder.display().to_string(), pid }
+    Read::take(file, 32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Also of one whose parent has not asked yet how it ended.
+fn has_ended(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => {
+            let mut polled = [PollFd::new(&process, PollFlags::IN)];
+            poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        }
+        Err(errno) => errno == Errno::SRCH,
+    }
 }
 
 /// Whether there is a folder of state that may be looked into.
@@ -215,6 +236,24 @@ mod tests {
         assert!(matches!(refused, Error::Busy { pid: Some(pid), .. } if pid == std::process::id()));
         drop(first);
         take(&state).unwrap();
+    }
+
+    /// As a program that was just being started by one that was killed.
+    #[test]
+    fn the_lock_of_one_that_has_ended_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let first = take(&state).unwrap();
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        std::fs::write(state.join(NAME), ended.id().to_string()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(BETWEEN * (TRIES + TRIES / 2));
+                drop(first);
+            });
+            take(&state).unwrap();
+        });
     }
 
     /// Who may write into a parent can put a folder of journals of his own in the place of ours.
