@@ -27,18 +27,28 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     page.fact("Takes", &format!("about {}", rough(planned.seconds)));
 }
 
+/// What all arms set is said once.
 fn arms(page: &mut Page, planned: &PlannedExperiment) {
     page.heading("Arms", "the others are compared with the first");
-    let columns = vec![Column::name("arm"), Column::left("swap"), Column::words("sets")];
-    let mut table = Table::new(2, columns);
-    for [name, swap, sets] in &planned.arms {
-        table.row(vec![
-            Cell::new(Role::Strong, name.clone()),
-            swap.clone().into(),
-            sets.clone().into(),
-        ]);
+    let settings = |sets: &'_ str| -> Vec<String> {
+        sets.split(", ").filter(|set| !set.is_empty()).map(str::to_owned).collect()
+    };
+    let all: Vec<Vec<String>> = planned.arms.iter().map(|[.., sets]| settings(sets)).collect();
+    let is_common = |set: &&String| all.iter().all(|sets| sets.contains(set));
+    let common: Vec<String> =
+        all.first().into_iter().flatten().filter(is_common).cloned().collect();
+    let mut table = Table::new(2, vec![Column::left("arm"), Column::words("swap; what it sets")]);
+    for ([name, swap, _], sets) in planned.arms.iter().zip(&all) {
+        let own: Vec<&str> =
+            sets.iter().filter(|set| !common.contains(set)).map(String::as_str).collect();
+        let words =
+            if own.is_empty() { swap.clone() } else { format!("{swap}; {}", own.join(", ")) };
+        table.row(vec![Cell::new(Role::Strong, name.clone()), words.into()]);
     }
     table.print(page);
+    if !common.is_empty() {
+        page.prose(2, Role::Plain, &format!("All of them set {}.", common.join(", ")));
+    }
 }
 
 pub(super) fn list(page: &mut Page, listed: &[(String, String)]) {
