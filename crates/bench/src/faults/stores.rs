@@ -125,7 +125,7 @@ fn lend_area(
             Ok(SwapFile { path, loan }) => return Ok((path, loan, false)),
             Err(why) => {
                 let what = "a file behind zswap (a zram device takes its place)";
-                refused.push((what.to_owned(), why.to_string()));
+                refused.push((what.to_owned(), why.why));
             }
         }
     }
