@@ -6,12 +6,12 @@
 //! is measured, and off while a zram device is.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pagewise_model::lend::{
-    KnobSetting, Lender, LoanId, SwapArea, SwapSpec, ZramDevice, ZramSpec, ZswapSpec,
+    KnobSetting, Lender, LoanId, SwapArea, SwapFile, SwapSpec, ZramDevice, ZramSpec, ZswapSpec,
 };
-use pagewise_model::{Compressor, Refusal, StoreKind, SwapStore};
+use pagewise_model::{Bytes, Compressor, Refusal, StoreKind, SwapStore};
 use pagewise_observe::{HostGauges, HostRoot};
 
 use super::spec::FaultSpec;
@@ -65,7 +65,7 @@ pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     }
     let offered = offered(lender, spec, &mut lent.refused);
     if !offered.is_empty() {
-        match lend_area(lender, spec) {
+        match lend_area(lender, spec, &mut lent.refused) {
             Ok((area, loan, is_zram)) => {
                 let stores = offered.into_iter().map(|(number, zswap)| LentStore {
                     number,
@@ -114,20 +114,18 @@ fn try_zswap(lender: &mut dyn Lender, compressor: &Compressor) -> Result<ZswapSp
     Ok(spec)
 }
 
-/// The swap area behind zswap, and whether it is a zram device. Only swapon tells whether a file system can
-/// hold swap.
+/// The swap area behind zswap, and whether it is a zram device.
 fn lend_area(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
+    refused: &mut Vec<(String, String)>,
 ) -> Result<(PathBuf, LoanId, bool), Refusal> {
     if let Some(folder) = &spec.zswap_folder {
-        if let Ok(file) = lender.lend_swap_file(folder, spec.disksize) {
-            match swap_on(lender, &file.path) {
-                Ok(loan) => {
-                    lender.return_loan(loan)?;
-                    return Ok((file.path, file.loan, false));
-                }
-                Err(_) => lender.return_loan(file.loan)?,
+        match lend_file(lender, folder, spec.disksize)? {
+            Ok(SwapFile { path, loan }) => return Ok((path, loan, false)),
+            Err(why) => {
+                let what = "a file behind zswap (a zram device takes its place)";
+                refused.push((what.to_owned(), why.why));
             }
         }
     }
@@ -135,7 +133,32 @@ fn lend_area(
     Ok((device, loan, true))
 }
 
-fn swap_on(lender: &mut dyn Lender, area: &std::path::Path) -> Result<LoanId, Refusal> {
+/// A file for swap, or why there is none: only swapon tells whether a file system can hold swap.
+///
+/// # Errors
+/// If what was tried cannot be given back.
+fn lend_file(
+    lender: &mut dyn Lender,
+    folder: &Path,
+    size: Bytes,
+) -> Result<Result<SwapFile, Refusal>, Refusal> {
+    let file = match lender.lend_swap_file(folder, size) {
+        Ok(file) => file,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    match swap_on(lender, &file.path) {
+        Ok(loan) => {
+            lender.return_loan(loan)?;
+            Ok(Ok(file))
+        }
+        Err(refused) => {
+            lender.return_loan(file.loan)?;
+            Ok(Err(refused))
+        }
+    }
+}
+
+fn swap_on(lender: &mut dyn Lender, area: &Path) -> Result<LoanId, Refusal> {
     lender.lend_swap(&SwapSpec { area: SwapArea::Lent(area.to_owned()), priority: None })
 }
 
@@ -184,11 +207,6 @@ pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use pagewise_model::Bytes;
-    use pagewise_model::lend::SwapFile;
-
     use super::*;
 
     /// Lends what its kernel has, and keeps what was taken and given back.
@@ -306,6 +324,8 @@ mod tests {
         let lent = lend(&mut lender, &spec(Some("/disk")));
         assert!(lent.is_zswap_on_zram);
         assert_eq!(lender.has(), ["zram lz4", "zram zstd", "zram zstd:3", "zram default"]);
+        let (what, why) = lent.refused.last().unwrap();
+        assert!(what.contains("behind zswap") && why.contains("swapon"), "{what}: {why}");
         let mut without = FakeLender { zswap: &["lz4"], ..FakeLender::default() };
         assert!(lend(&mut without, &spec(None)).is_zswap_on_zram);
         assert!(!without.given_back.contains(&"file".to_owned()), "there is no disk");

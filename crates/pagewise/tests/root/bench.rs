@@ -147,6 +147,16 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
     let compared = message["store_comparisons"].as_array().unwrap().iter().filter(is_random);
     let compared: BTreeSet<&str> = compared.map(|one| one["algorithm"].as_str().unwrap()).collect();
     assert_eq!(compared, zram.intersection(&zswap).map(String::as_str).collect());
+
+    let is_in_order = |row: &&Value| {
+        row["store"] == "zswap" && row["memory"] == "private" && row["access"] == "sequential"
+    };
+    let at_3 = faults.iter().filter(is_in_order).find(|row| row["page_cluster"] == 3);
+    let per_fault = at_3.and_then(|row| row["pages_per_fault"].as_f64());
+    let on_zram = faults.iter().any(|row| row["backing"]["is_zram"] == true);
+    // from a zram device behind zswap, the kernel does not read private memory ahead
+    let expected = if on_zram { 0.9..1.1 } else { 4.0..8.1 };
+    assert!(per_fault.is_some_and(|pages| expected.contains(&pages)), "{at_3:?}");
 }
 
 #[test]

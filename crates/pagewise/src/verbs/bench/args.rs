@@ -61,8 +61,8 @@ pub(crate) struct Bench {
     /// Measure the zram devices only as block devices, not as swap
     #[arg(long)]
     pub(crate) no_swap: bool,
-    /// Also measure zswap with each of these algorithms that it supports, and compare it with zram. zswap is switched on
-    /// for this time, in front of a swap file; on a host that uses other swap, zswap is not measured
+    /// Also measure zswap with each of these algorithms that it supports, and compare it with zram. While it is
+    /// measured, zswap is enabled in front of a temporary swap file; on a host that uses other swap, it is not measured
     #[arg(long, conflicts_with = "no_swap")]
     pub(crate) zswap: bool,
     /// Measure swap even if this host already uses other swap areas; the kernel may then swap pages of other

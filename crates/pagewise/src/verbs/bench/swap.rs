@@ -49,6 +49,9 @@ pub(super) fn measure(
             None => spec,
         };
         spec.stores.retain(|store| is_tried(measured, store));
+        if spec.stores.iter().all(|store| store.kind == StoreKind::Zram) {
+            spec.stores.extend(first_zswap(measured));
+        }
         if setting.stop.flag().load(std::sync::atomic::Ordering::SeqCst) {
             break;
         }
@@ -91,6 +94,12 @@ fn is_tried(measured: &BenchResults, store: &SwapStore) -> bool {
     let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
     let is_first = measured.swap.is_empty();
     is_first || store.kind == StoreKind::Zram || rows.any(|row| row.store == *store)
+}
+
+/// What is measured of zswap if it lacks the algorithm that is best for zram.
+fn first_zswap(measured: &BenchResults) -> Option<SwapStore> {
+    let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
+    rows.find(|row| row.store.kind == StoreKind::Zswap).map(|row| row.store.clone())
 }
 
 fn add(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration) {

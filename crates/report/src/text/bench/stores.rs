@@ -2,8 +2,8 @@
 //! zswap beside zram: what it costs, and what went past its pool.
 
 use pagewise_model::{
-    Access, BackingTraffic, Benchmark, CostVerdict, FaultRow, RelativeCost, StoreComparison,
-    StoreKind, SwapStore, SwappedKind, grouped,
+    Access, BackingTraffic, Benchmark, ClusterEffect, CostVerdict, FaultRow, RelativeCost,
+    StoreComparison, StoreKind, SwapStore, SwappedKind, grouped,
 };
 
 use super::super::kit::{Page, Role};
@@ -17,6 +17,18 @@ pub(super) fn name(kind: StoreKind) -> &'static str {
         StoreKind::Zram => "zram",
         StoreKind::Zswap => "zswap",
     }
+}
+
+/// As `zram lz4, zswap lzo`: each once.
+pub(super) fn names(effects: &[ClusterEffect]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for SwapStore { kind, compressor } in effects.iter().map(|effect| &effect.store) {
+        let name = format!("{} {compressor}", name(*kind));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {

@@ -91,8 +91,11 @@ fn effects(page: &mut Page, effects: &[ClusterEffect]) {
         format!("a touch {low} → {high}"),
         format!("with {high}"),
     ];
-    let text =
-        format!("vm.page-cluster from {low} to {high}, by kind of memory and order of access:");
+    let of_stores =
+        if has_zswap { format!(" ({})", stores::names(effects)) } else { String::new() };
+    let text = format!(
+        "vm.page-cluster from {low} to {high}, by kind of memory and order of access{of_stores}:"
+    );
     page.prose(2, Role::Plain, &text);
     let mut table = Table::new(2, columns.map(Column::left).into());
     effects.iter().for_each(|effect| table.row(effect_row(effect, has_zswap)));
