@@ -293,7 +293,7 @@ decides otherwise.
 ## What the decisions rest on
 
 - **Measured by the authors of Pagewise**, in small emulated guests with synthetic programs: reads and writes of the
-  disk with Linux 6.12 and 7.2, in seven pairs of runs ([zram-or-zswap.md](zram-or-zswap.md)); and, with at most four
+  disk with Linux 6.12 and 7.2, in six or seven pairs of runs ([zram-or-zswap.md](zram-or-zswap.md)); and, with at most four
   seeds and without statistics, those with 6.1, CPU time per page, the bound by slots, the faults of a cgroup at its
   limit, and what happens to pages that do not compress. Times on real disks were not measured.
 - **From the documentation and the source of the kernel**: zswap needs a slot of swap on a disk for each page; its
