@@ -104,7 +104,7 @@ say undo pagewise undo --all
 state > /tmp/after; say difference diff /root/before /tmp/after
 ";
 
-const GONE: &str = r"
+pub(super) const GONE: &str = r"
 say failed systemctl --failed --no-legend --plain
 state > /tmp/after; say difference diff /root/before /tmp/after
 say nothing pagewise undo
