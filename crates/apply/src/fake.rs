@@ -538,8 +538,7 @@ impl FakeHost {
                     "disksize" => device.disksize = value.parse().expect("bytes"),
                     "reset" if is_on => return Err(ErrorKind::ResourceBusy.into()),
                     "reset" => {
-                        // some kernels keep the backing device of a device without a size
-                        device.backing = device.backing.take().filter(|_| device.disksize == 0);
+                        device.backing = None;
                         (device.disksize, device.algorithm) = (0, DEFAULT_ALGORITHM);
                     }
                     "backing_dev" if device.disksize == 0 => {

@@ -25,9 +25,6 @@ const CONTROL: &str = "/sys/class/zram-control";
 /// After this time the device of anybody who lives has its size.
 const SETTLING: Duration = Duration::from_millis(250);
 
-/// A size that every kernel takes, in bytes.
-const SMALLEST: u64 = 64 << 10;
-
 /// What is lent of a device.
 pub(crate) fn lent(loan: LoanId, number: u32) -> ZramDevice {
     ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
@@ -256,11 +253,6 @@ pub(crate) fn give_back(
         None => unnumbered(hands, before, announced, run)?,
     };
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
-    let backing = hands.read(&format!("{}/backing_dev", sysfs(number)));
-    // some kernels keep the backing device of a device without a size in use for good, even if the zram device is removed
-    if backing.is_ok_and(|device| device != "none") && !has_size(hands, number) {
-        set(hands, number, "disksize", &SMALLEST.to_string())?;
-    }
     reset(hands, number)?;
     let remove = format!("{CONTROL}/hot_remove");
     patiently(hands, &HostChange::Write { path: &remove, value: &number.to_string() })
