@@ -46,7 +46,7 @@ pub static TARGETS: &[Target] = &[
         longest: LONGEST_EVIDENCE,
     },
     Target { name: "guest-events", run: events, seeds: heard, longest: 1536 },
-    Target { name: "experiment", run: experiment, seeds: built_in, longest: 2560 },
+    Target { name: "experiment", run: experiment, seeds: built_in, longest: 3072 },
 ];
 
 /// The longest evidence that is worth trying, in bytes.
