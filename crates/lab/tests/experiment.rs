@@ -602,7 +602,7 @@ fn a_line_that_never_comes_ends_it_after_the_first_run() {
 
 fn beside(script: &str) -> Option<Neighbour> {
     let program = Program::of_words(&["sh", "-c", script]);
-    Some(Neighbour { program, memory_limit_bytes: None })
+    Some(Neighbour { program, memory_limit_bytes: None, ready: None })
 }
 
 /// It runs while the command does, its processes end with it, and what it used is not the command's.
@@ -646,6 +646,41 @@ fn a_neighbour_that_ends_before_the_command_ends_the_experiment() {
     let why = conducted.trouble.unwrap().to_string();
     assert!(why.contains("the neighbour: it ended before the command did with status 3"), "{why}");
     assert!(why.contains("it said: bye"), "{why}");
+}
+
+#[test]
+fn the_command_starts_when_its_neighbour_is_ready() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let shown = mark.display();
+    let neighbour = |script: &str| {
+        let ready = Some("filled".to_owned());
+        Some(Neighbour { ready, ..beside(script).unwrap() })
+    };
+    let conducted = |experiment: &Experiment| {
+        let mut noting = Noting { group: Some(cgroup(folder.path())), ..Noting::default() };
+        run_with(experiment, &mut noting, &AtomicBool::new(false))
+    };
+    // its file is there only from shortly before its line on
+    let slow = format!(
+        "rm -f {shown}; echo unfilled; sleep 0.3; touch {shown}; echo filled; exec sleep 1000"
+    );
+    let command = sh(&format!("test -e {shown}"));
+    let experiment =
+        Experiment { neighbour: neighbour(&slow), pairs: 1, warm_up: 0, ..command.clone() };
+    for run in good(conducted(&experiment)) {
+        assert!(run.end == RunEnd::Exited { status: 0 }, "{run:?}");
+    }
+    for (script, why) in [
+        ("echo full; exit 3", "it ended before it printed \"filled\""),
+        ("echo full; exec sleep 1000", "it did not print \"filled\" before the deadline"),
+    ] {
+        let deadline = Duration::from_millis(500);
+        let experiment = Experiment { neighbour: neighbour(script), deadline, ..command.clone() };
+        let trouble = conducted(&experiment).trouble.unwrap().to_string();
+        assert!(trouble.contains(why), "{trouble}");
+    }
 }
 
 /// What was written is what is read, to the last digit: who kept raw runs judges the same.

@@ -63,6 +63,9 @@ pub struct Neighbour {
     pub program: Program,
     /// The most memory that it may use.
     pub memory_limit_bytes: Option<u64>,
+    /// The line that it prints when the measured program may start; at once if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
 }
 
 impl Experiment {
@@ -101,7 +104,8 @@ impl Experiment {
         if !(0.0..1.0).contains(&self.min_effect) {
             return Err(Unsound::Effect(self.min_effect));
         }
-        if let Some(line) = self.counted_from.as_ref().filter(|line| !is_line(line)) {
+        let ready = self.neighbour.iter().filter_map(|neighbour| neighbour.ready.as_ref());
+        if let Some(line) = self.counted_from.iter().chain(ready).find(|line| !is_line(line)) {
             return Err(Unsound::Line(line.clone()));
         }
         self.arms.iter().try_for_each(checked_arm)?;
@@ -209,7 +213,7 @@ pub enum Unsound {
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
     /// No line of output.
-    #[error("expected a line of 1 to {LONGEST_LINE} bytes from which on is counted, found {0:?}")]
+    #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
     /// No effect is that large.
     #[error("expected a least effect below 1, found {0}")]

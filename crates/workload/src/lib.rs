@@ -48,21 +48,23 @@ pub use typed::KINDS;
 /// The line that is printed where the second half of a workload begins ([`Workload::is_marked`]): an experiment may
 /// count from there on.
 pub const STEADY: &str = "steady";
+/// The line that `tiers` prints when all of its memory is written: another program may begin then.
+pub const FILLED: &str = "filled";
 
-/// Runs it, here and now; one thread must be all that this process has. `steady` is called where its second half
-/// begins, if it has one.
+/// Runs it, here and now; one thread must be all that this process has. `mark` gets [`FILLED`] and [`STEADY`] where
+/// the workload has such a moment.
 ///
 /// # Errors
 /// Where it makes no sense, or this machine lacks what it needs, or a server that it started was killed.
 pub fn run(
     workload: &Workload,
     progress: &mut Progress<'_>,
-    steady: &mut dyn FnMut(),
+    mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
     match workload {
-        Workload::Swap(wanted) => swap::run(wanted, progress, steady),
-        Workload::Coldpages(wanted) => coldpages::run(wanted, progress, steady),
-        Workload::Tiers(wanted) => tiers::run(wanted, progress, steady),
+        Workload::Swap(wanted) => swap::run(wanted, progress, mark),
+        Workload::Coldpages(wanted) => coldpages::run(wanted, progress, mark),
+        Workload::Tiers(wanted) => tiers::run(wanted, progress, mark),
         Workload::Hugepages(wanted) => hugepages::run(wanted, progress),
         Workload::Redis(wanted) => redis::run(wanted, progress),
         Workload::Command { argv } => Err(Error::Unsound(format!(

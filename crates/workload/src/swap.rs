@@ -20,16 +20,16 @@ use super::record::Record;
 use super::store::{self, MappedStore};
 use super::window::Window;
 use super::zipf::Zipf;
-use super::{Pattern, Readahead, Swap, WorkloadSummary, check};
+use super::{Pattern, Readahead, STEADY, Swap, WorkloadSummary, check};
 
 /// What makes up the hottest part of the code.
 const HOT: usize = 10;
 
-/// Does it; `steady` is called before the second half of its iterations, or of its time.
+/// Does it; `mark` is called before the second half of its iterations, or of its time.
 pub(super) fn run(
     settings: &Swap,
     progress: &mut Progress<'_>,
-    steady: &mut dyn FnMut(),
+    mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
     check::swap(settings)?;
     let contents = check::contents(&settings.contents)?;
@@ -44,7 +44,7 @@ pub(super) fn run(
         let done = share_done(iteration, settings, end);
         if done >= 0.5 && !halfway {
             halfway = true;
-            steady();
+            mark(STEADY);
         }
         progress("touching", done);
         let began = Instant::now();
@@ -199,9 +199,9 @@ mod tests {
         for pattern in [Pattern::Uniform, Pattern::Zipf, Pattern::Scan] {
             for shared in [false, true] {
                 let settings = Swap { pattern, shared, step: "4K".parse().unwrap(), ..small() };
-                let mut steady = 0;
-                let summary = run(&settings, &mut |_, _| {}, &mut || steady += 1).unwrap();
-                assert_eq!(steady, 1);
+                let mut marks = Vec::new();
+                let summary = run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
+                assert_eq!(marks, [STEADY]);
                 let pages = (1 << 20) / page_size();
                 assert_eq!(summary.values["operations"], (30 * pages) as f64, "{pattern:?}");
                 assert_eq!(summary.course.iteration_seconds.len(), 30);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn its_time_ends_it() {
         let settings = Swap { iterations: u32::MAX, seconds: 0.05, ..small() };
-        let summary = run(&settings, &mut |_, _| {}, &mut || {}).unwrap();
+        let summary = run(&settings, &mut |_, _| {}, &mut |_| {}).unwrap();
         assert!(summary.values["operations"] > 0.0);
     }
 
@@ -227,6 +227,6 @@ mod tests {
             pattern: Pattern::Scan,
             ..small()
         };
-        assert!(run(&settings, &mut |_, _| {}, &mut || {}).is_ok());
+        assert!(run(&settings, &mut |_, _| {}, &mut |_| {}).is_ok());
     }
 }

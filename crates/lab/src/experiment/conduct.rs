@@ -318,6 +318,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
                 arguments: &beside.program.argv()[1..],
                 group: lent.neighbour.as_ref(),
             }),
+            neighbour_ready: beside.and_then(|(beside, _)| beside.ready.as_deref()),
             limited: self.experiment.memory_limit_bytes.is_some(),
             deadline: self.experiment.deadline,
             swap: &lent.swap,

@@ -252,6 +252,7 @@ mod tests {
         let neighbour = Neighbour {
             program: Program::of_words(&["true"]),
             memory_limit_bytes: Some(100 << 20),
+            ready: None,
         };
         let spec = |set: &[&str]| {
             let settings = set.iter().map(|text| setting(text).unwrap()).collect();

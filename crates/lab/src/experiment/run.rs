@@ -69,6 +69,8 @@ pub(super) struct RunSetup<'a> {
     pub(super) command: StartedProgram<'a>,
     /// What runs beside it.
     pub(super) neighbour: Option<StartedProgram<'a>>,
+    /// The line of its output after which the command may start.
+    pub(super) neighbour_ready: Option<&'a str>,
     /// Whether the group has a limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
@@ -125,7 +127,8 @@ pub(super) fn run(
 ) -> Result<RunResult, NotRun> {
     let host = HostRoot::live().map_err(|error| failed("/", &error))?;
     // before the reaper, to which it is somebody else's; it is waited for when this run has been accounted
-    let mut neighbour = start.neighbour.as_ref().map(Neighbour::start).transpose()?;
+    let mut neighbour =
+        start.neighbour.map(|beside| Neighbour::start(&beside, start, stop)).transpose()?;
     let group = start.command.group;
     let reaper = Reaper::new();
     let accounted = OwnUsage::of_ended_children();
@@ -249,10 +252,49 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    fn start(start: &StartedProgram<'_>) -> Result<Self, NotRun> {
-        let mut gate = Gate::open(start)?;
-        let output = Some(gate.pass(None)?);
-        Ok(Self { gate, output })
+    /// Returns when it has printed its line, if there is one.
+    fn start(
+        program: &StartedProgram<'_>,
+        setup: &RunSetup<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self, NotRun> {
+        let mut gate = Gate::open(program)?;
+        let finder = setup.neighbour_ready.map(LineFinder::new).transpose();
+        let (finder, found) = finder.map_err(|error| failed("an event", &error))?.unzip();
+        let output = Some(gate.pass(finder)?);
+        let mut neighbour = Self { gate, output };
+        if let (Some(found), Some(line)) = (&found, setup.neighbour_ready) {
+            neighbour.wait_until_ready(found, line, Instant::now() + setup.deadline, stop)?;
+        }
+        Ok(neighbour)
+    }
+
+    fn wait_until_ready(
+        &mut self,
+        found: &OwnedFd,
+        line: &str,
+        deadline: Instant,
+        stop: &AtomicBool,
+    ) -> Result<(), NotRun> {
+        let broken = |error: &dyn std::fmt::Display| failed("the neighbour", error);
+        let leader = self.leader().ok_or_else(|| broken(&"no process id"))?;
+        let handle = pidfd_open(leader, PidfdFlags::empty()).map_err(|error| broken(&error))?;
+        loop {
+            match wait(&handle, Some(found), LOOK) {
+                Some(Waited::Found) => return Ok(()),
+                Some(Waited::Ended) => {
+                    let output = self.output.take().map_or_else(String::new, Output::said);
+                    let why = format!("it ended before it printed {line:?}{}", quoted(&output));
+                    return Err(broken(&why));
+                }
+                None if stop.load(Ordering::SeqCst) => return Err(NotRun::Stopped),
+                None if Instant::now() >= deadline => {
+                    let why = format!("it did not print {line:?} before the deadline of a run");
+                    return Err(broken(&why));
+                }
+                None => {}
+            }
+        }
     }
 
     /// It has to run as long as the command; that the kernel killed it is a result.

@@ -10,7 +10,7 @@ use pagewise_guest::kernel::KernelRequest;
 use pagewise_model::arm::{alike, setting};
 use pagewise_model::{Bytes, Clock, Program, TrialArm, TrialSwap};
 use pagewise_stats::{Experiment, Metric, Neighbour, NotAMetric, Unsound, prefer_more};
-use pagewise_workload::{STEADY, Size, Workload};
+use pagewise_workload::{FILLED, STEADY, Size, Workload};
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
@@ -201,12 +201,19 @@ fn neighbour(file: &File, program: &Path) -> Result<Option<Neighbour>, FileError
     let limit = table.remove("limit").ok_or_else(|| wrong("expected a limit".to_owned()))?;
     let limit: Size =
         limit.try_into().map_err(|error: toml::de::Error| wrong(error.message().to_owned()))?;
+    let ready = table.remove("ready").map(String::deserialize).transpose();
+    let ready = ready.map_err(|error| wrong(format!("ready: {}", error.message())))?;
     let workload = workload(&table).map_err(|mistake| wrong(mistake.to_string()))?;
-    if !matches!(workload, Workload::Tiers(_) | Workload::Command { .. }) {
-        return Err(wrong("expected kind = \"tiers\" or \"command\"".to_owned()));
+    match (&workload, ready.as_deref()) {
+        (Workload::Command { .. }, _) | (Workload::Tiers(_), None | Some(FILLED | STEADY)) => {}
+        (Workload::Tiers(_), Some(line)) => {
+            let what = format!("ready: expected {FILLED:?} or {STEADY:?}, found {line:?}");
+            return Err(wrong(what));
+        }
+        _ => return Err(wrong("expected kind = \"tiers\" or \"command\"".to_owned())),
     }
     let memory_limit_bytes = Some(limit.0.get());
-    Ok(Some(Neighbour { program: workload.program(program), memory_limit_bytes }))
+    Ok(Some(Neighbour { program: workload.program(program), memory_limit_bytes, ready }))
 }
 
 fn workload(table: &Table) -> Result<Workload, Mistake> {

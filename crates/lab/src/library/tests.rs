@@ -177,6 +177,16 @@ fn a_neighbour_is_a_workload_with_a_limit() {
     let neighbour = all.unwrap()[0].experiment.neighbour.clone().unwrap();
     assert_eq!(neighbour.memory_limit_bytes, Some(100 << 20));
     assert!(neighbour.program.argv().last().unwrap().contains("\"150M\""));
+    assert_eq!(neighbour.ready, None);
+    let ready = |keys: &str| read(&with(&format!("limit = \"1M\"\n{keys}")), &Choice::default());
+    let line = |keys: &str| ready(keys).unwrap()[0].experiment.neighbour.clone().unwrap().ready;
+    assert_eq!(line("kind = \"tiers\"\nready = \"filled\"").as_deref(), Some("filled"));
+    let command = "kind = \"command\"\nargv = [\"true\"]\nready = \"READY\"";
+    assert_eq!(line(command).as_deref(), Some("READY"));
+    let other = "limit = \"1M\"\nkind = \"tiers\"\nready = ";
+    refused(&with(&format!("{other}\"full\"")), "neighbour: ready: expected \"filled\" or");
+    refused(&with(&format!("{other}1")), "neighbour: ready: invalid type");
+    refused(&with(&format!("limit = \"1M\"\n{}", command.replace("READY", ""))), "1 to 200 bytes");
     refused(&with("kind = \"tiers\""), "x.toml:14: neighbour: expected a limit");
     refused(&with("kind = \"tiers\"\nlimit = \"100\""), "neighbour: expected a size as 256M");
     refused(&with("kind = \"tiers\"\nlimit = \"1M\"\nhott = 1"), "neighbour: unknown field");

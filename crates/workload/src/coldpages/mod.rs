@@ -30,16 +30,16 @@ use super::slices::{SLICES, part_of, slice_end};
 use super::store::{self, MappedStore};
 use super::swap::nanoseconds;
 use super::zipf::ZipfPages;
-use super::{ColdPages, WorkloadSummary, check};
+use super::{ColdPages, STEADY, WorkloadSummary, check};
 
 /// After every so many iterations memory is looked at: 16 times in all.
 const LOOK_EVERY: u64 = 10;
 
-/// Does it; `steady` is called before the second half. The process must have one thread where it has sharers.
+/// Does it; `mark` is called before the second half. The process must have one thread where it has sharers.
 pub(super) fn run(
     settings: &ColdPages,
     progress: &mut Progress<'_>,
-    steady: &mut dyn FnMut(),
+    mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
     check::coldpages(settings)?;
     let mut sets = Sets::new(settings, progress)?;
@@ -50,7 +50,7 @@ pub(super) fn run(
     let mut operations = 0;
     for slice in 1..=SLICES {
         if slice == SLICES / 2 + 1 {
-            steady();
+            mark(STEADY);
         }
         progress("touching", part_of(operations, settings.operations));
         let upto = slice_end(slice, settings.operations);
@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn where_memory_is_enough_nothing_is_chosen() {
-        let mut steady = 0;
-        let summary = run(&small(), &mut |_, _| {}, &mut || steady += 1).unwrap();
-        assert_eq!(steady, 1);
+        let mut marks = Vec::new();
+        let summary = run(&small(), &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
+        assert_eq!(marks, [STEADY]);
         assert_eq!(summary.values["operations"], 10_000.0);
         assert!(!summary.values.contains_key("precision"), "{summary:?}");
         // 500 pages were read of 256: all of them, once and again
@@ -200,6 +200,6 @@ mod tests {
         let cut = run(&timed, &mut |_, _| {}, &mut || panic!("no second half")).unwrap();
         assert!(cut.values["operations"] > 0.0);
         let few = ColdPages { operations: 3, ..small() };
-        assert_eq!(run(&few, &mut |_, _| {}, &mut || {}).unwrap().values["operations"], 3.0);
+        assert_eq!(run(&few, &mut |_, _| {}, &mut |_| {}).unwrap().values["operations"], 3.0);
     }
 }

@@ -24,19 +24,20 @@ use super::progress::Progress;
 use super::record::Record;
 use super::slices::{SLICES, part_of, slice_end};
 use super::swap::nanoseconds;
-use super::{Tiers, WorkloadSummary, check, store};
+use super::{FILLED, STEADY, Tiers, WorkloadSummary, check, store};
 
-/// Does it; `steady` is called before the second half.
+/// Does it; `mark` is called before the first and the second half.
 pub(super) fn run(
     settings: &Tiers,
     progress: &mut Progress<'_>,
-    steady: &mut dyn FnMut(),
+    mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
     check::tiers(settings)?;
     let mut sets = Sets::new(settings, progress)?;
+    mark(FILLED);
     let mut record = Record::new();
     sets.iterate(1..=SLICES / 2, &mut record, progress);
-    steady();
+    mark(STEADY);
     let (point, done, faults) = (record.points(), sets.done, major_faults());
     sets.iterate(SLICES / 2 + 1..=SLICES, &mut record, progress);
     let faults = major_faults().saturating_sub(faults) as f64;
@@ -128,16 +129,17 @@ mod tests {
     #[test]
     fn where_memory_is_enough_no_access_has_to_read_a_page() {
         for exponent in [0.0, 0.9] {
-            let mut steady = 0;
+            let mut marks = Vec::new();
             let settings = Tiers { exponent, ..small() };
-            let summary = run(&settings, &mut |_, _| {}, &mut || steady += 1).unwrap();
+            let summary = run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
             let values = &summary.values;
             assert_eq!((values["operations"], values["cold-accesses"]), (10_000.0, 0.0));
             // what the machine evicts of this program itself may fault
             assert!(values["fault-share"] < 0.01, "{values:?}");
             assert!(values["p50"] <= values["p99"] && values["steady-iteration"] > 0.0);
             assert!(values["settling"] > 0.0, "{values:?}");
-            assert_eq!((steady, summary.course.iteration_seconds.len()), (1, 160));
+            assert_eq!(marks, [FILLED, STEADY]);
+            assert_eq!(summary.course.iteration_seconds.len(), 160);
             assert_eq!(summary.course.settled_at, Some(80));
             let counted: u64 = summary.course.latency_ns.iter().map(|(_, count)| count).sum();
             assert_eq!(counted, 5000, "latencies are those of the second half");
@@ -147,10 +149,10 @@ mod tests {
     #[test]
     fn the_cold_set_is_accessed_as_often_as_asked_for() {
         let settings = Tiers { cold_share: 0.25, ..small() };
-        let values = run(&settings, &mut |_, _| {}, &mut || {}).unwrap().values;
+        let values = run(&settings, &mut |_, _| {}, &mut |_| {}).unwrap().values;
         assert!((2200.0..2800.0).contains(&values["cold-accesses"]), "{values:?}");
         let none = Tiers { cold: Size::mib(0), ..small() };
-        let values = run(&none, &mut |_, _| {}, &mut || {}).unwrap().values;
+        let values = run(&none, &mut |_, _| {}, &mut |_| {}).unwrap().values;
         assert_eq!(values["cold-accesses"], 0.0);
     }
 
@@ -158,7 +160,7 @@ mod tests {
     fn few_accesses_have_two_halves_too() {
         for operations in [2, 3, 161] {
             let settings = Tiers { operations, ..small() };
-            let summary = run(&settings, &mut |_, _| {}, &mut || {}).unwrap();
+            let summary = run(&settings, &mut |_, _| {}, &mut |_| {}).unwrap();
             assert_eq!(summary.values["operations"], operations as f64);
             let counted: u64 = summary.course.latency_ns.iter().map(|(_, count)| count).sum();
             assert_eq!(counted, operations - operations / 2);

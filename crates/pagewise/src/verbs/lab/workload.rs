@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outco
     let mut shown = WorkloadProgress::new(global);
     let watched = std::io::stdout().is_terminal() && !global.json;
     let mut progress = |what: &str, share| shown.show_step(what, share);
-    let summary = workload::run(&workload, &mut progress, &mut || print_mark(watched));
+    let summary = workload::run(&workload, &mut progress, &mut |line| print_mark(watched, line));
     drop(shown);
     let message = summary?;
     let table = if watched { table(&message) } else { String::new() };
@@ -40,11 +40,11 @@ pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outco
     Ok(Outcome::Done)
 }
 
-/// Says that the second half begins, and leaves whoever counts from there on the time to read its counters.
-fn print_mark(watched: bool) {
+/// Says how far it is, and leaves whoever waits for this the time to act.
+fn print_mark(watched: bool, line: &str) {
     if !watched {
         // who does not hear this hears no answer either, which is an error
-        let _ = output::text(&format!("{}\n", workload::STEADY), false);
+        let _ = output::text(&format!("{line}\n"), false);
         std::thread::sleep(MARKED);
     }
 }
