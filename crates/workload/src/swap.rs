@@ -200,7 +200,9 @@ mod tests {
             for shared in [false, true] {
                 let settings = Swap { pattern, shared, step: "4K".parse().unwrap(), ..small() };
                 let mut marks = Vec::new();
-                let summary = run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
+                let summary =
+                    run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned()))
+                        .unwrap();
                 assert_eq!(marks, [STEADY]);
                 let pages = (1 << 20) / page_size();
                 assert_eq!(summary.values["operations"], (30 * pages) as f64, "{pattern:?}");

@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn where_memory_is_enough_nothing_is_chosen() {
         let mut marks = Vec::new();
-        let summary = run(&small(), &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
+        let summary =
+            run(&small(), &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
         assert_eq!(marks, [STEADY]);
         assert_eq!(summary.values["operations"], 10_000.0);
         assert!(!summary.values.contains_key("precision"), "{summary:?}");
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn its_time_and_few_operations_end_it() {
         let timed = ColdPages { operations: u64::MAX, seconds: 0.05, ..small() };
-        let cut = run(&timed, &mut |_, _| {}, &mut || panic!("no second half")).unwrap();
+        let cut = run(&timed, &mut |_, _| {}, &mut |_| panic!("no second half")).unwrap();
         assert!(cut.values["operations"] > 0.0);
         let few = ColdPages { operations: 3, ..small() };
         assert_eq!(run(&few, &mut |_, _| {}, &mut |_| {}).unwrap().values["operations"], 3.0);

@@ -131,7 +131,8 @@ mod tests {
         for exponent in [0.0, 0.9] {
             let mut marks = Vec::new();
             let settings = Tiers { exponent, ..small() };
-            let summary = run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
+            let summary =
+                run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
             let values = &summary.values;
             assert_eq!((values["operations"], values["cold-accesses"]), (10_000.0, 0.0));
             // what the machine evicts of this program itself may fault
