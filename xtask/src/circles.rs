@@ -18,7 +18,7 @@ use crate::run;
 const CLEAN: &[&str] = &[
     "apply", "bench", "capture", "collapse", "confine", "decide", "files", "guest", "journald",
     "lab", "model", "observe", "pagewise", "procmem", "region", "report", "sample", "stats",
-    "workload",
+    "terminal", "workload",
 ];
 
 /// A module's path below its crate: `["block", "slice"]`.

@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-decide", &["pagewise-model"]),
     ("pagewise-plan", &["pagewise-model", "pagewise-decide"]),
     ("pagewise-report", &["pagewise-model"]),
+    ("pagewise-terminal", &["pagewise-model", "pagewise-report"]),
     (
         "pagewise-sample",
         &["pagewise-model", "pagewise-observe", "pagewise-procmem", "pagewise-confine"],
@@ -88,6 +89,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-decide",
             "pagewise-plan",
             "pagewise-report",
+            "pagewise-terminal",
             "pagewise-sample",
             "pagewise-apply",
             "pagewise-collapse",

@@ -2,12 +2,11 @@
 //! What can be typed: the one table behind parser, help, completions and man pages.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use pagewise_model::Percent;
-use pagewise_model::typed::parse_duration;
+use pagewise_terminal::{Deferred, Global};
 
 #[path = "verbs/apply/args.rs"]
 mod apply;
@@ -15,8 +14,6 @@ mod apply;
 mod bench;
 #[path = "verbs/capture/args.rs"]
 mod capture;
-#[path = "cli/deferred.rs"]
-mod deferred;
 #[path = "verbs/doctor/args.rs"]
 mod doctor;
 #[path = "verbs/generate/args.rs"]
@@ -50,7 +47,6 @@ use bench::BENCH;
 pub(crate) use bench::Bench;
 use capture::CAPTURE;
 pub(crate) use capture::Capture;
-use deferred::Deferred;
 use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 pub(crate) use generate::Noun;
@@ -89,36 +85,6 @@ pub(crate) struct Cli {
     /// The command to run [default: report]
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
-}
-
-/// For every verb.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Options for every command")]
-pub(crate) struct Global {
-    /// Read a recording of a machine (a file or a folder that `pagewise capture` wrote) instead of this machine
-    #[arg(long, global = true, value_name = "DIR|FILE")]
-    pub(crate) root: Option<PathBuf>,
-    /// Print the result as JSON; `pagewise schema COMMAND` prints the JSON Schema of the result
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Print without colours; the environment variables NO_COLOR=1 and CLICOLOR=0 have the same effect
-    #[arg(long, global = true)]
-    pub(crate) no_color: bool,
-    /// Time between two readings of the kernel's counters, such as 200ms, 1s or 1m; pagewise computes rates
-    /// from the two readings. With 0, pagewise reads the counters once and shows no rates
-    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    pub(crate) interval: Duration,
-    /// Time limit for reading the proportional set size (PSS) of all processes; after this time, pagewise shows the
-    /// remaining processes without PSS
-    #[arg(long, global = true, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
-    pub(crate) smaps_budget: Duration,
-    /// Print only the result of the command and errors; do not print progress and notes
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// In addition to the result, print how much CPU time and memory pagewise used, and which lines of files
-    /// in /proc and /sys pagewise could not parse
-    #[arg(short, long, global = true)]
-    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]

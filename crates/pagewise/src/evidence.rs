@@ -14,8 +14,8 @@ use pagewise_report::{TrialReport, html, json};
 use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
-use crate::output;
 use pagewise_lab::redaction::Redaction;
+use pagewise_terminal::output;
 
 #[derive(Debug)]
 pub(crate) struct Folder {

@@ -8,8 +8,7 @@ use pagewise_apply::{Rescue, Session, state_folder};
 use pagewise_model::Name;
 use pagewise_model::undo::{Outcome, Recovered};
 use pagewise_stats::Experiment;
-
-use crate::output;
+use pagewise_terminal::output;
 
 /// Everything that this run borrows. It goes back when this ends, whatever ends it.
 #[derive(Debug)]

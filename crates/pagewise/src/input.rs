@@ -5,10 +5,9 @@ use anyhow::Context;
 use pagewise_confine::Confinement;
 use pagewise_model::Interval;
 use pagewise_observe::{Recording, Scope, Tape};
+use pagewise_terminal::progress::Spinner;
+use pagewise_terminal::{Global, interrupt};
 
-use crate::cli::Global;
-use crate::interrupt;
-use crate::progress::Spinner;
 use crate::room;
 
 /// The machine or the recording. A recording may be anybody's: it is parsed without any rights but to

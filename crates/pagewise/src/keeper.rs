@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use anyhow::Context;
+use pagewise_terminal::output;
 
-use crate::{again, output};
+use crate::again;
 
 /// What the confined process says when the file is whole.
 const WHOLE: &[u8] = b"whole";

@@ -9,29 +9,25 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod accepted;
+mod advisers;
 mod again;
 mod chosen;
 mod cli;
-mod cost;
 mod disk;
 mod evidence;
-mod exit;
 mod host_loans;
 mod input;
-mod interrupt;
 mod keeper;
-mod output;
-mod progress;
 mod room;
-mod screen;
 mod suggested;
-mod trouble;
 mod verbs;
 mod workload_keys;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::trouble;
 
 fn main() -> ExitCode {
     if pagewise_guest::init::is_wanted() {
@@ -43,14 +39,14 @@ fn main() -> ExitCode {
     if pagewise_bench::faults::is_worker() {
         pagewise_bench::faults::worker_main();
     }
-    let started = cost::CostMeter::now();
-    std::panic::set_hook(Box::new(trouble::tell_of_panic));
+    let started = CostMeter::now();
+    std::panic::set_hook(Box::new(advisers::tell_of_panic));
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return trouble::tell_of_usage(&error),
+        Err(error) => return trouble::tell_of_usage::<cli::Cli>(&error),
     };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),
-        Err(error) => trouble::tell(&error),
+        Err(error) => advisers::tell(&error),
     }
 }

@@ -8,8 +8,7 @@
 
 use pagewise_model::Bytes;
 use pagewise_observe::{HostRoot, Scope, extent};
-
-use crate::output;
+use pagewise_terminal::output;
 
 /// What a snapshot takes without processes and cgroups, with what prints it.
 const BASE: usize = 2 << 20;

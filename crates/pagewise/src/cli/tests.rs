@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use super::*;
 use clap::{CommandFactory, FromArgMatches};
+use pagewise_terminal::exit;
 
 #[test]
 fn the_table_is_sound() {
@@ -87,4 +88,34 @@ fn options_may_stand_before_and_after_the_verb() {
         assert!(cli.global.json && matches!(cli.verb, Some(Verb::Status)));
     }
     assert!(Cli::try_parse_from(["pagewise"]).unwrap().verb.is_none());
+}
+
+/// The help of the program, of guests and of `thp run` is where a user looks them up.
+#[test]
+fn the_help_names_every_status() {
+    let mut texts = String::new();
+    let mut command = Cli::command();
+    command.build();
+    collect(&command, &mut texts);
+    for status in [
+        exit::FAILED,
+        exit::USAGE,
+        exit::FINDINGS,
+        exit::TIMED_OUT,
+        exit::GUEST_LOST,
+        exit::NOT_FOUND,
+        exit::STOPPED,
+        exit::OUT_OF_MEMORY,
+    ] {
+        let mut numbers = texts.split(|letter: char| !letter.is_ascii_digit());
+        assert!(numbers.any(|number| number == status.to_string()), "{status}");
+    }
+}
+
+fn collect(command: &clap::Command, texts: &mut String) {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    if help.contains("Exit status") {
+        texts.push_str(&help);
+    }
+    command.get_subcommands().for_each(|command| collect(command, texts));
 }

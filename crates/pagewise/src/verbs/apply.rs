@@ -3,8 +3,6 @@
 
 mod document;
 
-use std::io::{BufRead, IsTerminal, Write};
-
 use std::path::Path;
 
 use anyhow::Context;
@@ -14,12 +12,11 @@ use pagewise_model::plan::{Applied, Complaint, Plan, Step};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{AppliedPlan, ApplyOutcome, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, output, question};
 
-use super::Outcome;
-use crate::cli::{self, Global};
-use crate::cost::{self, CostMeter};
-use crate::interrupt::Stop;
-use crate::{host_loans, output};
+use crate::{cli, host_loans};
 
 pub(crate) use document::read;
 
@@ -139,21 +136,17 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
         lines.push(format!("{already} more steps are in place already"));
     }
     lines.iter().for_each(output::message);
-    if !std::io::stdin().is_terminal() {
-        let what = "standard input is no terminal, so nobody can be asked; nothing was changed";
-        anyhow::bail!(Refusal::advised(what, "read the plan, then give --yes"));
-    }
-    output::write_error(b"pagewise: carry it out? [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    if matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Ok(());
-    }
-    anyhow::bail!(Refusal::advised(
-        "not carried out; nothing was changed",
-        "answer y, or give --yes"
-    ))
+    let refused = match question::is_confirmed("carry it out?")? {
+        Some(true) => return Ok(()),
+        Some(false) => {
+            Refusal::advised("not carried out; nothing was changed", "answer y, or give --yes")
+        }
+        None => Refusal::advised(
+            "standard input is no terminal, so nobody can be asked; nothing was changed",
+            "read the plan, then give --yes",
+        ),
+    };
+    Err(refused.into())
 }
 
 fn document(outcome: ApplyOutcome<'_>, started: CostMeter) -> anyhow::Result<String> {

@@ -15,10 +15,9 @@ use anyhow::Context;
 use pagewise_capture::{Capture, handed};
 use pagewise_model::{Bytes, Name, Refusal};
 use pagewise_observe::Recording;
+use pagewise_terminal::{Global, Outcome, exit, output};
 
-use super::Outcome;
-use crate::cli::{self, Global};
-use crate::{again, exit, input, output};
+use crate::{again, cli, input};
 
 pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     if global.root.is_some() && !args.hand_over {

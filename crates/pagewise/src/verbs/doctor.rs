@@ -6,13 +6,13 @@
 use pagewise_model::{Finding, Refusal, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::{Answer, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::output::{self, Printed};
+use pagewise_terminal::{Global, Outcome, screen};
 
-use super::{Outcome, Page, scan};
+use super::{Page, scan};
 use crate::accepted::{self, Accepted};
-use crate::cli::{self, Global};
-use crate::cost::{self, CostMeter};
-use crate::output::{self, Printed};
-use crate::{input, room, screen};
+use crate::{cli, input, room};
 
 const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::doctor };
 

@@ -9,10 +9,9 @@ use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use pagewise_report::json;
+use pagewise_terminal::{Outcome, output};
 
-use super::Outcome;
 use crate::cli::{Cli, Noun};
-use crate::output;
 
 /// Prints the script that teaches a shell our words.
 pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {

@@ -10,11 +10,8 @@ use pagewise_model::{Interval, Name, Reading, Refusal, Snapshot};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_plan::{StepState, measure_gain};
 use pagewise_report::{LedgerReport, LedgerUpdate, json, text};
-
-use super::Outcome;
-use crate::cli::Global;
-use crate::cost::{self, CostMeter};
-use crate::{output, screen};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
 
 pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
     if global.root.is_some() {

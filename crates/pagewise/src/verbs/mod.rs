@@ -20,39 +20,19 @@ mod undo;
 mod verify;
 
 use std::cmp::Reverse;
-use std::process::ExitCode;
 
 use pagewise_model::{Estimate, Finding, Interval, Refusal};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
 use pagewise_report::text::TextStyle;
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::output::{self, Printed};
+use pagewise_terminal::{Global, Outcome, screen};
 
-use crate::cli::{Cli, Global, Verb};
-use crate::cost::{self, CostMeter};
-use crate::exit;
+use crate::cli::{Cli, Verb};
 use crate::keeper;
-use crate::output::{self, Printed};
-use crate::screen;
 
-/// How a verb ended that did what it was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Done,
-    /// There is something to look at.
-    Findings,
-    /// What somebody else's command ended with.
-    Status(u8),
-}
-
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Done => Self::SUCCESS,
-            Outcome::Findings => Self::from(exit::FINDINGS),
-            Outcome::Status(status) => Self::from(status),
-        }
-    }
-}
+pub(crate) use merge::LeftRunning;
 
 /// Does what was typed.
 pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {

@@ -10,11 +10,10 @@ use pagewise_model::{Refusal, Snapshot};
 use pagewise_observe::UserFile;
 use pagewise_plan::{Measured, Request, make_plan};
 use pagewise_report::{PlannedChanges, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
 
-use super::Outcome;
-use crate::cli::{self, Global};
-use crate::cost::{self, CostMeter};
-use crate::{input, output, screen};
+use crate::{cli, input};
 
 /// A document of `bench` for many algorithms has some hundred KiB.
 const LONGEST: u64 = 16 << 20;

@@ -8,10 +8,11 @@ use pagewise_observe::{Recording, Scope};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome};
 
-use super::{Outcome, Page, scan};
-use crate::cli::{Global, Report};
-use crate::cost::{self, CostMeter};
+use super::{Page, scan};
+use crate::cli::Report;
 use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };

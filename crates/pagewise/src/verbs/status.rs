@@ -5,10 +5,10 @@ use pagewise_confine::Confinement;
 use pagewise_observe::Scope;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
+use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::{Global, Outcome};
 
-use super::{Outcome, Page};
-use crate::cli::Global;
-use crate::cost::CostMeter;
+use super::Page;
 use crate::input;
 
 const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::status };

@@ -12,15 +12,14 @@ use pagewise_model::plan::{Goal, Plan, Verified};
 use pagewise_model::{HostVerdict, Interval, OomKill, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{LedgerUpdate, TuneTrial, TunedPlan, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::{Interrupted, Stop};
+use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::Value;
 
 use self::own::Passed;
-use super::{Outcome, apply, verify};
-use crate::cli::{self, Global};
-use crate::cost::{self, CostMeter};
-use crate::interrupt::Stop;
-use crate::trouble::Interrupted;
-use crate::{output, screen};
+use super::{apply, verify};
+use crate::cli;
 
 /// How long `scan` may take; together with `bench --quick` that is less than a minute.
 const SCAN_BUDGET: &str = "20s";

@@ -9,12 +9,11 @@ use pagewise_model::undo::{InForce, Outcome as Ended, Recovered, Return};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{UndoReport, json};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output};
 
-use super::Outcome;
-use crate::cli::{self, Global};
-use crate::cost::{self, CostMeter};
+use crate::cli;
 use crate::host_loans::{lines, what_stays};
-use crate::output;
 
 pub(super) fn run(
     global: &Global,

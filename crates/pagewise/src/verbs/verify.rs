@@ -9,13 +9,12 @@ use pagewise_model::plan::Verified;
 use pagewise_model::{Interval, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{LedgerUpdate, VerifiedPlans, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
 
-use super::Outcome;
 use super::apply;
 use super::ledger::{measure_gains, update_ledger};
-use crate::cli::{self, Global};
-use crate::cost::{self, CostMeter};
-use crate::{output, screen};
+use crate::cli;
 
 pub(super) fn run(
     global: &Global,

@@ -28,17 +28,6 @@ mod host_loans;
 #[path = "../shared/program.rs"]
 mod program;
 
-/// What host_loans.rs says, on the standard error of the test.
-mod output {
-    pub(crate) fn message(what: impl std::fmt::Display) {
-        eprintln!("pagewise: {what}");
-    }
-
-    pub(crate) fn hint(next: impl std::fmt::Display) {
-        eprintln!("  next   {next}");
-    }
-}
-
 mod applied;
 mod apt;
 mod bench;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use pagewise_bench::block::{Cell, Entrant};
 use pagewise_report::{Benched, chart, csv, json};
+use pagewise_terminal::output;
 use serde_json::Value;
 
 use super::BenchResults;
-use crate::output;
 use pagewise_lab::redaction::Redaction;
 
 pub(super) struct Folder(PathBuf, Redaction);

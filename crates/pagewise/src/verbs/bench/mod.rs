@@ -9,17 +9,18 @@ mod pages;
 mod swap;
 mod times;
 
-use pagewise_bench::block::Watch;
+use pagewise_bench::block::{Progress, Watch};
 use pagewise_model::Snapshot;
 use pagewise_observe::Scope;
 use pagewise_report::{Benched, csv, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Measuring;
+use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
-use super::{Outcome, refuse_recording};
-use crate::cli::{Bench, Format, Global};
-use crate::cost::{self, CostMeter};
-use crate::interrupt::Stop;
-use crate::progress::Measuring;
-use crate::{exit, input, output, screen};
+use super::refuse_recording;
+use crate::cli::{Bench, Format};
+use crate::input;
 use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
@@ -96,7 +97,7 @@ impl Setting<'_> {
     /// Calls `work` with a watch that shows progress until it is done.
     fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
         let shown = Measuring::start(self.global, what);
-        let mut progress = |at: &pagewise_bench::block::Progress| shown.show_step(at);
+        let mut progress = |at: &Progress| shown.show_step(at.done, at.total, at.left, &at.what);
         work(&mut Watch { stop: self.stop.flag(), progress: &mut progress })
     }
 }

@@ -8,10 +8,11 @@ use pagewise_model::{Bytes, Refusal, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_pages::same;
 use pagewise_sample::{Choice, Options, Origin, Sample, Target};
+use pagewise_terminal::Global;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::PageBar;
 
-use crate::cli::{Bench, Global};
-use crate::interrupt::Stop;
-use crate::progress::PageBar;
+use crate::cli::Bench;
 use crate::verbs::scan::target;
 
 /// Pages, and where they are from.

@@ -14,12 +14,12 @@ use pagewise_bench::stand_in::StandIn;
 use pagewise_guest::files::on_disk;
 use pagewise_model::lend::Lender;
 use pagewise_model::{Access, Compressor, Refusal, StoreKind, SwapStore, SwappedKind};
+use pagewise_terminal::progress::Measuring;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::pages::Drawn;
 use super::times::Times;
 use super::{BenchResults, Setting};
-use crate::progress::Measuring;
 
 pub(super) fn measure(
     setting: &Setting<'_>,

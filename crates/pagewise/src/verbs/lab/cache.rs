@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use pagewise_guest::cache::{Cache, Listed, Verdict};
 use pagewise_guest::item::Item;
 use pagewise_guest::qemu;
+use pagewise_terminal::{Global, Outcome, output};
 
-use super::{Outcome, tell};
-use crate::cli::{Global, LabCache};
-use crate::output;
+use super::tell;
+use crate::cli::LabCache;
 
 pub(super) fn run(
     global: &Global,

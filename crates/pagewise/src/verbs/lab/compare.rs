@@ -9,11 +9,8 @@ use pagewise_lab::library::cells_in;
 use pagewise_model::Trial;
 use pagewise_report::text;
 use pagewise_stats::{judge, replicated};
+use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
-
-use super::Outcome;
-use crate::cli::Global;
-use crate::{output, screen};
 
 /// A cell of the first, and the second's of that name.
 struct CellPair {

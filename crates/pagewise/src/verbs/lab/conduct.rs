@@ -7,11 +7,12 @@ use std::path::Path;
 use anyhow::Context;
 use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
 use pagewise_lab::library::GuestTask;
+use pagewise_terminal::Outcome;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::output::{self, Printed};
 
-use super::{Outcome, refusal};
+use super::refusal;
 use crate::host_loans::HostLoans;
-use crate::interrupt::Stop;
-use crate::output::{self, Printed};
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let inside = GuestTask::read(file)?;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
 
-use std::io::IsTerminal;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
 use pagewise_guest::qemu::{
@@ -16,13 +13,14 @@ use pagewise_guest::qemu::{
     Run,
 };
 use pagewise_guest::wire::{LOSE_POWER, Stream};
-use pagewise_model::{Bytes, printable};
+use pagewise_model::Bytes;
+use pagewise_terminal::output::{self, Foreign, Printed};
+use pagewise_terminal::progress::StepSpinner;
+use pagewise_terminal::{Global, Outcome, exit};
 
 use super::out::{self, OutputFiles};
-use super::{Outcome, tell};
-use crate::cli::{self, Global};
-use crate::exit;
-use crate::output::{self, Foreign, Printed};
+use super::tell;
+use crate::cli;
 
 pub(super) fn run(
     global: &Global,
@@ -41,13 +39,16 @@ pub(super) fn run(
     if let Some(log) = &args.kernel_log {
         out::no_file(&boots.log(log, boots.first))?;
     }
-    let shown = GuestProgress::start(global);
+    let shown = StepSpinner::start(global, "looking for the kernel");
     let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
     let mut runs: Vec<Run> = Vec::new();
     let mut reader_is_gone = false;
     let mut machine = Machine::new(args, &guest, &kernel, (cache, stop), &shown)?;
     for boot in boots.numbers() {
-        shown.boot(boot, boots);
+        if !boots.is_one() {
+            shown.restart(&format!("boot {boot} of {} to {}: ", boots.first, boots.last));
+        }
+        shown.step(doing(Phase::Kernel));
         let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
         let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
@@ -165,7 +166,7 @@ impl<'a> Machine<'a> {
         guest: &Guest,
         kernel: &'a Kernel,
         (cache, stop): (&Cache, &AtomicBool),
-        shown: &GuestProgress,
+        shown: &StepSpinner,
     ) -> Result<Self, pagewise_guest::Error> {
         if args.reboots.is_none() {
             return Ok(Self::New);
@@ -195,7 +196,7 @@ impl<'a> Machine<'a> {
 
 fn hear(
     event: GuestEvent<'_>,
-    shown: &GuestProgress,
+    shown: &StepSpinner,
     brought: &mut OutputFiles,
     passed: &mut Passed,
 ) -> Printed {
@@ -206,7 +207,7 @@ fn hear(
         }
         GuestEvent::File(path, bytes) => brought.piece(path, &bytes),
         GuestEvent::Note(line) => shown.note(line),
-        GuestEvent::Reached(phase) => shown.phase(phase),
+        GuestEvent::Reached(phase) => shown.step(doing(phase)),
         GuestEvent::Chosen(_) => {}
     }
     Printed::Whole
@@ -411,63 +412,4 @@ fn counts(runs: &[Run]) -> Option<String> {
 
 fn millions(ticks: u64) -> String {
     format!("{}.{:02}", ticks / 1_000_000, ticks / 10_000 % 100)
-}
-
-const TICK: Duration = Duration::from_millis(100);
-
-/// A spinner on standard error, where somebody watches, until the command prints: a line of its may
-/// not be whole yet.
-struct GuestProgress {
-    bar: Option<ProgressBar>,
-    quiet: bool,
-}
-
-impl GuestProgress {
-    fn start(global: &Global) -> Self {
-        let watched = std::io::stderr().is_terminal() && !global.quiet;
-        let bar = watched.then(|| {
-            let style =
-                ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
-            let bar = ProgressBar::new_spinner().with_message("looking for the kernel");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar.enable_steady_tick(TICK);
-            bar
-        });
-        Self { bar, quiet: global.quiet }
-    }
-
-    fn boot(&self, boot: u32, boots: Boots) {
-        if let (Some(bar), false) = (&self.bar, boots.is_one()) {
-            bar.reset();
-            bar.enable_steady_tick(TICK);
-            bar.set_prefix(format!("boot {boot} of {} to {}: ", boots.first, boots.last));
-        }
-        self.phase(Phase::Kernel);
-    }
-
-    fn phase(&self, phase: Phase) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(doing(phase));
-        }
-    }
-
-    fn note(&self, line: &str) {
-        match &self.bar {
-            Some(bar) if !bar.is_finished() => bar.println(printable(&format!("pagewise: {line}"))),
-            _ if self.quiet => {}
-            _ => output::message(line),
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl Drop for GuestProgress {
-    fn drop(&mut self) {
-        self.end();
-    }
 }

@@ -3,11 +3,8 @@
 
 use pagewise_lab::library::{self, File};
 use pagewise_report::text;
+use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::json;
-
-use super::Outcome;
-use crate::cli::Global;
-use crate::{output, screen};
 
 pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     let mut files: Vec<File> = Vec::new();

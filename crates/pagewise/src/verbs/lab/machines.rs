@@ -12,15 +12,15 @@ use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEv
 use pagewise_lab::library::{self, Cell, Machine, Runner};
 use pagewise_model::{Name, Reading, Refusal, Snapshot, Source, TrialForecast, TrialRun};
 use pagewise_stats::Experiment;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Measuring;
+use pagewise_terminal::{Global, output};
 
 use super::guest::in_words;
 use super::refusal;
-use crate::cli::{Global, LabRun};
+use crate::cli::LabRun;
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
-use crate::interrupt::Stop;
-use crate::output;
-use crate::progress::Measuring;
 
 /// Who runs cells.
 pub(super) struct Machines<'a> {

@@ -19,12 +19,11 @@ use pagewise_guest::Error;
 use pagewise_guest::cache::Cache;
 use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::{Advice, Refusal};
+use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, exit, output};
 
-use super::Outcome;
-use crate::cli::{Global, Lab};
-use crate::cost::CostMeter;
-use crate::interrupt::Stop;
-use crate::{exit, output};
+use crate::cli::Lab;
 
 pub(super) fn run(global: &Global, what: &Lab, started: CostMeter) -> anyhow::Result<Outcome> {
     let done = match what {

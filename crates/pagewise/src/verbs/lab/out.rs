@@ -10,8 +10,7 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
-
-use crate::output;
+use pagewise_terminal::output;
 
 /// The most bytes that may come out of a guest.
 const MOST: u64 = 1 << 30;

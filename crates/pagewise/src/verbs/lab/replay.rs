@@ -8,11 +8,8 @@ use pagewise_lab::library::cells_in;
 use pagewise_model::{Cost, Snapshot, Trial};
 use pagewise_report::{TrialReport, text};
 use pagewise_stats::judge;
+use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
-
-use super::Outcome;
-use crate::cli::Global;
-use crate::{output, screen};
 
 pub(super) fn run(global: &Global, folder: &Path) -> anyhow::Result<Outcome> {
     let mut documents = Vec::new();

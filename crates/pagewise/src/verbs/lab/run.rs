@@ -10,16 +10,16 @@ use pagewise_model::{Cost, Interval, Refusal, Trial};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{CellTried, Experimented, TrialReport, json, text};
 use pagewise_stats::judge;
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use serde_json::{Value, json};
 
 use super::machines::{self, CellOutcome, Machines};
 use super::picked::picked;
-use super::{Outcome, tell};
-use crate::cli::{Global, LabRun};
-use crate::cost::{self, CostMeter};
+use super::tell;
+use crate::cli::LabRun;
 use crate::evidence::Folder;
-use crate::interrupt::Stop;
-use crate::{exit, output, screen};
 use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {

@@ -5,13 +5,10 @@ use anyhow::Context;
 use pagewise_lab::experiment::{exercise::exercise as work, selftest};
 use pagewise_model::SelfTest;
 use pagewise_report::text;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Measuring;
+use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use serde_json::json;
-
-use super::Outcome;
-use crate::cli::Global;
-use crate::interrupt::Stop;
-use crate::progress::Measuring;
-use crate::{exit, output, screen};
 
 /// The hidden verb that is measured: this program, which is certainly there.
 const EXERCISE: [&str; 2] = ["lab", "exercise"];

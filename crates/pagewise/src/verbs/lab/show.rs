@@ -5,13 +5,12 @@ use pagewise_lab::library::{self, Cell, File, Runner};
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
 use pagewise_report::{PlannedExperiment, text};
 use pagewise_stats::Metric;
+use pagewise_terminal::{Global, Outcome, output, screen};
 use pagewise_workload::Workload;
 use serde_json::Value;
 
-use super::Outcome;
 use super::picked::picked;
-use crate::cli::{Global, Picked};
-use crate::{output, screen};
+use crate::cli::Picked;
 
 pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
     let (file, cells) = picked(wanted)?;

@@ -6,29 +6,28 @@
 //! of progress. Ctrl-C ends it as usual, as nothing has to be put back.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_model::Name;
 use pagewise_stats::SAID;
+use pagewise_terminal::progress::WorkloadBar;
+use pagewise_terminal::{Global, Outcome, exit, output, trouble};
 use pagewise_workload::{self as workload, Workload, WorkloadSummary};
 
-use super::Outcome;
-use crate::cli::{self, Cli, Global};
-use crate::{exit, output, trouble};
+use crate::cli::{self, Cli};
 
 pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outcome> {
     let workload = match asked(args) {
         Ok(workload) => workload,
         Err(why) => {
             let why = Name::from(why.to_string().as_str());
-            trouble::tell_of_usage(&Cli::command().error(ErrorKind::ValueValidation, why));
+            trouble::tell_of_usage::<Cli>(&Cli::command().error(ErrorKind::ValueValidation, why));
             return Ok(Outcome::Status(exit::USAGE));
         }
     };
-    let mut shown = WorkloadProgress::new(global);
+    let mut shown = WorkloadBar::start(global);
     let watched = std::io::stdout().is_terminal() && !global.json;
     let mut progress = |what: &str, share| shown.show_step(what, share);
     let summary = workload::run(&workload, &mut progress, &mut |line| print_mark(watched, line));
@@ -84,53 +83,6 @@ fn number(value: f64, unit: &str) -> String {
 
 /// A conductor on the same processor wakes up and stops us within this time.
 const MARKED: Duration = Duration::from_millis(20);
-/// Waits shorter than this show nothing.
-const WORTH_IT: Duration = Duration::from_secs(2);
-/// So often it is drawn at most.
-const DRAWN_EVERY: Duration = Duration::from_millis(100);
-
-/// A bar on standard error, where somebody watches, once it lasts.
-struct WorkloadProgress {
-    watched: bool,
-    since: Instant,
-    drawn: Instant,
-    bar: Option<ProgressBar>,
-}
-
-impl WorkloadProgress {
-    fn new(global: &Global) -> Self {
-        let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
-        let now = Instant::now();
-        Self { watched, since: now, drawn: now, bar: None }
-    }
-
-    fn show_step(&mut self, what: &str, share: f64) {
-        let is_time = self.since.elapsed() >= WORTH_IT && self.drawn.elapsed() >= DRAWN_EVERY;
-        if !self.watched || !is_time {
-            return;
-        }
-        self.drawn = Instant::now();
-        let bar = self.bar.get_or_insert_with(bar);
-        bar.set_message(what.to_owned());
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
-        bar.set_position((share.clamp(0.0, 1.0) * 100.0) as u64);
-    }
-}
-
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("workload {bar:30} {percent} %, {msg} (Ctrl-C stops)");
-    let bar = ProgressBar::new(100);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
-}
-
-impl Drop for WorkloadProgress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

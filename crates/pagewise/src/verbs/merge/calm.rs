@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use pagewise_decide::calm::{Unrest, unrest};
 use pagewise_model::{Psi, Refusal};
 use pagewise_observe::HostRoot;
-
-use crate::cli::Global;
-use crate::interrupt::Stop;
-use crate::progress::Idling;
-use crate::trouble::Interrupted;
+use pagewise_terminal::Global;
+use pagewise_terminal::interrupt::{Interrupted, Stop};
+use pagewise_terminal::progress::Idling;
 
 /// PSI's averages move every two seconds.
 const LOOK: Duration = Duration::from_secs(1);

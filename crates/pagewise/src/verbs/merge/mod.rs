@@ -5,20 +5,46 @@ mod calm;
 mod devices;
 mod predict;
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use pagewise_apply::merge;
-use pagewise_model::{Interval, Merge, MergedDevice, Name, Refusal, Snapshot, Zram};
+use pagewise_model::{Advice, Interval, Merge, MergedDevice, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
 use pagewise_report::{Merged, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Following;
+use pagewise_terminal::{Global, Outcome, output, screen};
 
-use super::Outcome;
-use crate::cli::{Global, Merge as MergeArgs};
-use crate::cost::{self, CostMeter};
-use crate::interrupt::Stop;
-use crate::progress::Following;
-use crate::trouble::LeftRunning;
-use crate::{input, output, screen};
+use crate::cli::Merge as MergeArgs;
+use crate::input;
+
+/// The user stopped us, and what we had started goes on.
+#[derive(Debug)]
+pub(crate) struct LeftRunning {
+    /// As `zmerge0`.
+    device: String,
+}
+
+impl fmt::Display for LeftRunning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stopped by Ctrl-C")
+    }
+}
+
+impl std::error::Error for LeftRunning {}
+
+impl Advice for LeftRunning {
+    fn state(&self) -> Option<String> {
+        let device = &self.device;
+        Some(format!("the pass over {device} goes on in the kernel, which cannot call it off"))
+    }
+
+    fn next(&self) -> Option<String> {
+        Some("`pagewise status` says how far it is".to_owned())
+    }
+}
 
 pub(super) fn run(
     global: &Global,

@@ -8,10 +8,10 @@ use pagewise_model::Refusal;
 use std::process::Stdio;
 
 use anyhow::Context;
+use pagewise_terminal::Global;
 use serde_json::Value;
 
 use crate::again;
-use crate::cli::Global;
 
 /// How many pages of the device are a copy of another one; pages of one repeated word left out, as
 /// merging leaves them out.

@@ -7,8 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use pagewise_model::Refusal;
 use pagewise_model::plan::{Change, Plan};
-
-use crate::output;
+use pagewise_terminal::output;
 
 /// Others can write to it.
 const FOREIGN_WRITE: u32 = 0o022;

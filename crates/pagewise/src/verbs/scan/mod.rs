@@ -12,11 +12,12 @@ use pagewise_model::{Bytes, Cost, Effective, Estimate, Ratio, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
 use pagewise_report::{ScanReport, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
 
-use super::{Outcome, refuse_recording};
-use crate::cli::{Global, Scan};
-use crate::cost::{self, CostMeter};
-use crate::{input, output, screen};
+use super::refuse_recording;
+use crate::cli::Scan;
+use crate::input;
 
 pub(super) fn run(global: &Global, args: &Scan, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "scan")?;

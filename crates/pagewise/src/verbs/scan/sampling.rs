@@ -13,13 +13,14 @@ use pagewise_pages::tally::{Question, Tally};
 use pagewise_sample::{
     Choice, OpenError, Options, Part, Partial, Sample, Sampler, Sharing, Target,
 };
+use pagewise_terminal::Global;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::PageBar;
 
 use super::dump::Dump;
 use super::target;
 use super::worker::{self, Rules, Worker};
-use crate::cli::{Global, Scan};
-use crate::interrupt::Stop;
-use crate::progress::PageBar;
+use crate::cli::Scan;
 
 /// How near the compressed size of every algorithm is to be, in 95 of 100 samples.
 const PRECISE: f64 = 0.02;

@@ -9,9 +9,9 @@ use pagewise_pages::huge::PagePosition;
 use pagewise_pages::random_draw::RandomDraw;
 use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Origin, PageKind, Visit};
+use pagewise_terminal::progress::PageBar;
 
 use super::dump::Dump;
-use crate::progress::PageBar;
 
 /// What all threads go by.
 #[derive(Clone, Copy)]

@@ -12,13 +12,13 @@ use pagewise_collapse::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_procmem::coverage;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Measuring;
+use pagewise_terminal::{Global, Outcome, output};
 
-use super::Outcome;
 use super::pools::Pools;
-use crate::cli::{Global, Thp};
-use crate::interrupt::Stop;
-use crate::progress::Measuring;
-use crate::{input, output};
+use crate::cli::Thp;
+use crate::input;
 
 /// What was measured, and which pools were not.
 #[derive(Debug)]

@@ -7,15 +7,16 @@ use pagewise_collapse::{AccessProfile, CollapseTargets, CollapseWish};
 use pagewise_model::{ByAccess, Collapse, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Collapsed, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::{Measuring, Spinner};
+use pagewise_terminal::{Global, Outcome, output, screen};
 
 use super::watch::{self, Evidence};
-use super::{Outcome, block, refuse_recording, targets};
-use crate::cli::{CollapseArgs, Global};
-use crate::cost::{self, CostMeter};
+use super::{block, refuse_recording, targets};
+use crate::cli::CollapseArgs;
 use crate::host_loans::HostLoans;
-use crate::interrupt::Stop;
-use crate::progress::{Measuring, Spinner};
-use crate::{input, output, screen};
+use crate::input;
 use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(

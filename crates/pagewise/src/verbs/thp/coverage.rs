@@ -8,12 +8,13 @@ use pagewise_model::{Interval, Name, ProcessCoverage};
 use pagewise_observe::Scope;
 use pagewise_procmem::coverage;
 use pagewise_report::{HugeSeen, json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::progress::Spinner;
+use pagewise_terminal::{Global, Outcome, interrupt, output, screen};
 
-use super::{Outcome, block, targets, walks};
-use crate::cli::{Global, Thp};
-use crate::cost::{self, CostMeter};
-use crate::progress::Spinner;
-use crate::{input, interrupt, output, screen};
+use super::{block, targets, walks};
+use crate::cli::Thp;
+use crate::input;
 
 /// Processes that are looked at mapping by mapping.
 const MOST: usize = 8;

@@ -14,10 +14,10 @@ mod walks;
 mod watch;
 
 use pagewise_model::{Bytes, Refusal, Snapshot};
+use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::{Global, Outcome};
 
-use super::Outcome;
-use crate::cli::{Global, Thp, ThpAct};
-use crate::cost::CostMeter;
+use crate::cli::{Thp, ThpAct};
 
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
     match &args.what {

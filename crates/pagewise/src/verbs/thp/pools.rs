@@ -6,9 +6,9 @@ use anyhow::Context;
 use pagewise_bench::pool::PoolMemory;
 use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
+use pagewise_terminal::output;
 
 use crate::host_loans::HostLoans;
-use crate::output;
 
 /// Memory of each pool, and what was borrowed for it.
 #[derive(Debug, Default)]

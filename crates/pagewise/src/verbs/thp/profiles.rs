@@ -4,10 +4,9 @@
 use pagewise_decide::thp_profile::PROFILES;
 use pagewise_observe::Scope;
 use pagewise_report::text;
+use pagewise_terminal::{Global, Outcome, output, screen};
 
-use super::Outcome;
-use crate::cli::Global;
-use crate::{input, output, screen};
+use crate::input;
 
 pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     let host = input::open(global)?.without_start();

@@ -13,13 +13,14 @@ use pagewise_observe::{HostRoot, Scope};
 use pagewise_procmem::coverage;
 use pagewise_report::{Restrained, json, text};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, output, screen};
 
 use super::targets::{self, ThpTargets};
-use super::{Outcome, block, refuse_recording};
-use crate::cli::{Global, RestrainArgs};
-use crate::cost::{self, CostMeter};
-use crate::interrupt::Stop;
-use crate::{input, output, screen};
+use super::{block, refuse_recording};
+use crate::cli::RestrainArgs;
+use crate::input;
 
 pub(super) fn run(
     global: &Global,

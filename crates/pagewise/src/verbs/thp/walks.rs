@@ -6,10 +6,8 @@ use std::time::Duration;
 use pagewise_model::PageWalks;
 use pagewise_observe::{HostRoot, Processors};
 use pagewise_procmem::walks::{WalkCounters, WalkTarget};
-
-use crate::cli::Global;
-use crate::interrupt;
-use crate::progress::Spinner;
+use pagewise_terminal::progress::Spinner;
+use pagewise_terminal::{Global, interrupt};
 
 /// Of these processes, or of the machine.
 pub(super) fn count(

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use pagewise_model::WatchSample;
 use pagewise_procmem::coverage;
 use pagewise_report::{Collapsed, WatchReport, html, json};
+use pagewise_terminal::output;
 
 use super::counter;
-use crate::output;
 use pagewise_lab::redaction::Redaction;
 
 const EVERY: Duration = Duration::from_millis(500);

@@ -6,9 +6,10 @@ use pagewise_lab::experiment::arm;
 use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
+use pagewise_terminal::Global;
 use pagewise_workload::recognised;
 
-use crate::cli::{Global, Trial};
+use crate::cli::Trial;
 use crate::host_loans::HostLoans;
 
 pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {

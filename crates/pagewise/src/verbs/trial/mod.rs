@@ -13,15 +13,14 @@ use pagewise_model::{Cost, Interval, Refusal, TrialArm, TrialForecast, TrialRun}
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{TrialReport, json, text};
 use pagewise_stats::{Experiment, judge};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Measuring;
+use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
-use super::Outcome;
-use crate::cli::{Global, Trial};
-use crate::cost::{self, CostMeter};
+use crate::cli::Trial;
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
-use crate::interrupt::Stop;
-use crate::progress::Measuring;
-use crate::{exit, output, screen};
 use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {

@@ -12,14 +12,12 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use pagewise_model::Name;
+use pagewise_terminal::interrupt::{Interrupted, Stop};
+use pagewise_terminal::{Global, exit};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 
 use crate::again;
-use crate::cli::Global;
-use crate::exit;
-use crate::interrupt::Stop;
-use crate::trouble::Interrupted;
 
 /// More than any of our documents has.
 const LONGEST: u64 = 64 << 20;

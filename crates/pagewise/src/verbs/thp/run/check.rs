@@ -12,11 +12,10 @@ use pagewise_collapse::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name, Percent};
 use pagewise_observe::HostRoot;
 use pagewise_procmem::coverage::{self, Share};
+use pagewise_terminal::output;
 
 use super::Switch;
 use super::program::{Allocator, Program};
-
-use crate::output;
 
 /// Less memory than this is not worth a word.
 const LEAST: Bytes = Bytes::new(16 << 20);

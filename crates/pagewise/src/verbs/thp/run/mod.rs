@@ -14,9 +14,9 @@ use std::io::ErrorKind;
 
 use pagewise_collapse::{Allowed, switch_off};
 use pagewise_observe::Scope;
+use pagewise_terminal::{Global, Outcome};
 
-use super::Outcome;
-use crate::cli::{Global, RunArgs};
+use crate::cli::RunArgs;
 use crate::input;
 
 /// What is wanted of huge pages.

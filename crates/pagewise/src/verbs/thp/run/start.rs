@@ -8,13 +8,12 @@ use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 
+use pagewise_terminal::{Outcome, exit, output};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use super::check::Check;
-use crate::verbs::Outcome;
-use crate::{exit, output};
 
 type Set = [(&'static str, String)];
 

@@ -14,19 +14,20 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// When and with which account this program began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CostMeter {
+pub struct CostMeter {
     at: Instant,
     cpu_seconds: f64,
 }
 
 impl CostMeter {
-    pub(crate) fn now() -> Self {
+    /// Begins to count.
+    pub fn now() -> Self {
         Self { at: Instant::now(), cpu_seconds: cpu_seconds() }
     }
 }
 
-/// The cost so far.
-pub(crate) fn so_far(started: CostMeter, interval: &Interval) -> Cost {
+/// The cost since `started`, with the bytes that both ends of `interval` read.
+pub fn so_far(started: CostMeter, interval: &Interval) -> Cost {
     let at_start = interval.start.as_deref().map_or(0, |start| start.bytes_read);
     Cost {
         cpu_seconds: (cpu_seconds() - started.cpu_seconds).max(0.0),
@@ -37,7 +38,7 @@ pub(crate) fn so_far(started: CostMeter, interval: &Interval) -> Cost {
 }
 
 /// The cost in a line.
-pub(crate) fn line(cost: &Cost) -> String {
+pub fn line(cost: &Cost) -> String {
     format!(
         "took {:.2} s, {:.3} s CPU; read {}, peak memory {}",
         cost.wall_seconds,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only place that writes: standard output and error, and the files and folders that a user names.
+//! Text, JSON and bytes → standard output, standard error, and the files and folders that a user names. No other
+//! module of the program writes to them.
 //!
 //! Files are made new with mode 0600 and never overwritten. A reader of standard output that goes
 //! away early has what it wanted: that is success. Any other failure of standard output is an error
@@ -22,12 +23,11 @@ use pagewise_report::text::escape_all_but_colours;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
-use crate::cli::Global;
-use crate::screen;
+use crate::{Global, screen};
 
 /// Whether anybody read what was printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Printed {
+pub enum Printed {
     /// All of it was taken.
     Whole,
     /// The reader went away.
@@ -35,17 +35,17 @@ pub(crate) enum Printed {
 }
 
 /// Prints an answer to standard output: a document with `--json`, else text.
-pub(crate) fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
+pub fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
     if global.json { document(shown) } else { text(shown, screen::text_style(global).colour) }
 }
 
 /// Prints a JSON document, or one of its lines.
-pub(crate) fn document(shown: &str) -> anyhow::Result<Printed> {
+pub fn document(shown: &str) -> anyhow::Result<Printed> {
     write_out(printable_json(shown).as_bytes())
 }
 
 /// Prints text, with our own colours or without any.
-pub(crate) fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
+pub fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
     write_out(guarded(shown, colour).as_bytes())
 }
 
@@ -54,7 +54,7 @@ fn guarded(text: &str, colour: bool) -> Cow<'_, str> {
 }
 
 /// Writes bytes to standard output as they are: what a user asked for unchanged.
-pub(crate) fn write_out(bytes: &[u8]) -> anyhow::Result<Printed> {
+pub fn write_out(bytes: &[u8]) -> anyhow::Result<Printed> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(Printed::Whole),
@@ -64,7 +64,7 @@ pub(crate) fn write_out(bytes: &[u8]) -> anyhow::Result<Printed> {
 }
 
 /// Writes bytes to standard error as they are, in one piece.
-pub(crate) fn write_error(bytes: &[u8]) {
+pub fn write_error(bytes: &[u8]) {
     // see the module's head
     let _ = std::io::stderr().lock().write_all(bytes);
 }
@@ -75,26 +75,26 @@ pub(crate) fn error_text(shown: &str, colour: bool) {
 }
 
 /// A message on standard error.
-pub(crate) fn message(what: impl Display) {
+pub fn message(what: impl Display) {
     write_error(printable(&format!("pagewise: {what}\n")).as_bytes());
 }
 
 /// What to do about the message before.
-pub(crate) fn hint(next: impl Display) {
+pub fn hint(next: impl Display) {
     write_error(printable(&format!("  next   {next}\n")).as_bytes());
 }
 
 /// Output of a foreign program that comes in pieces → text that is safe to print. Line ends and tabs stay;
 /// bytes that are no UTF-8 become visible as in a [`Name`].
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
+pub struct Foreign {
     /// The begin of a character whose end comes with the next piece.
     begun: Vec<u8>,
 }
 
 impl Foreign {
     /// The text of this piece, but for a character that is not whole yet.
-    pub(crate) fn add(&mut self, piece: &[u8]) -> String {
+    pub fn add(&mut self, piece: &[u8]) -> String {
         self.begun.extend_from_slice(piece);
         let bytes = std::mem::take(&mut self.begun);
         let (mut shown, mut rest) = (String::with_capacity(bytes.len()), bytes.as_slice());
@@ -114,14 +114,14 @@ impl Foreign {
     }
 
     /// What was begun and never ended.
-    pub(crate) fn end(self) -> String {
+    pub fn end(self) -> String {
         Name::from_bytes(&self.begun).to_string()
     }
 }
 
-/// Makes a new file that only its owner may read. It gets its name once all of it is on the disk: if
+/// Makes a new file that only its owner may read (mode 0600). It gets its name once all of it is on the disk: if
 /// the disk is full, or we are killed, there is no file that holds half of it or nothing.
-pub(crate) fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let unfinished = unfinished(path);
     let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
@@ -132,8 +132,9 @@ pub(crate) fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     name_or_remove(&unfinished, path).map_err(|error| explained(path, error))
 }
 
-/// The same for a file that is filled piece by piece: it is open, and has the name that comes first here.
-pub(crate) fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
+/// Begins such a file, which is filled piece by piece: its name until it is whole, and the open file. An error if a
+/// file of the name `path` exists already.
+pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
     let unfinished = unfinished(path);
     let file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     // found now rather than when all has been measured
@@ -145,7 +146,7 @@ pub(crate) fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)
 }
 
 /// Gives a finished file its name; where that cannot be, there is no file.
-pub(crate) fn name_or_remove(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+pub fn name_or_remove(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     name_it(unfinished, path).inspect_err(|_| remove(unfinished))
 }
 
@@ -169,18 +170,18 @@ fn name_it(unfinished: &Path, path: &Path) -> std::io::Result<()> {
 }
 
 /// Removes a file of ours, if it is there.
-pub(crate) fn remove(path: &Path) {
+pub fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
 /// Removes a file of ours that could not be filled, and says why.
-pub(crate) fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
+pub fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
     remove(path);
     not_filled(error)
 }
 
 /// Why a file of ours, which was removed, could not be filled.
-pub(crate) fn not_filled(error: &std::io::Error) -> anyhow::Error {
+pub fn not_filled(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
     if full.contains(&error.kind()) {
@@ -190,8 +191,8 @@ pub(crate) fn not_filled(error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// The same, for what does not come in one piece.
-pub(crate) fn new_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
+/// Makes a new file that only its owner may read, and that has its name before it is filled.
+pub fn new_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
     create_new(path).map_err(|error| explained(path, error))
 }
 
@@ -201,7 +202,7 @@ fn create_new(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 /// Why a file that the user named could not be made.
-pub(crate) fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
+pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");
@@ -216,12 +217,12 @@ pub(crate) fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
 }
 
 /// The same below `folder`, with the folders between.
-pub(crate) fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
+pub fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
     new_file_to_fill(&with_parent(folder, path)?)
 }
 
 /// Makes sure of a folder to write man pages into.
-pub(crate) fn folder(path: &Path) -> anyhow::Result<()> {
+pub fn folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o777)
 }
 
@@ -232,7 +233,7 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
 }
 
 /// Makes sure of a folder that is empty and that only its owner may read.
-pub(crate) fn empty_folder(path: &Path) -> anyhow::Result<()> {
+pub fn empty_folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o700)?;
     if is_empty(path)? {
         return Ok(());
@@ -243,12 +244,12 @@ pub(crate) fn empty_folder(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes a new file below `folder`, and the folders between.
-pub(crate) fn new_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+pub fn new_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
     new_file(&with_parent(folder, path)?, bytes)
 }
 
 /// Makes new files below an empty folder: all of them, or none.
-pub(crate) fn new_files_below(
+pub fn new_files_below(
     folder: &Path,
     files: impl Iterator<Item = (String, Vec<u8>)>,
 ) -> anyhow::Result<()> {
@@ -274,7 +275,7 @@ fn remove_below(folder: &Path, path: &str) {
 }
 
 /// A path below `folder`, with the folders between.
-pub(crate) fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
+pub fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {
         make_folders(parent, 0o700)?;

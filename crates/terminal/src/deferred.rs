@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Arguments of a command that are defined only where that command is typed.
+//! The arguments of a command, which are defined only if that command is typed.
 //!
 //! To define those of all commands took half a megabyte and a tenth of the time of `pagewise status`.
 
@@ -7,9 +7,9 @@ use std::ops::Deref;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id};
 
-/// What a command takes.
+/// The arguments of a command: `T` adds them to the parser's table once the command is parsed or printed.
 #[derive(Debug, Default)]
-pub(crate) struct Deferred<T>(Box<T>);
+pub struct Deferred<T>(Box<T>);
 
 impl<T> Deref for Deferred<T> {
     type Target = T;

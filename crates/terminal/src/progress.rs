@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A bar on standard error while a wait lasts, where somebody watches and it is worth it.
+//! A bar on standard error while a wait lasts, if standard error is a terminal and the wait is long enough.
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pagewise_model::{Name, printable};
 
-use crate::cli::Global;
-use crate::output;
+use crate::{Global, output};
 
 /// Shorter waits show nothing.
 const WORTH_IT: Duration = Duration::from_millis(1500);
@@ -18,12 +17,13 @@ fn safe(text: &str) -> String {
     Name::from(text).to_string()
 }
 
-/// Shows progress until it is dropped.
+/// A spinner while the time between two readings passes; it is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Spinner(Option<ProgressBar>);
+pub struct Spinner(Option<ProgressBar>);
 
 impl Spinner {
-    pub(crate) fn start(global: &Global, time: Duration) -> Self {
+    /// Shows nothing for a short `time`.
+    pub fn start(global: &Global, time: Duration) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
         Self((watched && time > WORTH_IT).then(|| spinner(time)))
     }
@@ -40,10 +40,11 @@ fn spinner(time: Duration) -> ProgressBar {
 
 /// A bar of pages looked at.
 #[derive(Debug)]
-pub(crate) struct PageBar(Option<ProgressBar>);
+pub struct PageBar(Option<ProgressBar>);
 
 impl PageBar {
-    pub(crate) fn start(global: &Global) -> Self {
+    /// A bar without pages: `expect` adds them.
+    pub fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
             "{spinner} {bar:30} {human_pos} of {human_len} pages, {eta} left (Ctrl-C stops)",
@@ -56,19 +57,19 @@ impl PageBar {
     }
 
     /// Shows nothing.
-    pub(crate) fn silent() -> Self {
+    pub fn silent() -> Self {
         Self(None)
     }
 
     /// So many pages more are to come.
-    pub(crate) fn expect(&self, pages: u64) {
+    pub fn expect(&self, pages: u64) {
         if let Some(bar) = &self.0 {
             bar.inc_length(pages);
         }
     }
 
     /// A page was looked at.
-    pub(crate) fn page(&self) {
+    pub fn page(&self) {
         if let Some(bar) = &self.0 {
             bar.inc(1);
         }
@@ -77,10 +78,11 @@ impl PageBar {
 
 /// A bar of steps of a measurement.
 #[derive(Debug)]
-pub(crate) struct Measuring(Option<ProgressBar>);
+pub struct Measuring(Option<ProgressBar>);
 
 impl Measuring {
-    pub(crate) fn start(global: &Global, what: &str) -> Self {
+    /// A bar of what is measured, as `canary`.
+    pub fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style =
             ProgressStyle::with_template("{prefix} {bar:30} {percent} %, {msg} (Ctrl-C stops)");
@@ -91,15 +93,13 @@ impl Measuring {
         }))
     }
 
-    /// So far, with the time that the plan still needs.
-    pub(crate) fn show_step(&self, progress: &pagewise_bench::block::Progress) {
-        self.show(progress.done, progress.total, || {
-            format!("{} s left: {}", progress.left.as_secs(), progress.what)
-        });
+    /// So many of so many, with the time that is still needed and what is done now.
+    pub fn show_step(&self, done: u32, all: u32, left: Duration, what: &str) {
+        self.show(done, all, || format!("{} s left: {what}", left.as_secs()));
     }
 
     /// A line above the bar, or where the bar would be.
-    pub(crate) fn note(&self, line: &str) {
+    pub fn note(&self, line: &str) {
         match &self.0 {
             Some(bar) => bar.println(printable(&format!("pagewise: {line}"))),
             None => output::message(line),
@@ -107,13 +107,13 @@ impl Measuring {
     }
 
     /// So many of so many.
-    pub(crate) fn show_count(&self, done: u32, all: u32) {
+    pub fn show_count(&self, done: u32, all: u32) {
         let left = |bar: &ProgressBar| format!("{} s left", bar.eta().as_secs());
         self.show(done, all, || self.0.as_ref().map(left).unwrap_or_default());
     }
 
     /// A run of an experiment begins.
-    pub(crate) fn run(&self, run: u32, of: u32, arm: &str) {
+    pub fn run(&self, run: u32, of: u32, arm: &str) {
         let message = |bar: &ProgressBar| {
             let seconds = bar.elapsed().as_secs();
             let left =
@@ -134,10 +134,11 @@ impl Measuring {
 
 /// A bar of what goes on in the kernel.
 #[derive(Debug)]
-pub(crate) struct Following(Option<ProgressBar>);
+pub struct Following(Option<ProgressBar>);
 
 impl Following {
-    pub(crate) fn start(global: &Global, what: &str) -> Self {
+    /// A bar of what is done, as `merging zmerge0`.
+    pub fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
             "{prefix} {bar:30} {percent} %, {elapsed} (Ctrl-C leaves it running)",
@@ -150,7 +151,7 @@ impl Following {
     }
 
     /// So many of so many are to go.
-    pub(crate) fn left(&self, left: u64, all: u64) {
+    pub fn left(&self, left: u64, all: u64) {
         if let Some(bar) = &self.0 {
             bar.set_length(all);
             bar.set_position(all.saturating_sub(left));
@@ -168,10 +169,11 @@ impl Drop for Following {
 
 /// A line that says what is waited for.
 #[derive(Debug)]
-pub(crate) struct Idling(Option<ProgressBar>);
+pub struct Idling(Option<ProgressBar>);
 
 impl Idling {
-    pub(crate) fn start(global: &Global) -> Self {
+    /// A line without a reason yet.
+    pub fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template("{spinner} waiting: {msg} (Ctrl-C stops)");
         Self(watched.then(|| {
@@ -182,7 +184,7 @@ impl Idling {
     }
 
     /// Why.
-    pub(crate) fn because(&self, why: &str) {
+    pub fn because(&self, why: &str) {
         if let Some(bar) = &self.0 {
             bar.set_message(safe(why));
             bar.tick();
@@ -193,6 +195,124 @@ impl Idling {
 impl Drop for Idling {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// How often a spinner turns.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A spinner with the step that something is at, until it prints by itself: a line of its may not be whole
+/// yet.
+#[derive(Debug)]
+pub struct StepSpinner {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl StepSpinner {
+    /// A spinner with the first step.
+    pub fn start(global: &Global, step: &'static str) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet;
+        let bar = watched.then(|| {
+            let style =
+                ProgressStyle::with_template("{spinner} {prefix}{msg}, {elapsed} (Ctrl-C stops)");
+            let bar = ProgressBar::new_spinner().with_message(step);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { bar, quiet: global.quiet }
+    }
+
+    /// Begins again, also after the end; `prefix` stands before each step.
+    pub fn restart(&self, prefix: &str) {
+        if let Some(bar) = &self.bar {
+            bar.reset();
+            bar.enable_steady_tick(TICK);
+            bar.set_prefix(safe(prefix));
+        }
+    }
+
+    /// The step that it is at now.
+    pub fn step(&self, step: &'static str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(step);
+        }
+    }
+
+    /// A line above the spinner; after its end, or if nobody watches, a message unless with `--quiet`.
+    pub fn note(&self, line: &str) {
+        match &self.bar {
+            Some(bar) if !bar.is_finished() => bar.println(printable(&format!("pagewise: {line}"))),
+            _ if self.quiet => {}
+            _ => output::message(line),
+        }
+    }
+
+    /// Removes the spinner.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for StepSpinner {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Workloads shorter than this show nothing.
+const WORKLOAD_WORTH_IT: Duration = Duration::from_secs(2);
+/// The bar of a workload is drawn at most so often.
+const DRAWN_EVERY: Duration = Duration::from_millis(100);
+
+/// A bar of a workload. The process has one thread, because some workloads fork, so the bar draws itself only
+/// when it is told of progress.
+#[derive(Debug)]
+pub struct WorkloadBar {
+    watched: bool,
+    since: Instant,
+    drawn: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl WorkloadBar {
+    /// A bar that is not drawn yet.
+    pub fn start(global: &Global) -> Self {
+        let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
+        let now = Instant::now();
+        Self { watched, since: now, drawn: now, bar: None }
+    }
+
+    /// What is done now, and which share of the workload is done, from 0 to 1.
+    pub fn show_step(&mut self, what: &str, share: f64) {
+        let is_time =
+            self.since.elapsed() >= WORKLOAD_WORTH_IT && self.drawn.elapsed() >= DRAWN_EVERY;
+        if !self.watched || !is_time {
+            return;
+        }
+        self.drawn = Instant::now();
+        let bar = self.bar.get_or_insert_with(workload_bar);
+        bar.set_message(safe(what));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+        bar.set_position((share.clamp(0.0, 1.0) * 100.0) as u64);
+    }
+}
+
+fn workload_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("workload {bar:30} {percent} %, {msg} (Ctrl-C stops)");
+    let bar = ProgressBar::new(100);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+impl Drop for WorkloadBar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

@@ -7,13 +7,13 @@ use std::io::IsTerminal;
 use pagewise_report::text::TextStyle;
 use terminal_size::{Width, terminal_size};
 
-use crate::cli::Global;
+use crate::Global;
 
 /// Columns when nobody watches.
 const UNWATCHED: usize = 100;
 
-/// How text on standard output may look.
-pub(crate) fn text_style(global: &Global) -> TextStyle {
+/// How text on standard output may look: its width in columns, and whether it has colours.
+pub fn text_style(global: &Global) -> TextStyle {
     let is_terminal = std::io::stdout().is_terminal();
     let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
     TextStyle {
@@ -22,7 +22,7 @@ pub(crate) fn text_style(global: &Global) -> TextStyle {
     }
 }
 
-/// Whether what the parser prints may have colours there.
+/// Whether text of the command line's parser may have colours on this stream.
 pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
     colour(stream.is_terminal(), |name| std::env::var_os(name))
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Errors as the user sees them: what, why, and what to do next, once.
+
+use std::os::unix::ffi::OsStrExt;
+use std::panic::PanicHookInfo;
+use std::process::ExitCode;
+
+use clap::Parser;
+use pagewise_model::{Advice, Name};
+
+use crate::{exit, output, screen};
+
+/// An error, or one of its causes.
+pub type Cause = dyn std::error::Error + 'static;
+/// Recognises errors of one type, which know more than what happened and why; `None` for all others.
+pub type Adviser = fn(&Cause) -> Option<&dyn Advice>;
+
+/// The adviser that recognises `T`.
+pub fn adviser<T: Advice + 'static>(cause: &Cause) -> Option<&dyn Advice> {
+    cause.downcast_ref::<T>().map(|error| error as &dyn Advice)
+}
+
+/// What the causes of an error say of one question, the outermost first.
+fn advice(
+    error: &anyhow::Error,
+    advisers: &[Adviser],
+    ask: fn(&dyn Advice) -> Option<String>,
+) -> Option<String> {
+    error.chain().find_map(|cause| advisers.iter().find_map(|adviser| ask(adviser(cause)?)))
+}
+
+/// Prints the error with its causes, the state that it left, and what to do next as far as an adviser knows.
+pub fn tell(error: &anyhow::Error, advisers: &[Adviser]) {
+    let state = advice(error, advisers, |error| error.state()).map(|state| format!("; {state}"));
+    output::message(format_args!("{error:#}{}", state.unwrap_or_default()));
+    advice(error, advisers, |error| error.next()).iter().for_each(output::hint);
+}
+
+/// Help and the version, on standard output; or what is wrong with the command line, on standard error.
+/// What was typed is printed again, so it is made safe to print before the parser `P` quotes it.
+pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let colour = screen::has_colour(&std::io::stdout());
+        return match output::text(&rendered(error, colour), colour) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(error) => {
+                tell(&error, &[]);
+                ExitCode::from(exit::FAILED)
+            }
+        };
+    }
+    let colour = screen::has_colour(&std::io::stderr());
+    let typed = std::env::args_os().map(|word| Name::from_bytes(word.as_bytes()).to_string());
+    // a word that is refused for its bytes alone is accepted now: then the parser's own text is all there is
+    match P::try_parse_from(typed) {
+        Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
+        _ => output::error_text(&rendered(error, false), false),
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
+}
+
+fn rendered(error: &clap::Error, colour: bool) -> String {
+    let text = error.render();
+    if colour { text.ansi().to_string() } else { text.to_string() }
+}
+
+/// Prints a panic as what it is, a defect of pagewise, and what to do next; `first` is what to know before that.
+pub fn tell_of_panic(panic: &PanicHookInfo<'_>, first: Option<&str>) {
+    let payload = panic.payload();
+    let message = payload.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
+    let what = Name::from(message.unwrap_or("no reason was given"));
+    output::message(format_args!("internal error: {what}{place}; this is a defect of pagewise"));
+    let first = first.map(|first| format!("{first}; ")).unwrap_or_default();
+    output::hint(format_args!("{first}report it with the line above and the command"));
+}
