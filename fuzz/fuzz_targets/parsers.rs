@@ -19,12 +19,6 @@ mod chosen;
 #[allow(dead_code, unused_imports, reason = "parsing alone is used")]
 mod cli;
 mod command_line;
-#[path = "../../crates/pagewise/src/disk.rs"]
-mod disk;
-#[path = "../../crates/pagewise/src/suggested.rs"]
-mod suggested;
-#[path = "../../crates/pagewise/src/workload_keys.rs"]
-mod workload_keys;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -78,6 +78,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "pagewise-experiments",
+        &[
+            "pagewise-model",
+            "pagewise-observe",
+            "pagewise-report",
+            "pagewise-terminal",
+            "pagewise-apply",
+            "pagewise-stats",
+            "pagewise-guest",
+            "pagewise-workload",
+            "pagewise-lab",
+        ],
+    ),
+    (
         "pagewise",
         &[
             "pagewise-model",
@@ -98,6 +112,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-guest",
             "pagewise-workload",
             "pagewise-lab",
+            "pagewise-experiments",
         ],
     ),
     ("pagewise-testkit", &["pagewise-model", "pagewise-observe"]),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use pagewise_experiments::lab::LabArgs;
+use pagewise_experiments::trial::{TRIAL, Trial};
 use pagewise_model::Percent;
 use pagewise_terminal::{Deferred, Global};
 
@@ -18,8 +20,6 @@ mod capture;
 mod doctor;
 #[path = "verbs/generate/args.rs"]
 mod generate;
-#[path = "verbs/lab/args.rs"]
-mod lab;
 #[path = "verbs/ledger/args.rs"]
 mod ledger;
 #[path = "verbs/merge/args.rs"]
@@ -32,8 +32,6 @@ mod report;
 mod scan;
 #[path = "verbs/thp/args.rs"]
 mod thp;
-#[path = "verbs/trial/args.rs"]
-mod trial;
 #[path = "verbs/tune/args.rs"]
 mod tune;
 #[path = "verbs/undo/args.rs"]
@@ -44,13 +42,12 @@ mod verify;
 use apply::APPLY;
 pub(crate) use apply::Apply;
 use bench::BENCH;
-pub(crate) use bench::Bench;
+pub(crate) use bench::{Bench, Format};
 use capture::CAPTURE;
 pub(crate) use capture::Capture;
 use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 pub(crate) use generate::Noun;
-pub(crate) use lab::{Guest, Lab, LabArgs, LabCache, LabRun, Picked, Runner, Workload};
 use ledger::LEDGER;
 use merge::MERGE;
 pub(crate) use merge::Merge;
@@ -62,8 +59,6 @@ use scan::SCAN;
 pub(crate) use scan::{Amount, Scan, Sources};
 use thp::THP;
 pub(crate) use thp::{CollapseArgs, RestrainArgs, RunArgs, TargetArgs, Thp, ThpAct};
-use trial::TRIAL;
-pub(crate) use trial::{Format, Trial};
 use tune::TUNE;
 pub(crate) use tune::Tune;
 use undo::UNDO;

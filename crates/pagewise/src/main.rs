@@ -2,9 +2,9 @@
 //! Pagewise gets more work out of a Linux machine's memory, and proves it: the program.
 //!
 //! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
-//! [`verbs`] has a file per verb, the others are what several verbs need. Inside a guest that `lab`
-//! started the same program is PID 1, and `lab` starts it to be what is swapped out; that is settled
-//! before the command line is looked at.
+//! [`verbs`] has a file per verb (`trial` and `lab` are in [`pagewise_experiments`]), the others are what
+//! several verbs need. Inside a guest that `lab` started the same program is PID 1, and `lab` starts it to
+//! be what is swapped out; that is settled before the command line is looked at.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -13,15 +13,10 @@ mod advisers;
 mod again;
 mod chosen;
 mod cli;
-mod disk;
-mod evidence;
-mod host_loans;
 mod input;
 mod keeper;
 mod room;
-mod suggested;
 mod verbs;
-mod workload_keys;
 
 use std::process::ExitCode;
 

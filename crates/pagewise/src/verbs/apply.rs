@@ -16,7 +16,7 @@ use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, output, question};
 
-use crate::{cli, host_loans};
+use crate::cli;
 
 pub(crate) use document::read;
 
@@ -53,7 +53,7 @@ pub(super) fn run(
             return Err(refused(global, started, &plan, &complaints)?);
         }
     };
-    left_behind.iter().flat_map(host_loans::lines).for_each(output::message);
+    left_behind.iter().flat_map(text::recovered).for_each(output::message);
     let pending = ready.pending();
     let listed = plan.steps.iter().filter(|step| pending.contains(&step.id.as_str()));
     let listed: Vec<&Step> = listed.collect();

@@ -6,7 +6,6 @@ mod bench;
 mod capture;
 mod doctor;
 mod generate;
-mod lab;
 mod ledger;
 mod merge;
 mod plan;
@@ -14,13 +13,13 @@ mod report;
 mod scan;
 mod status;
 mod thp;
-mod trial;
 mod tune;
 mod undo;
 mod verify;
 
 use std::cmp::Reverse;
 
+use pagewise_experiments::{lab, trial};
 use pagewise_model::{Estimate, Finding, Interval, Refusal};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;
@@ -53,7 +52,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Tune(wanted) => tune::run(global, wanted, started),
         Verb::Undo(wanted) => undo::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),
-        Verb::Lab(lab) => lab::run(global, &lab.what, started),
+        Verb::Lab(lab) => lab::run::<Cli>(global, lab, started),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),

@@ -8,12 +8,12 @@ use pagewise_apply::{Conflicts, forget, recover, state_folder};
 use pagewise_model::undo::{InForce, Outcome as Ended, Recovered, Return};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_report::text::{recovered, unsettled};
 use pagewise_report::{UndoReport, json};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output};
 
 use crate::cli;
-use crate::host_loans::{lines, what_stays};
 
 pub(super) fn run(
     global: &Global,
@@ -88,9 +88,9 @@ pub(super) fn moment(unix_seconds: u64) -> String {
 
 /// What was put back first, and what no journal names any more.
 fn forgotten(run: &Recovered) -> String {
-    let mut all = if run.skipped.is_some() { Vec::new() } else { lines(run) };
+    let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
     all.push(format!("{}: removed", Name::from(run.journal.as_str())));
-    let stays = what_stays(run);
+    let stays = unsettled(run);
     if stays.is_empty() {
         all.push("nothing of it stays on the machine".to_owned());
     } else {
@@ -108,7 +108,7 @@ fn document(started: CostMeter, runs: &[Recovered], plans: &[InForce]) -> anyhow
 }
 
 fn text(runs: &[Recovered]) -> String {
-    let lines: Vec<String> = runs.iter().flat_map(lines).collect();
+    let lines: Vec<String> = runs.iter().flat_map(recovered).collect();
     if lines.is_empty() {
         return "nothing to put back\n".to_owned();
     }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use pagewise_experiments::HostLoans;
 use pagewise_lab::experiment::{Control, ExperimentRuns, TrialEvent, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};
@@ -15,7 +16,6 @@ use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun, TrialSwap};
 use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
-use crate::host_loans::HostLoans;
 use crate::machine::{Place, read, said};
 
 /// A knob whose change for a moment nobody feels.

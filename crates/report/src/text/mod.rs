@@ -32,6 +32,7 @@ mod planned;
 mod pressure;
 mod process_table;
 mod processes;
+mod recovered;
 mod report;
 mod rules;
 mod savers;
@@ -65,6 +66,7 @@ use pagewise_model::{
     Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
+pub use recovered::{recovered, returned, unsettled};
 pub use style::TextStyle;
 
 /// Everything, on one page.

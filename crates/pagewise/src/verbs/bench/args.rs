@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use pagewise_model::{Bytes, Compressor};
 use pagewise_workload::contents::Mix;
 
-use super::{Format, Sources};
+use super::Sources;
 
 pub(super) const BENCH: &str = "Measure the speed and the compression ratio of each zram compression \
     algorithm on a sample of the memory in use. Bench stores the sample on temporary zram devices, and \
@@ -87,4 +87,14 @@ pub(crate) struct Bench {
     /// pages
     #[arg(long, default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
+}
+
+/// The format of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table in plain text
+    Text,
+    /// Comma-separated values, with one row for each algorithm, request size, direction (read or write) and number of
+    /// threads
+    Csv,
 }

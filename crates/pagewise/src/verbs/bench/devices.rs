@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use pagewise_bench::block::{self, BlockSpec, Disk};
+use pagewise_experiments::HostLoans;
 use pagewise_model::lend::{Lender, ZramSpec};
 use pagewise_model::{BenchLayer, Bytes, Compressor, Driver, Refusal, Zram};
 use pagewise_observe::Scope;
@@ -11,7 +12,6 @@ use pagewise_observe::Scope;
 use super::pages::Drawn;
 use super::times::Times;
 use super::{BenchResults, Setting, swap};
-use crate::host_loans::HostLoans;
 
 /// Why there are no devices to measure.
 #[derive(Debug, thiserror::Error)]

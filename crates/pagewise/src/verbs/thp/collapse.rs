@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use pagewise_collapse::{AccessProfile, CollapseTargets, CollapseWish};
+use pagewise_experiments::HostLoans;
 use pagewise_model::{ByAccess, Collapse, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_report::{Collapsed, json, text};
@@ -15,7 +16,6 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use super::watch::{self, Evidence};
 use super::{block, refuse_recording, targets};
 use crate::cli::CollapseArgs;
-use crate::host_loans::HostLoans;
 use crate::input;
 use pagewise_lab::redaction::Redaction;
 

@@ -4,11 +4,10 @@
 
 use anyhow::Context;
 use pagewise_bench::pool::PoolMemory;
+use pagewise_experiments::HostLoans;
 use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
 use pagewise_terminal::output;
-
-use crate::host_loans::HostLoans;
 
 /// Memory of each pool, and what was borrowed for it.
 #[derive(Debug, Default)]

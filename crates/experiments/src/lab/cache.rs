@@ -9,8 +9,8 @@ use pagewise_guest::item::Item;
 use pagewise_guest::qemu;
 use pagewise_terminal::{Global, Outcome, output};
 
+use super::args::LabCache;
 use super::tell;
-use crate::cli::LabCache;
 
 pub(super) fn run(
     global: &Global,

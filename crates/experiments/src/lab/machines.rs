@@ -16,9 +16,9 @@ use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, output};
 
+use super::args::LabRun;
 use super::guest::in_words;
 use super::refusal;
-use crate::cli::LabRun;
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
 
@@ -239,6 +239,6 @@ impl<'a> MachineProgress<'a> {
 
     fn forecast(&self, forecast: Option<TrialForecast>) {
         let Some(forecast) = forecast.filter(|_| !self.cell.preview) else { return };
-        self.note(&crate::verbs::trial::said(&self.cell.experiment, &forecast));
+        self.note(&crate::trial::said(&self.cell.experiment, &forecast));
     }
 }

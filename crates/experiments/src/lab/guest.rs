@@ -18,13 +18,13 @@ use pagewise_terminal::output::{self, Foreign, Printed};
 use pagewise_terminal::progress::StepSpinner;
 use pagewise_terminal::{Global, Outcome, exit};
 
+use super::args;
 use super::out::{self, OutputFiles};
 use super::tell;
-use crate::cli;
 
 pub(super) fn run(
     global: &Global,
-    args: &cli::Guest,
+    args: &args::Guest,
     cache: &Cache,
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
@@ -92,7 +92,7 @@ pub(super) fn run(
 }
 
 /// As typed → as run. The guest's program is this very file.
-fn described(args: &cli::Guest) -> anyhow::Result<Guest> {
+fn described(args: &args::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     if args.disk.len() > MOST_DISKS {
         bail!("expected at most {MOST_DISKS} disks, found {}", args.disk.len());
@@ -127,7 +127,7 @@ struct Boots {
 }
 
 impl Boots {
-    fn of(args: &cli::Guest) -> Self {
+    fn of(args: &args::Guest) -> Self {
         match args.reboots {
             Some(last) => Self { first: 0, last },
             None => Self { first: 1, last: args.boots.unwrap_or(if args.count { 5 } else { 1 }) },
@@ -162,7 +162,7 @@ enum Machine<'a> {
 
 impl<'a> Machine<'a> {
     fn new(
-        args: &cli::Guest,
+        args: &args::Guest,
         guest: &Guest,
         kernel: &'a Kernel,
         (cache, stop): (&Cache, &AtomicBool),

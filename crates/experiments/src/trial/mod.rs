@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise trial`: A against B with the user's own command.
 
+mod args;
 mod current;
 mod experiment;
 
@@ -18,12 +19,14 @@ use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
-use crate::cli::Trial;
 use crate::evidence::Folder;
 use crate::host_loans::HostLoans;
 use pagewise_lab::redaction::Redaction;
 
-pub(super) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
+pub use args::{TRIAL, Trial};
+
+/// Does what was typed behind `pagewise trial`.
+pub fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
     let experiment = experiment::experiment(global, args)?;
     let host = HostRoot::live().context("/")?;
     let scope = Scope { settings: true, ..Scope::glance() };
@@ -97,7 +100,7 @@ fn conducted(
 }
 
 /// What the warm-up tells.
-pub(super) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
+pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let pairs = experiment.pairs;
     let enough = match forecast.pairs_for_min_effect {

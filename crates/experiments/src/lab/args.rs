@@ -15,7 +15,7 @@ use pagewise_model::typed::parse_duration;
 
 /// What follows `pagewise lab`.
 #[derive(Debug, Args)]
-pub(crate) struct LabArgs {
+pub struct LabArgs {
     /// What to do
     #[command(subcommand)]
     pub(crate) what: Lab,

@@ -15,10 +15,10 @@ use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use serde_json::{Value, json};
 
+use super::args::LabRun;
 use super::machines::{self, CellOutcome, Machines};
 use super::picked::picked;
 use super::tell;
-use crate::cli::LabRun;
 use crate::evidence::Folder;
 use pagewise_lab::redaction::Redaction;
 

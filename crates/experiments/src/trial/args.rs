@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pagewise_lab::experiment::ArmSource;
 use pagewise_model::typed::{NotAPercentage, parse_duration};
 use pagewise_model::{Bytes, Percent};
 use pagewise_stats::Metric;
 
-pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by running your own command \
+/// The long help of `pagewise trial`.
+pub const TRIAL: &str = "Compare two sets of kernel settings, A and B, by running your own command \
     with each set several times. The result says which set is better, by how much, and how certain this \
     is.\n\n\
     The trial runs your command in pairs of runs (once with A and once with B, in random order), in a \
@@ -46,8 +47,9 @@ pub(super) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     number in the command's output is also a metric. If the regular expression matches several times, the \
     last match is used.";
 
+/// What follows `pagewise trial`.
 #[derive(Debug, Args)]
-pub(crate) struct Trial {
+pub struct Trial {
     /// A setting for the runs of A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
     /// [default: the current settings of the machine]
     #[arg(long, value_name = "KNOB=VALUE|swap=AREAS")]
@@ -110,16 +112,6 @@ pub(crate) struct Trial {
 }
 
 /// A size of an effect, as a share of one.
-pub(super) fn effect(text: &str) -> Result<f64, NotAPercentage> {
+fn effect(text: &str) -> Result<f64, NotAPercentage> {
     Percent::parse_within(text, 0.0..=50.0).map(Percent::share)
-}
-
-/// The format of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table in plain text
-    Text,
-    /// Comma-separated values, with one row for each algorithm, request size, direction (read or write) and number of
-    /// threads
-    Csv,
 }

@@ -9,8 +9,8 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use pagewise_workload::Workload;
 use serde_json::Value;
 
+use super::args::Picked;
 use super::picked::picked;
-use crate::cli::Picked;
 
 pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
     let (file, cells) = picked(wanted)?;

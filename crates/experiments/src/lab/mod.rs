@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab`: experiments, guests, the kernels kept for them; trials, judged again.
 
+mod args;
 mod cache;
 mod compare;
 mod conduct;
@@ -15,6 +16,7 @@ mod selftest;
 mod show;
 mod workload;
 
+use clap::Parser;
 use pagewise_guest::Error;
 use pagewise_guest::cache::Cache;
 use pagewise_lab::experiment::ExperimentError;
@@ -23,10 +25,18 @@ use pagewise_terminal::cost::CostMeter;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, exit, output};
 
-use crate::cli::Lab;
+use args::Lab;
 
-pub(super) fn run(global: &Global, what: &Lab, started: CostMeter) -> anyhow::Result<Outcome> {
-    let done = match what {
+pub use args::LabArgs;
+
+/// Does what was typed behind `pagewise lab`. `P` is the parser of the whole command line, which prints what is
+/// wrong with it.
+pub fn run<P: Parser>(
+    global: &Global,
+    args: &LabArgs,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    let done = match &args.what {
         Lab::Guest(wanted) => guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag()),
         Lab::Cache { what } => cache::run(global, what, &Cache::open()?, Stop::listen()?.flag()),
         Lab::List => list::run(global),
@@ -37,7 +47,7 @@ pub(super) fn run(global: &Global, what: &Lab, started: CostMeter) -> anyhow::Re
         Lab::Replay { folder } => replay::run(global, folder),
         Lab::Compare { first, second } => compare::run(global, first, second),
         Lab::Exercise => selftest::exercise(),
-        Lab::Workload(wanted) => workload::run(global, wanted),
+        Lab::Workload(wanted) => workload::run::<P>(global, wanted),
     };
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {

@@ -9,7 +9,7 @@ use pagewise_stats::{Experiment, Metric, prefer_more};
 use pagewise_terminal::Global;
 use pagewise_workload::recognised;
 
-use crate::cli::Trial;
+use super::args::Trial;
 use crate::host_loans::HostLoans;
 
 pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {

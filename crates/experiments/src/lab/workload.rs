@@ -8,7 +8,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use clap::CommandFactory;
+use clap::Parser;
 use clap::error::ErrorKind;
 use pagewise_model::Name;
 use pagewise_stats::SAID;
@@ -16,14 +16,14 @@ use pagewise_terminal::progress::WorkloadBar;
 use pagewise_terminal::{Global, Outcome, exit, output, trouble};
 use pagewise_workload::{self as workload, Workload, WorkloadSummary};
 
-use crate::cli::{self, Cli};
+use super::args;
 
-pub(super) fn run(global: &Global, args: &cli::Workload) -> anyhow::Result<Outcome> {
+pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::Result<Outcome> {
     let workload = match asked(args) {
         Ok(workload) => workload,
         Err(why) => {
             let why = Name::from(why.to_string().as_str());
-            trouble::tell_of_usage::<Cli>(&Cli::command().error(ErrorKind::ValueValidation, why));
+            trouble::tell_of_usage::<P>(&P::command().error(ErrorKind::ValueValidation, why));
             return Ok(Outcome::Status(exit::USAGE));
         }
     };
@@ -48,7 +48,7 @@ fn print_mark(watched: bool, line: &str) {
     }
 }
 
-fn asked(args: &cli::Workload) -> Result<Workload, workload::Error> {
+fn asked(args: &args::Workload) -> Result<Workload, workload::Error> {
     match (&args.described, &args.kind) {
         (Some(text), _) => Workload::described(text),
         (None, kind) => Workload::typed(kind.as_deref().unwrap_or_default(), &args.settings),

@@ -4,7 +4,7 @@
 use anyhow::Context;
 use pagewise_lab::library::{self, Cell, Choice, DefaultRunner, File};
 
-use crate::cli::{Picked, Runner};
+use super::args::{Picked, Runner};
 
 pub(super) fn picked(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
     let file = library::find(&picked.experiment)?;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a killed run or a plan left behind, and what became of it → lines.
+
+use pagewise_model::Name;
+use pagewise_model::undo::{Outcome, Recovered};
+
+/// What became of what a killed run had borrowed, in lines.
+pub fn recovered(run: &Recovered) -> Vec<String> {
+    let journal = &Name::from(run.journal.as_str());
+    if let Some(skipped) = &run.skipped {
+        let why = &skipped.why;
+        return vec![format!("{journal}: not read: {why}; nothing that it may name was put back")];
+    }
+    let who =
+        run.pid.map_or_else(|| "an earlier run".to_owned(), |pid| format!("the run of pid {pid}"));
+    let when = if run.earlier_boot { ", before this boot" } else { "" };
+    let mut lines = Vec::new();
+    if !run.returns.is_empty() {
+        let id = &run.id;
+        lines.push(match &run.plan {
+            Some(plan) => format!("plan {} (journal {id}):", Name::from(plan.as_str())),
+            None => format!("{who}{when} was ended before it could put back (journal {id}):"),
+        });
+        lines.extend(run.returns.iter().map(|it| format!("  {}", returned(&it.what, &it.outcome))));
+    }
+    if let Some(at) = run.damaged_line {
+        lines.push(format!(
+            "{journal}: line {at} is damaged: what it said is not known; what is certain is what \
+             other lines say, {}",
+            if run.returns.is_empty() { "and that is nothing" } else { "as above" }
+        ));
+    }
+    if let Some(why) = &run.unnoted {
+        let done = "what is said above was done";
+        lines.push(format!(
+            "{journal}: {done}, and could not be noted there: {why}; the next undo looks again"
+        ));
+    }
+    lines
+}
+
+/// What is not put back when a journal is removed, a line for each.
+pub fn unsettled(run: &Recovered) -> Vec<String> {
+    if let Some(skipped) = &run.skipped {
+        return vec![format!("all that it may name: it was not read, since {}", skipped.why)];
+    }
+    let returns = run.returns.iter().filter(|it| !it.outcome.is_settled());
+    let mut lines: Vec<String> = returns.map(|it| returned(&it.what, &it.outcome)).collect();
+    if let Some(at) = run.damaged_line {
+        lines.push(format!("whatever line {at} named, which is damaged"));
+    }
+    lines
+}
+
+/// How one loan ended, in a line.
+pub fn returned(what: &str, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Returned => format!("{what}: put back"),
+        Outcome::Gone => format!("{what}: nothing to put back"),
+        Outcome::Kept { why } => format!("{what}: kept, because {why}"),
+        Outcome::Conflict { found, .. } => {
+            format!("{what}: somebody has set {found} since; that stays")
+        }
+        Outcome::Left { why, next: None } => format!("{what}: still there: {why}"),
+        Outcome::Left { why, next: Some(next) } => format!("{what}: still there: {why}; {next}"),
+    }
+}
