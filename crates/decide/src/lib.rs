@@ -16,7 +16,7 @@ mod proof;
 mod rules;
 mod swap_decision;
 #[cfg(test)]
-#[path = "../tests/made/testing.rs"]
+#[path = "../tests/rules/testing.rs"]
 mod testing;
 mod text;
 pub mod thp_profile;

@@ -13,6 +13,7 @@
 mod archive;
 pub mod hostile;
 mod loans;
+pub mod made_host;
 pub mod power_loss;
 mod program;
 pub mod scene;

@@ -6,7 +6,7 @@ use pagewise_decide::{diagnose, judge};
 use pagewise_model::{Bytes, Interval, Level, Limit, Percent, Severity, Snapshot};
 use proptest::prelude::*;
 
-use crate::testing::{calm, file, grow, knob, line, set, stall};
+use pagewise_testkit::made_host::{calm, file, grow, knob, line, set, stall};
 
 /// How bad each thing is, from 0 (as on a calm host) to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -260,7 +260,7 @@ proptest! {
         device.mm_stat.original = line("/sys/block/zram0/mm_stat", 1, Bytes::new(stored));
         device.mm_stat.memory_used = line("/sys/block/zram0/mm_stat", 1, Bytes::new(stored / ratio));
         device.disksize = file("/sys/block/zram0/disksize", Bytes::new(size << 30));
-        let mut second = crate::testing::zram(1, pagewise_model::ZramUse::NotInitialised, Bytes::new(0));
+        let mut second = pagewise_testkit::made_host::zram(1, pagewise_model::ZramUse::NotInitialised, Bytes::new(0));
         if !raw {
             second.used_as = line("/proc/swaps", 3, pagewise_model::ZramUse::Nothing);
         }

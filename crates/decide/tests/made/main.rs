@@ -7,9 +7,5 @@ mod calm;
 mod laws;
 mod oom;
 mod swap_decision;
-#[expect(dead_code, reason = "rules are tested with the rest of it")]
-mod testing;
 mod thp_profile;
 mod watch;
-
-use pagewise_decide::Rule;

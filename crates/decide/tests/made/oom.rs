@@ -7,8 +7,8 @@ use pagewise_model::{
 };
 use proptest::prelude::*;
 
-use crate::testing::kills::{blank, by_host, by_limit, usage, victim};
-use crate::testing::{calm, file, gib, group, line, mib, process, swappiness, with};
+use pagewise_testkit::made_host::kills::{blank, by_host, by_limit, usage, victim};
+use pagewise_testkit::made_host::{calm, file, gib, group, line, mib, process, swappiness, with};
 
 fn told(interval: &Interval, kill: OomKill) -> OomExplanation {
     let mut interval = interval.clone();

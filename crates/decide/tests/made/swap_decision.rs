@@ -9,7 +9,9 @@ use pagewise_model::{
 };
 use proptest::prelude::*;
 
-use crate::testing::{calm, capability, file, gib, group, line, mib, on_nvme, tier, word, zram};
+use pagewise_testkit::made_host::{
+    calm, capability, file, gib, group, line, mib, on_nvme, tier, word, zram,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

@@ -10,8 +10,8 @@ use pagewise_testkit::scene::Scene;
 
 use super::machine::carry_out;
 use super::swap::short;
-use super::testing::{capability, gib, group, line, mib, tier, zram};
 use super::{declined, file, ids, plain, plan_for};
+use pagewise_testkit::made_host::{capability, gib, group, line, mib, tier, zram};
 
 const ADD: &str = "add a swap file";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";

@@ -9,8 +9,8 @@ use pagewise_model::{
 use pagewise_plan::{Measured, Request, make_plan};
 use proptest::prelude::*;
 
-use super::testing::{gib, knob, line, mib, with, word, zram};
 use super::{declined, ids, plain, plan_for, plan_of};
+use pagewise_testkit::made_host::{gib, knob, line, mib, with, word, zram};
 
 const EXTFRAG: &str = "vm.extfrag_threshold";
 

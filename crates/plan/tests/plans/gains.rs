@@ -10,8 +10,8 @@ use pagewise_plan::{StepState, measure_gain};
 use pagewise_testkit::scene::Scene;
 
 use super::machine::{carry_out, set_watermarks};
-use super::testing::{calm, knob, mib, pool, with};
 use super::{plain, plan_for, plan_of};
+use pagewise_testkit::made_host::{calm, knob, mib, pool, with};
 
 /// The area that a step added: the one with its priority.
 fn area_of(step: &Step, host: &Snapshot) -> Option<String> {

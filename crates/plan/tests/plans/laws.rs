@@ -12,8 +12,8 @@ use pagewise_testkit::scene::{Scene, slugs};
 use proptest::prelude::*;
 
 use super::machine::carry_out;
-use super::testing::{self, calm, erasers, gib, knob, stall, tier, zram};
 use super::{GOALS, plain, plan_for};
+use pagewise_testkit::made_host::{self, calm, erasers, gib, knob, stall, tier, zram};
 
 /// Independent of the one in the knob table's tests: what the kernel takes.
 pub(crate) fn is_accepted(name: &str, value: &str) -> bool {
@@ -285,7 +285,7 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
         }
         Oddity::File(path, name, value) => {
             let knob = KNOBS.iter().find(|knob| knob.name == *name).unwrap().name;
-            let value = testing::line(path, 3, Name::from(value.to_string().as_str()));
+            let value = made_host::line(path, 3, Name::from(value.to_string().as_str()));
             let (target, sysctl) =
                 (pagewise_model::Target::of_knob(knob), pagewise_model::Mechanism::Sysctl);
             let setting = pagewise_model::PersistentSetting::applied(sysctl, target, value);
@@ -298,22 +298,22 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
         }
         Oddity::Zswap => {
             let path = "/sys/module/zswap/parameters/enabled";
-            host.zswap.enabled = testing::file(path, true);
+            host.zswap.enabled = made_host::file(path, true);
             knob(host, "zswap.enabled", "Y");
         }
         Oddity::ZramSize(size) => {
             if let (Some(device), Some(tier)) = (host.zram.first_mut(), host.tiers.first_mut()) {
-                device.disksize = testing::file("/sys/block/zram0/disksize", gib(*size));
-                device.slot_table = testing::file(
+                device.disksize = made_host::file("/sys/block/zram0/disksize", gib(*size));
+                device.slot_table = made_host::file(
                     "/sys/block/zram0/disksize",
                     Bytes::new((size << 30) / 4096 * 16),
                 );
-                tier.size = testing::line("/proc/swaps", 2, gib(*size));
+                tier.size = made_host::line("/proc/swaps", 2, gib(*size));
             }
         }
         Oddity::ZramUsed(used) => {
             if let Some(tier) = host.tiers.first_mut() {
-                tier.used = testing::line("/proc/swaps", 2, mib(*used));
+                tier.used = made_host::line("/proc/swaps", 2, mib(*used));
             }
         }
         Oddity::NoZram => {
@@ -323,16 +323,16 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
         Oddity::ZramNotBuilt => {
             host.tiers.clear();
             host.zram.clear();
-            testing::capability(host, FeatureState::NotBuilt { option: "CONFIG_ZRAM" });
+            made_host::capability(host, FeatureState::NotBuilt { option: "CONFIG_ZRAM" });
         }
         Oddity::DiskFirst(used) => {
             host.tiers.insert(0, tier("/swapfile", TierKind::File, mib(*used), 200));
         }
         Oddity::Nvme(used, is_on, shrinks) => {
-            testing::on_nvme(host, mib(*used));
+            made_host::on_nvme(host, mib(*used));
             let at = |name: &str| format!("/sys/module/zswap/parameters/{name}");
-            host.zswap.enabled = testing::file(&at("enabled"), *is_on);
-            host.zswap.shrinker_enabled = testing::file(&at("shrinker_enabled"), *shrinks);
+            host.zswap.enabled = made_host::file(&at("enabled"), *is_on);
+            host.zswap.shrinker_enabled = made_host::file(&at("shrinker_enabled"), *shrinks);
             let word = |is: bool| if is { "Y" } else { "N" };
             knob(host, "zswap.enabled", word(*is_on));
             knob(host, "zswap.shrinker_enabled", word(*shrinks));
@@ -340,7 +340,7 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
             knob(host, "zswap.max_pool_percent", "20");
         }
         Oddity::Available(available) => {
-            host.memory.available = testing::line("/proc/meminfo", 3, mib(*available));
+            host.memory.available = made_host::line("/proc/meminfo", 3, mib(*available));
         }
         Oddity::Pressure(percent) => {
             stall(&mut host.psi.memory.some, *percent, *percent);
@@ -348,7 +348,7 @@ fn make(interval: &mut Interval, oddity: &Oddity) {
         }
         Oddity::HugePages(none) => {
             let path = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
-            host.thp.khugepaged.max_ptes_none = testing::file(path, *none);
+            host.thp.khugepaged.max_ptes_none = made_host::file(path, *none);
             knob(host, "thp.khugepaged.max_ptes_none", &none.to_string());
         }
         Oddity::Erase(index) => {

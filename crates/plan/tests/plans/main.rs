@@ -10,13 +10,9 @@ mod laws;
 mod machine;
 mod settings;
 mod swap;
-#[expect(dead_code, reason = "rules are tested with the rest of it")]
-#[path = "../../../decide/tests/made/testing.rs"]
-mod testing;
 mod trial;
 mod zswap;
 
-use pagewise_decide::Rule;
 use pagewise_model::plan::{Change, Goal, Plan};
 use pagewise_model::{Installation, Interval};
 use pagewise_plan::{Measured, Request, make_plan};

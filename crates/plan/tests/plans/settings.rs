@@ -6,8 +6,8 @@ use pagewise_model::{Bytes, Interval, Limit, Reading, TierKind};
 use pagewise_plan::{Measured, Request, make_plan};
 use pagewise_testkit::scene::Scene;
 
-use super::testing::{calm, file, gib, knob, line, mib, set, stall, tier, with};
 use super::{declined, ids, plain, plan_for, plan_of};
+use pagewise_testkit::made_host::{calm, file, gib, knob, line, mib, set, stall, tier, with};
 
 fn value<'a>(plan: &'a Plan, id: &str) -> &'a str {
     match &plan.step(id).unwrap_or_else(|| panic!("no step {id}: {plan:#?}")).change {

@@ -8,10 +8,10 @@ use pagewise_model::{
 use pagewise_testkit::scene::Scene;
 
 use super::machine::carry_out;
-use super::testing::{
+use super::{declined, ids, plain, plan_for, plan_of};
+use pagewise_testkit::made_host::{
     calm, capability, file, gib, group, line, mib, process, stall, still, tier, with, word, zram,
 };
-use super::{declined, ids, plain, plan_for, plan_of};
 
 const ADD: &str = "add swap in compressed RAM";
 

@@ -7,8 +7,8 @@ use pagewise_model::{Interval, Name};
 use pagewise_plan::{Measured, Request, make_plan};
 use serde_json::{Value, json};
 
-use super::testing::{self, calm, knob};
 use super::{declined, file, ids, plain};
+use pagewise_testkit::made_host::{self, calm, knob};
 
 fn plan_with(interval: &Interval, documents: &[&Value]) -> Plan {
     let read = documents.iter().map(|it| Measured::from_json(&it.to_string()).unwrap());
@@ -63,7 +63,7 @@ fn set(plan: &Plan, id: &str) -> (String, String) {
 fn one_size_of_huge_pages_is_set_and_kept() {
     let mut interval = host();
     let path = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
-    let live = testing::file(path, Name::from("always inherit madvise [never]"));
+    let live = made_host::file(path, Name::from("always inherit madvise [never]"));
     let row = KNOBS.iter().find(|knob| knob.name == "thp.size.enabled").unwrap();
     let instance = Some(Name::from("64kB"));
     interval.end.knobs.push(KnobReading { knob: row, instance, live, default: None });

@@ -6,8 +6,8 @@ use pagewise_model::{Bytes, Installation, Interval, Reading, TierKind};
 use pagewise_plan::{Measured, Request, make_plan};
 
 use super::machine::carry_out;
-use super::testing::{file, gib, grow, knob, line, mib, on_nvme, tier, with};
 use super::{declined, ids, plain, plan_for, plan_of};
+use pagewise_testkit::made_host::{file, gib, grow, knob, line, mib, on_nvme, tier, with};
 
 const FOLDER: &str = "/sys/module/zswap/parameters";
 
@@ -161,8 +161,11 @@ fn on_a_hard_disk_zram_is_added_and_the_trial_that_would_decide_is_named() {
 fn zswap_in_front_of_zram_with_room_is_switched_off() {
     let mut interval = switched_on(short());
     interval.end.tiers.insert(0, tier("/dev/zram0", TierKind::Zram, mib(300), 100));
-    interval.end.zram =
-        vec![super::testing::zram(0, pagewise_model::ZramUse::Swap { priority: 100 }, mib(300))];
+    interval.end.zram = vec![pagewise_testkit::made_host::zram(
+        0,
+        pagewise_model::ZramUse::Swap { priority: 100 },
+        mib(300),
+    )];
     let plan = plan_of(&interval);
     assert!(set(&plan).contains(&("zswap.enabled", "N")), "{plan:#?}");
     assert!(declined(&plan, "zswap").contains("/dev/zram0 is on and has room"));

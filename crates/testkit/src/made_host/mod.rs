@@ -1,49 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A healthy machine to spoil: every rule is silent on [`calm`], and a test changes one thing.
 
+#![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
+
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::{
-    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, Driver, FeatureState, Finding, FreeBlocks,
+    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, Driver, FeatureState, FreeBlocks,
     Hierarchy, HugePool, Interval, Limit, Merging, Name, Nanos, Pages, Percent, Process, Quantity,
     Reading, Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
 };
 
-use crate::Rule;
-
-#[path = "testing/kills.rs"]
-pub(crate) mod kills;
+pub mod kills;
 
 /// How far the two ends of every test interval lie apart.
-pub(crate) const SECONDS: f64 = 10.0;
+pub const SECONDS: f64 = 10.0;
 
-pub(crate) fn mib(mib: u64) -> Bytes {
+/// So many MiB.
+pub fn mib(mib: u64) -> Bytes {
     Bytes::new(mib << 20)
 }
 
-pub(crate) fn gib(gib: u64) -> Bytes {
+/// So many GiB.
+pub fn gib(gib: u64) -> Bytes {
     Bytes::new(gib << 30)
 }
 
 /// What a file that is one value says.
-pub(crate) fn file<T>(path: &str, value: T) -> Reading<T> {
+pub fn file<T>(path: &str, value: T) -> Reading<T> {
     Reading::found(value, Source::file(path))
 }
 
 /// What a line of a file says.
-pub(crate) fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
+pub fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
     Reading::found(value, Source::line(path, number))
 }
 
-pub(crate) fn word(path: &str, word: &str) -> Reading<Name> {
+/// What a file that is one word says.
+pub fn word(path: &str, word: &str) -> Reading<Name> {
     file(path, Name::from(word))
 }
 
-pub(crate) fn choice(path: &str, active: &str) -> Reading<Choice> {
+/// What a file with several words says, of which the active one is in brackets.
+pub fn choice(path: &str, active: &str) -> Reading<Choice> {
     file(path, Choice { active: Name::from(active), available: vec![Name::from(active)] })
 }
 
 /// Sets a counter of `/proc/vmstat`.
-pub(crate) fn set(host: &mut Snapshot, name: &str, value: u64) {
+pub fn set(host: &mut Snapshot, name: &str, value: u64) {
     let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
     let others: Vec<_> = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
     let this =
@@ -52,13 +55,13 @@ pub(crate) fn set(host: &mut Snapshot, name: &str, value: u64) {
 }
 
 /// Takes a counter of `/proc/vmstat` away.
-pub(crate) fn unset(host: &mut Snapshot, name: &str) {
+pub fn unset(host: &mut Snapshot, name: &str) {
     let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
     host.vmstat = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
 }
 
 /// Lets a counter of `/proc/vmstat` grow over the interval.
-pub(crate) fn grow(interval: &mut Interval, name: &str, by: u64) {
+pub fn grow(interval: &mut Interval, name: &str, by: u64) {
     let before = interval.end.vmstat.get(name).get().unwrap_or(0);
     if let Some(start) = &mut interval.start {
         set(start, name, before);
@@ -66,31 +69,34 @@ pub(crate) fn grow(interval: &mut Interval, name: &str, by: u64) {
     set(&mut interval.end, name, before + by);
 }
 
-pub(crate) fn swappiness(host: &mut Snapshot, value: &str) {
+/// Sets `vm.swappiness`.
+pub fn swappiness(host: &mut Snapshot, value: &str) {
     knob(host, "vm.swappiness", value);
 }
 
 /// Sets a knob that exists once, by its name in the knob table.
-pub(crate) fn knob(host: &mut Snapshot, name: &str, value: &str) {
+pub fn knob(host: &mut Snapshot, name: &str, value: &str) {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
     let live = word(&format!("/{}", knob.path), value);
     host.knobs.retain(|reading| reading.knob.name != name);
     host.knobs.push(KnobReading { knob, instance: None, live, default: knob.default });
 }
 
-pub(crate) fn capability(host: &mut Snapshot, state: FeatureState) {
-    let evidence = word("/sys/module/zram", "looked for").evidence().into_iter().collect();
+/// Whether the kernel has zram; nothing is known of other features.
+pub fn capability(host: &mut Snapshot, state: FeatureState) {
+    let evidence = word("/sys/module/zram", "probed").evidence().into_iter().collect();
     host.capabilities =
         vec![Capability { feature: "zram", doc: "compressed RAM", state, evidence }];
 }
 
-pub(crate) fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
+/// Sets the averages over 10 and 60 seconds, in percent.
+pub fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
     stall.avg10 = line("/proc/pressure/memory", 1, Percent::new(ten));
     stall.avg60 = line("/proc/pressure/memory", 1, Percent::new(sixty));
 }
 
 /// A swap tier of 4 GiB.
-pub(crate) fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
+pub fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
     let at = 2 + u32::try_from(path.len()).unwrap();
     Tier {
         path: Name::from(path),
@@ -104,7 +110,7 @@ pub(crate) fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Ti
 }
 
 /// Swap of 16 GiB on an NVMe disk instead of zram, on a kernel with zswap and its shrinker, which are off.
-pub(crate) fn on_nvme(host: &mut Snapshot, used: Bytes) {
+pub fn on_nvme(host: &mut Snapshot, used: Bytes) {
     const FOLDER: &str = "/sys/module/zswap/parameters";
     let mut disk = tier("/dev/nvme0n1p3", TierKind::Partition, used, -2);
     disk.size = line("/proc/swaps", 2, gib(16));
@@ -123,7 +129,7 @@ pub(crate) fn on_nvme(host: &mut Snapshot, used: Bytes) {
 }
 
 /// A device of 4 GiB.
-pub(crate) fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
+pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     let path = format!("/sys/block/zram{id}");
     let raw = used_as == ZramUse::NotInitialised;
     let mm_stat = |value| line(&format!("{path}/mm_stat"), 1, value);
@@ -150,7 +156,7 @@ pub(crate) fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
 }
 
 /// A zmerge device of 4 GiB that is a swap tier, in this mode, and what it looked for.
-pub(crate) fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
+pub fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
     const FOLDER: &str = "/sys/block/zmerge0";
     let at = |name: &str, value| file(&format!("{FOLDER}/{name}"), value);
     let merging = Merging {
@@ -167,7 +173,7 @@ pub(crate) fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
 }
 
 /// A zone of 8 GiB with low at 64 MiB.
-pub(crate) fn zone(name: &str, free_pages: u64) -> Zone {
+pub fn zone(name: &str, free_pages: u64) -> Zone {
     let at = |number, pages| line("/proc/zoneinfo", number, Pages::new(pages));
     Zone {
         name: Name::from(name),
@@ -180,7 +186,8 @@ pub(crate) fn zone(name: &str, free_pages: u64) -> Zone {
     }
 }
 
-pub(crate) fn group(path: &str) -> Cgroup {
+/// A cgroup of version 2 with 1 GiB of memory, without a limit and without pressure.
+pub fn group(path: &str) -> Cgroup {
     let folder = format!("/sys/fs/cgroup{path}");
     let mut group = Cgroup {
         path: Name::from(path),
@@ -197,7 +204,8 @@ pub(crate) fn group(path: &str) -> Cgroup {
     group
 }
 
-pub(crate) fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
+/// A process with this anonymous memory, of which so much is in huge pages.
+pub fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     Process {
         pid: 4121,
         name: Name::from(name),
@@ -208,7 +216,8 @@ pub(crate) fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     }
 }
 
-pub(crate) fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
+/// Huge pages of 2 MiB, by count.
+pub fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
     let at = |name: &str, count| {
         file(&format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"), count)
     };
@@ -223,12 +232,12 @@ pub(crate) fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
 }
 
 /// A zone whose free memory is in blocks of every order.
-pub(crate) fn blocks(blocks: [u64; 11]) -> FreeBlocks {
+pub fn blocks(blocks: [u64; 11]) -> FreeBlocks {
     FreeBlocks::new(0, Name::from("Normal"), line("/proc/buddyinfo", 3, blocks.to_vec()))
 }
 
 /// A healthy machine of 16 GiB with a zram swap tier that is in use.
-pub(crate) fn host() -> Snapshot {
+pub fn host() -> Snapshot {
     let mut host = Snapshot::default();
     host.taken.boot_id = word("/proc/sys/kernel/random/boot_id", "b00t");
     host.host.page_size = file("/proc/self/auxv", Bytes::new(4096));
@@ -319,12 +328,12 @@ fn fill_thp(host: &mut Snapshot) {
 }
 
 /// [`host`] at both ends: nothing moves.
-pub(crate) fn calm() -> Interval {
+pub fn calm() -> Interval {
     still(host())
 }
 
 /// This host at both ends of an interval.
-pub(crate) fn still(host: Snapshot) -> Interval {
+pub fn still(host: Snapshot) -> Interval {
     let start = Some(Box::new(host.clone()));
     let mut end = host;
     end.taken.monotonic_seconds += SECONDS;
@@ -332,45 +341,22 @@ pub(crate) fn still(host: Snapshot) -> Interval {
 }
 
 /// [`host`] with a change that holds at both ends.
-pub(crate) fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
+pub fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
     let mut host = host();
     change(&mut host);
     still(host)
 }
 
-/// The rule's only finding.
-pub(crate) fn only(rule: &Rule, interval: &Interval) -> Finding {
-    let mut findings = (rule.diagnose)(interval);
-    assert_eq!(findings.len(), 1, "{}: {findings:#?}", rule.id);
-    findings.remove(0)
-}
-
-/// Whether the rule has nothing to say.
-#[track_caller]
-pub(crate) fn assert_silent(rule: &Rule, interval: &Interval) {
-    let findings = (rule.diagnose)(interval);
-    assert!(findings.is_empty(), "{}: {findings:#?}", rule.id);
-}
-
-/// The evidence as one text, a line each.
-pub(crate) fn proof_of(finding: &Finding) -> String {
-    let lines = finding.evidence.iter().map(|evidence| {
-        let number = evidence.line.map_or_else(String::new, |line| format!(":{line}"));
-        format!("{}{number} = {}\n", evidence.path, evidence.value)
-    });
-    lines.collect()
-}
-
 /// Takes a Reading's value away, as a kernel without the file would.
-pub(crate) fn erase<T: Quantity>(reading: &mut Reading<T>) {
+pub fn erase<T: Quantity>(reading: &mut Reading<T>) {
     *reading = Reading::absent("erased by a test", reading.source.clone());
 }
 
 /// The name of a Reading, and what takes it away.
-pub(crate) type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
+pub type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
 
 /// Every Reading that a rule may look at.
-pub(crate) fn erasers() -> Vec<Eraser> {
+pub fn erasers() -> Vec<Eraser> {
     let mut all: Vec<Eraser> = Vec::new();
     macro_rules! one {
         ($($($field:ident).+),* $(,)?) => { $(

@@ -8,7 +8,8 @@ use pagewise_model::{
 
 use super::{gib, mib};
 
-pub(crate) fn victim(pid: u32, name: &str, anon: Bytes) -> OomVictim {
+/// A process that was killed, with this anonymous memory and 1 MiB of shmem.
+pub fn victim(pid: u32, name: &str, anon: Bytes) -> OomVictim {
     OomVictim {
         pid,
         name: Name::from(name),
@@ -30,16 +31,18 @@ fn invoker(name: &str) -> Option<OomInvoker> {
     Some(OomInvoker { name, gfp_mask, order: 0, oom_score_adj: 0 })
 }
 
-pub(crate) fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
+/// What was used of a limit, and how often the limit was reached.
+pub fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
     Some(OomUsage { usage, limit, reached })
 }
 
-pub(crate) fn blank(source: Source) -> OomKill {
+/// A kill an hour ago, 44 seconds after boot, of which nothing else is known.
+pub fn blank(source: Source) -> OomKill {
     OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
 }
 
 /// A service that may not swap, at its limit.
-pub(crate) fn by_limit() -> OomKill {
+pub fn by_limit() -> OomKill {
     let zero = Limit::Bytes(Bytes::new(0));
     OomKill {
         constraint: Some(OomConstraint::Cgroup),
@@ -62,7 +65,7 @@ pub(crate) fn by_limit() -> OomKill {
 }
 
 /// A machine without swap that ran out.
-pub(crate) fn by_host() -> OomKill {
+pub fn by_host() -> OomKill {
     let zero = Some(Bytes::new(0));
     OomKill {
         constraint: Some(OomConstraint::Host),
