@@ -23,6 +23,7 @@ const CLEAN: &[&str] = &[
     "confine",
     "decide",
     "experiments",
+    "facts",
     "files",
     "guest",
     "journald",

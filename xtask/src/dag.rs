@@ -30,8 +30,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("pagewise-procmem", &["pagewise-model"]),
     ("pagewise-pages", &["pagewise-model"]),
-    ("pagewise-decide", &["pagewise-model"]),
-    ("pagewise-plan", &["pagewise-model", "pagewise-decide"]),
+    ("pagewise-facts", &["pagewise-model"]),
+    ("pagewise-decide", &["pagewise-model", "pagewise-facts"]),
+    ("pagewise-plan", &["pagewise-model", "pagewise-facts", "pagewise-decide"]),
     ("pagewise-report", &["pagewise-model"]),
     ("pagewise-terminal", &["pagewise-model", "pagewise-report"]),
     (

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that look at a device in compressed RAM or give it a size: zramctl knows zram's alone.
+//! Commands that several rules advise: they look at a device in compressed RAM or give it a size (zramctl knows zram's
+//! alone), or raise the protection of a unit.
 
-use pagewise_model::{Driver, Snapshot, Zram};
+use pagewise_facts::protection::Protection;
+use pagewise_model::{Driver, Limit, Snapshot, Zram};
 
-use crate::facts::advice;
-use crate::text::quoted;
+use crate::advice;
+use crate::text::{quoted, writes_and};
 
 /// Shows what is in the device; `columns` are those of zramctl.
 pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
@@ -45,4 +47,17 @@ pub(crate) fn reset(device: &Zram) -> String {
         Driver::Zram => format!("sudo zramctl --reset /dev/{name}"),
         Driver::Zmerge => format!("echo 1 | sudo tee /sys/block/{name}/reset"),
     }
+}
+
+/// Raises the protection of a unit, now and after each boot.
+pub(crate) fn set_property(raised: &Protection) -> String {
+    let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
+    let undo = match raised.now {
+        Limit::Bytes(now) => now.get().to_string(),
+        Limit::Max => "infinity".to_owned(),
+    };
+    writes_and(
+        format!("sudo systemctl set-property {} {property}={size}M", quoted(&raised.unit)),
+        &format!("permanent; takes this memory from other cgroups; undo with {property}={undo}"),
+    )
 }

@@ -6,11 +6,12 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod advice;
 pub mod calm;
 mod commands;
 mod contents;
 mod explain;
-mod facts;
+mod grade;
 pub mod oom;
 mod proof;
 mod rules;
@@ -23,13 +24,10 @@ pub mod thp_profile;
 mod verdict;
 pub mod watch;
 
+pub use advice::{FAST, algorithm, choose_zram, size_mib, zram_size};
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
 pub use explain::{explanations, rules};
-pub use facts::advice::{
-    ENOUGH_STORED, FAST, algorithm, choose_zram, measured_ratio, size_mib, zram_size,
-};
-pub use facts::tiers::{DiskKind, disk_kind};
 pub use swap_decision::{
     Compression, SwapDecision, SwapEvidence, SwapTrial, ZswapSettings, decide_swap, is_kubernetes,
 };

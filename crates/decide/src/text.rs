@@ -4,12 +4,34 @@
 /// What stands behind a command that changes the machine.
 const WRITES: &str = "# writes";
 
-use pagewise_model::Target;
 pub(crate) use pagewise_model::grouped as count;
+use pagewise_model::{Bytes, Target};
 
 /// `1 page`, `2 pages`.
 pub(crate) fn counted(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A process and its id; a long name loses its start.
+pub(crate) fn process(name: &str, pid: u32) -> String {
+    format!("{} (pid {pid})", short(name))
+}
+
+/// A duration as people say it: `40 seconds`, `7 minutes`.
+pub(crate) fn roughly(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 10.0 => "10 seconds".to_owned(),
+        seconds if seconds < 90.0 => format!("{seconds:.0} seconds"),
+        seconds if seconds < 5400.0 => format!("{:.0} minutes", seconds / 60.0),
+        seconds => format!("{:.0} hours", seconds / 3600.0),
+    }
+}
+
+/// A rate in bytes per second.
+pub(crate) fn rate(per_second: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    let bytes = Bytes::new(per_second.max(0.0) as u64);
+    format!("{bytes}/s")
 }
 
 /// A setting as a sentence names it: `vm.swappiness`, `disksize of zram0`.

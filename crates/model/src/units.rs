@@ -135,6 +135,16 @@ impl Percent {
         self.0
     }
 
+    /// This share of a size, rounded down; 0 if it is negative.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float cast to an integer saturates"
+    )]
+    pub fn share_of(self, whole: Bytes) -> Bytes {
+        Bytes((whole.0 as f64 * self.0 / 100.0) as u64)
+    }
+
     /// A share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
     pub fn of_time(self) -> String {
         match self.0 {
@@ -181,6 +191,13 @@ mod tests {
     fn a_size_that_does_not_fit_is_none_and_not_wrapped() {
         assert_eq!(Bytes::from_kib(u64::MAX / 1024 + 1), None);
         assert_eq!(Bytes::from_kib(3), Some(Bytes::new(3072)));
+    }
+
+    #[test]
+    fn a_share_of_a_size_is_the_inverse_of_its_percentage() {
+        let (part, whole) = (Bytes::new(3 << 20), Bytes::new(8 << 20));
+        assert_eq!(part.percent_of(whole).unwrap().share_of(whole), part);
+        assert_eq!(Percent::new(-1.0).share_of(whole), Bytes::new(0));
     }
 
     #[test]

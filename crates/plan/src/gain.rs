@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A step with a prediction, and a later [`Snapshot`] → whether the prediction came true.
 
-use pagewise_decide::ENOUGH_STORED;
+use pagewise_facts::ratio::ENOUGH_STORED;
 use pagewise_model::plan::{
     Expected, GainMeasured, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL, SWAP_AREA, Step, ZRAM_RATIO,
 };

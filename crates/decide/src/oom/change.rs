@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What would have prevented a kill: commands, each with whether it lasts and how to undo it.
 
+use pagewise_facts::{groups, tiers};
 use pagewise_model::{Bytes, Cgroup, Hierarchy, Limit, Name, OomConstraint, OomKill, Snapshot};
 
 use super::{find_group, limit};
-use crate::facts::{groups, tiers};
 use crate::text::{quoted, writes_and};
 
 const MORE: &str = "1.5 times the limit; ";

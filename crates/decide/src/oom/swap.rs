@@ -5,10 +5,10 @@
 //! (settings, devices) is read later, and the sentence then says "now". A report by a cgroup's
 //! limit does not say how much swap the machine had. What is set now says nothing about an earlier boot.
 
+use pagewise_facts::{groups, settings, tiers};
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, OomKill, Snapshot};
 
 use super::find_group;
-use crate::facts::{groups, swappiness, tiers};
 
 /// A pool counts as at its limit from here.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
@@ -105,8 +105,8 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
         .or_else(|| refusing(host))
         .or_else(|| {
-            let zero = swappiness::read_swappiness(host).filter(|swappiness| swappiness.value == 0);
-            zero.map(|_| {
+            let set = settings::number(host, "vm.swappiness")?;
+            (set.value == 0).then(|| {
                 format!(
                     "{free} of {total} of swap were free, but vm.swappiness is 0 now: the kernel swaps \
                      anonymous memory only when nearly no page cache is left"

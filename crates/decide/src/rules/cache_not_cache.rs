@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `free` calls buff/cache is largely shmem, which cannot be dropped.
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
+use pagewise_facts::memory_files::{self, Holder};
+use pagewise_facts::tiers;
+use pagewise_model::{
+    Bytes, DeletedKind, Evidence, Finding, Interval, Level, Severity, Snapshot, TmpfsMount,
+};
 
 use crate::Rule;
-use crate::facts::memory_files::{self, ShmemHolder};
-use crate::facts::{room, tiers};
+use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::text::quoted;
+use crate::text::{process, quoted};
 
 pub(super) const RULE: Rule = Rule {
     id: "cache-not-cache",
@@ -21,6 +24,10 @@ const OF_CACHE_PERCENT: f64 = 33.0;
 const OF_RAM_PERCENT: f64 = 5.0;
 /// This share of RAM matters also while memory is available.
 const MUCH_OF_RAM_PERCENT: f64 = 18.0;
+/// Mounts and processes that are named.
+const NAMED: usize = 3;
+/// What holds less of shmem than this explains nothing.
+const OF_SHMEM_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
@@ -38,12 +45,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     if share < OF_CACHE_PERCENT || of_ram < OF_RAM_PERCENT {
         return None;
     }
-    let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
+    let is_low = headroom::level_of_host(host) > Some(Level::Calm);
     if !is_low && of_ram < MUCH_OF_RAM_PERCENT {
         return None;
     }
     let stuck = tiers::swap_is_off(host);
-    let held = memory_files::held_by(host);
+    let held = held_by(host);
     Some(Finding {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
@@ -75,7 +82,11 @@ fn named(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
         .iter()
         .filter_map(|mount| Some(format!("the tmpfs {} holds {}", mount.point, mount.used.get()?)));
     let holders = held.holders.iter().map(|holder| {
-        format!("{} holds {} in open files that have no path", holder.name(), holder.bytes)
+        format!(
+            "{} holds {} in open files that have no path",
+            process(holder.process.as_str(), holder.pid),
+            holder.bytes
+        )
     });
     let all: Vec<String> = mounts.chain(holders).collect();
     // names of mounts may hold full stops
@@ -117,6 +128,29 @@ fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String 
         "{shmem} of the {cache} in buff/cache are shared memory and files in tmpfs (Shmem in \
          /proc/meminfo){swap}{room}."
     )
+}
+
+/// What holds a good part of shmem.
+#[derive(Debug)]
+struct ShmemHolder<'a> {
+    mounts: Vec<&'a TmpfsMount>,
+    holders: Vec<Holder<'a>>,
+}
+
+/// Mounts, and processes with files that never had a path: deleted ones count for their mount.
+fn held_by(host: &Snapshot) -> ShmemHolder<'_> {
+    let shmem = host.memory.shmem.get().unwrap_or_default();
+    let is_part = |bytes: Bytes| {
+        bytes > Bytes::default()
+            && bytes.percent_of(shmem).is_some_and(|share| share.get() >= OF_SHMEM_PERCENT)
+    };
+    let files = &host.memory_files;
+    let mounts = files.mounts.iter().filter(|mount| mount.used.get().is_some_and(is_part));
+    let holders = memory_files::holders(files, |kind| kind != DeletedKind::Tmpfs).into_iter();
+    ShmemHolder {
+        mounts: mounts.take(NAMED).collect(),
+        holders: holders.filter(|holder| is_part(holder.bytes)).take(NAMED).collect(),
+    }
 }
 
 #[cfg(test)]

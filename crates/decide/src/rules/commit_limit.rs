@@ -4,7 +4,7 @@
 use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::commit::{self, NearLimit};
+use crate::grade::commit::{self, NearLimit};
 use crate::proof::EvidenceList;
 use crate::text::writes_and;
 

@@ -3,13 +3,13 @@
 //!
 //! Files that never had a path (memfd) are no such thing: programs share memory by them.
 
+use pagewise_facts::memory_files::{self, Holder};
 use pagewise_model::{DeletedKind, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::memory_files::{self, Holder};
-use crate::facts::room;
+use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::text::counted;
+use crate::text::{counted, process};
 
 pub(super) const RULE: Rule = Rule {
     id: "deleted-files",
@@ -35,13 +35,14 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     if share.get() < WORTH_PERCENT {
         return None;
     }
-    let pid = holder.files.first()?.pid;
-    let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
+    let pid = holder.pid;
+    let name = process(holder.process.as_str(), pid);
+    let is_low = headroom::level_of_host(host) > Some(Level::Calm);
     Some(Finding {
         id: RULE.id,
         severity: if is_low { Severity::Warning } else { Severity::Info },
-        title: format!("{} keeps {} of deleted files open", holder.name(), holder.bytes),
-        what: describe(&holder, share.get()),
+        title: format!("{name} keeps {} of deleted files open", holder.bytes),
+        what: describe(&holder, &name, share.get()),
         why: "A deleted file in a tmpfs takes memory until the last process closes it, and the kernel can swap \
               this memory but not drop it. df counts a deleted file, but ls and du do not show it, because it \
               has no path any more."
@@ -61,7 +62,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn describe(holder: &Holder<'_>, percent: f64) -> String {
+fn describe(holder: &Holder<'_>, name: &str, percent: f64) -> String {
     let files = counted(holder.files.len() as u64, "deleted file");
     let (take, them) = if holder.files.len() == 1 { ("takes", "it") } else { ("take", "them") };
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
@@ -70,9 +71,8 @@ fn describe(holder: &Holder<'_>, percent: f64) -> String {
         others => format!("; {} {them} open too", has(others)),
     };
     format!(
-        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because {} keeps {them} open{others}.",
+        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because {name} keeps {them} open{others}.",
         holder.bytes,
-        holder.name()
     )
 }
 

@@ -4,10 +4,10 @@
 //! Whether a limit is too large depends on the disk, which says nothing about its speed (virtual disks
 //! claim to rotate). So it is told only while it hurts: a large amount is waiting and tasks stall.
 
+use pagewise_facts::settings;
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::settings;
 use crate::proof::EvidenceList;
 use crate::text::writes_and;
 

@@ -5,10 +5,10 @@
 //! thousandths, with it: at or below, it reclaims; above, it compacts. Source: the kernel's
 //! `Documentation/admin-guide/sysctl/vm.rst` and `compaction_suit_allocation_order`.
 
+use pagewise_facts::settings;
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::settings;
 use crate::proof::EvidenceList;
 use crate::text::writes_and;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cgroup that is short of memory because of its own limit, whatever the host has free.
 
+use pagewise_facts::groups::{self, AtLimit};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::groups;
 use crate::proof::EvidenceList;
 use crate::text::{count, quoted, short_group, writes_and};
 use crate::verdict::{self, GroupTrouble, Trouble};
@@ -102,8 +102,8 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     let limited = group.limited;
     let proof = match &group.reached {
         Some(at) => EvidenceList::new()
-            .named(at.limit_name(), at.reading)
-            .change(&format!("reached {}", at.limit_name()), &at.reached),
+            .named(limit_name(at), at.reading)
+            .change(&format!("reached {}", limit_name(at)), &at.reached),
         None => EvidenceList::new().named("max", &limited.max),
     };
     let proof = proof
@@ -136,7 +136,7 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     host.memory.available.get().filter(|available| more <= available.get() / 2)?;
     let mebibytes = requested >> 20;
     let (property, file) = match &group.reached {
-        Some(at) => (at.property(), at.reading.source.path()),
+        Some(at) => (property(at), at.reading.source.path()),
         None => ("MemoryMax", limited.max.source.path()),
     };
     Some(match groups::system_unit(limited) {
@@ -161,6 +161,16 @@ fn look_at(group: &Cgroup) -> String {
         }
         None => "systemd-cgtop --order=memory --iterations=1".to_owned(),
     }
+}
+
+/// `max` or `high`.
+fn limit_name(at: &AtLimit<'_>) -> &'static str {
+    at.file.trim_start_matches("memory.")
+}
+
+/// What systemd calls the limit.
+fn property(at: &AtLimit<'_>) -> &'static str {
+    if limit_name(at) == "max" { "MemoryMax" } else { "MemoryHigh" }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A process, or all processes of a cgroup together, grow steadily and will fill memory, or the limit of its cgroup, within the hour.
 
+use pagewise_facts::groups;
+use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
 use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::groups;
-use crate::facts::growth::{self, Grower, Growth, GrowthLimit};
+use crate::grade;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short, short_group, writes_and};
+use crate::text::{quoted, rate, roughly, short, short_group, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-grows",
@@ -31,11 +32,11 @@ fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
         }
         Grower::Group(group) => short_group(group.path.as_str()),
     };
-    let rate = growth::rate(growth.per_second);
-    let lasts = growth::told(growth.lasts_seconds);
+    let rate = rate(growth.per_second);
+    let lasts = roughly(growth.lasts_seconds);
     Finding {
         id: RULE.id,
-        severity: if growth.level() >= Some(Level::Short) {
+        severity: if grade::growth::level(growth) >= Some(Level::Short) {
             Severity::Critical
         } else {
             Severity::Warning
@@ -63,11 +64,10 @@ fn describe(growth: &Growth<'_>) -> String {
             format!("the cgroup {} will reach its memory limit of {limit}", group.path)
         }
     };
-    let at_that_rate =
-        format!("at this rate, {into} in about {}", growth::told(growth.lasts_seconds));
+    let at_that_rate = format!("at this rate, {into} in about {}", roughly(growth.lasts_seconds));
     let (named, added, seconds, held) =
         (growth.grower.named(), growth.added, growth.seconds, growth.held);
-    let age = growth::told(growth.age_seconds.max(10.0));
+    let age = roughly(growth.age_seconds.max(10.0));
     match growth.grower {
         Grower::Process(_) => format!(
             "The anonymous memory of {named} grew by {added} in {seconds:.1} s to {held}, and the process has \

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Little memory is available, graded by how much swap could still take.
 
+use pagewise_facts::room::Headroom;
+use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Finding, Interval, Level, Process, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::room::Headroom;
-use crate::facts::tiers;
+use crate::grade::headroom;
 use crate::proof::EvidenceList;
 use crate::text::short;
 use crate::verdict::{self, Cause};
@@ -41,7 +42,7 @@ fn state(host: &Snapshot, room: &Headroom) -> String {
     let available = format!(
         "{} of memory are available (on this host, less than {} counts as tight)",
         room.available.part_of(room.total),
-        room.tight_below()
+        headroom::tight_below(room)
     );
     let swap = match (room.swap_filled, room.swap) {
         _ if tiers::swap_is_off(host) => ", and the host has no swap".to_owned(),

@@ -6,11 +6,11 @@
 //!
 //! If a cgroup's own limit explains the waiting, the rule `group-limit` says so instead.
 
+use pagewise_facts::reclaim::{self, Thrashing};
 use pagewise_model::{Finding, Interval, Percent, Reading, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::pressure;
-use crate::facts::reclaim::{self, Thrashing};
+use crate::grade::pressure;
 use crate::proof::EvidenceList;
 use crate::text::quoted;
 use crate::verdict::{self, Cause};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Multi-gen LRU is built into this kernel and off.
 
+use pagewise_facts::reclaim;
 use pagewise_model::{Finding, Interval, Severity};
 
 use crate::Rule;
-use crate::facts::reclaim;
 use crate::proof::EvidenceList;
 use crate::text::{count, put};
 

@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 
+use pagewise_facts::groups;
 use pagewise_model::{
     Cgroup, Change, Evidence, Finding, Hierarchy, Interval, Name, OomConstraint, OomKill, Outcome,
     Severity, Snapshot,
 };
 
 use crate::Rule;
-use crate::facts::groups;
 use crate::oom::{self, change};
 use crate::proof::EvidenceList;
 use crate::text::{count, counted, short, short_group};

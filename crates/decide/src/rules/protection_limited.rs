@@ -4,11 +4,12 @@
 //! Only protection against reclaim of the whole host is judged. A cgroup above with a limit of its own may have
 //! protected cgroups in it on purpose: reclaim at that limit starts below it and heeds them.
 
+use pagewise_facts::groups::is_below;
+use pagewise_facts::protection::{Kind, LOW, MIN, protections};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::groups::is_below;
-use crate::facts::protection::{Kind, LOW, MIN, protections, set_property};
+use crate::commands;
 use crate::proof::EvidenceList;
 use crate::text::short_group;
 
@@ -75,7 +76,7 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
         more => format!("; {more} more protections are limited in this way"),
     };
     let raised = protections(host, group, *kind, *wanted).unwrap_or_default();
-    let raise = raised.iter().map(set_property);
+    let raise = raised.iter().map(commands::set_property);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,

@@ -4,12 +4,13 @@
 //! Swappiness 1 does not avoid swapping by itself: measured, it behaves like 60. It counts here
 //! only where, over the interval, files came back and not one page was swapped out.
 
+use pagewise_facts::reclaim::{self, Rereading};
+use pagewise_facts::settings::{self, Setting};
+use pagewise_facts::tiers;
 use pagewise_model::{Evidence, FeatureState, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::reclaim::{self, Rereading};
-use crate::facts::swappiness::{self, Swappiness};
-use crate::facts::{pressure, tiers};
+use crate::grade::pressure;
 use crate::proof::EvidenceList;
 use crate::text::{count, writes};
 
@@ -22,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 enum Avoids<'a> {
     SwapOff,
-    Swappiness(Swappiness<'a>),
+    Swappiness(Setting<'a>),
 }
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -49,7 +50,7 @@ fn avoids(interval: &Interval) -> Option<Avoids<'_>> {
     if tiers::swap_is_off(host) {
         return Some(Avoids::SwapOff);
     }
-    let swappiness = swappiness::read_swappiness(host)?;
+    let swappiness = settings::number(host, "vm.swappiness")?;
     let swapped_nothing = || interval.vmstat("pswpout").is_some_and(|change| change.delta == 0);
     let avoids = match swappiness.value {
         0 => true,
@@ -95,7 +96,7 @@ fn proof(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Vec<Evi
         .change("pgmajfault", &rereading.major_faults);
     match avoids {
         Avoids::SwapOff => proof.named("SwapTotal", &host.memory.swap_total),
-        Avoids::Swappiness(swappiness) => proof.value(swappiness.reading),
+        Avoids::Swappiness(swappiness) => proof.value(swappiness.live),
     }
     .done()
 }

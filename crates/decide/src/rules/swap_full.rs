@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All swap together is nearly full.
 
+use pagewise_facts::room;
 use pagewise_model::{Finding, Interval, Level, Percent, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::room;
 use crate::proof::EvidenceList;
 use crate::verdict::{self, Cause};
 

@@ -6,11 +6,12 @@
 
 use std::collections::HashSet;
 
+use pagewise_facts::groups::{self, GroupPair};
+use pagewise_facts::protection::{LOW, protections};
 use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::groups::{self, GroupPair};
-use crate::facts::protection::{LOW, protections, set_property};
+use crate::commands;
 use crate::proof::EvidenceList;
 use crate::text::short_group;
 use crate::verdict;
@@ -108,7 +109,7 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
     let group = heavy.group;
     let name = group.path.as_str();
     let protect = protections(host, group, LOW, heavy.size()).unwrap_or_default();
-    let protect = protect.iter().map(set_property);
+    let protect = protect.iter().map(commands::set_property);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,

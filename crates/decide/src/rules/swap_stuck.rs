@@ -5,10 +5,11 @@
 //! room; pages of the swap cache are in RAM already. With little memory available `memory-low` says
 //! more.
 
+use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
-use crate::facts::{room, tiers};
+use crate::grade::headroom;
 use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
@@ -25,7 +26,9 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(host: &Snapshot) -> Option<Finding> {
-    room::room(host).filter(|room| room.level() == Level::Calm)?;
+    if headroom::level_of_host(host) != Some(Level::Calm) {
+        return None;
+    }
     let memory = &host.memory;
     let cached = memory.swap_cached.get().unwrap_or(Bytes::new(0));
     let used = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);

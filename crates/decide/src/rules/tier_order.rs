@@ -4,10 +4,10 @@
 //! Left out: a device in compressed RAM that stores nothing behind a disk that is not full is `zram-unused`, and
 //! disks with zswap in front of them are RAM first, so `zram-zswap-stacked` speaks of those.
 
-use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot, Tier, TierKind};
 
 use crate::Rule;
-use crate::facts::{groups, pressure, tiers};
+use crate::grade::pressure;
 use crate::proof::EvidenceList;
 use crate::text::{quoted, short, writes_and};
 
@@ -38,7 +38,7 @@ fn inversions(host: &Snapshot) -> impl Iterator<Item = Inversion<'_>> {
 fn inversion<'a>(slow: &'a Tier, fast: &'a Tier) -> Option<Inversion<'a>> {
     let (slow_priority, fast_priority) = (slow.priority.get()?, fast.priority.get()?);
     let compressed_first = slow.zswap_in_front.get() == Some(true);
-    let inverted = tiers::is_faster(fast, slow) && slow_priority >= fast_priority;
+    let inverted = is_faster(fast, slow) && slow_priority >= fast_priority;
     let told_elsewhere = slow_priority > fast_priority
         && fast.used.get()? == Bytes::new(0)
         && fast.kind.is_ram()
@@ -110,7 +110,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let used = inversion.fast.used.get().unwrap_or_default();
     let room = host.memory.available.get().unwrap_or_default();
-    let fits = used.get() <= room.get() / 2 && !groups::any_would_burst(host);
+    let fits = used.get() <= room.get() / 2 && !any_would_burst(host);
     match inversion.slow_priority.checked_add(1).filter(|&priority| priority <= i32::from(i16::MAX))
     {
         Some(above) if fits => {
@@ -120,6 +120,50 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
             vec![writes_and(command, &format!("swapoff brings {used} back into RAM")), look]
         }
         _ => vec![look],
+    }
+}
+
+/// Whether the swap of any group would not fit back under its limit.
+fn any_would_burst(host: &Snapshot) -> bool {
+    let held = |group: &Cgroup| {
+        Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
+    };
+    host.cgroups.groups.iter().any(|group| match (group.max.get(), held(group)) {
+        (Some(Limit::Bytes(limit)), Some(held)) => {
+            held > limit.get() && group.swap_current.get() > Some(Bytes::new(0))
+        }
+        _ => false,
+    })
+}
+
+/// How fast a tier answers, slowest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Speed {
+    /// Compressed RAM: microseconds.
+    Ram,
+    /// A disk without moving parts: tens of microseconds and more.
+    Flash,
+    /// A spinning disk: milliseconds.
+    Spinning,
+}
+
+/// Its speed; `None` for a disk of which the kernel does not say whether it spins.
+fn speed(tier: &Tier) -> Option<Speed> {
+    match tier.kind {
+        TierKind::Zram | TierKind::Zmerge => Some(Speed::Ram),
+        TierKind::Partition | TierKind::File => {
+            let spins = tier.disk.rotational.get()?;
+            Some(if spins { Speed::Spinning } else { Speed::Flash })
+        }
+    }
+}
+
+/// Whether this tier is surely faster than that: RAM beats any disk, even one unknown.
+fn is_faster(this: &Tier, that: &Tier) -> bool {
+    match (speed(this), speed(that)) {
+        (Some(this), Some(that)) => this < that,
+        (Some(Speed::Ram), None) => true,
+        _ => false,
     }
 }
 

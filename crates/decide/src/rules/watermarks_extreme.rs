@@ -7,10 +7,10 @@
 //! system may deadlock, says the kernel's `Documentation/admin-guide/sysctl/vm.rst`; the kernel itself
 //! starts below that only with less than 64 MiB of RAM.
 
+use pagewise_facts::settings::{self, Setting};
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Pages, Severity, Snapshot, Zone};
 
 use crate::Rule;
-use crate::facts::settings::{self, Setting};
 use crate::proof::EvidenceList;
 use crate::text::writes_and;
 

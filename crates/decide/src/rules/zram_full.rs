@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A swap device in compressed RAM that takes no more: its size is used up, or its memory limit is near.
 
+use pagewise_facts::tiers;
 use pagewise_model::{
     Bytes, Change, Driver, Evidence, Finding, Interval, Level, Reading, Severity, Snapshot, Tier,
     Zram,
@@ -8,7 +9,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::commands;
-use crate::facts::{room, tiers};
+use crate::grade::headroom;
 use crate::proof::EvidenceList;
 use crate::swap_decision::open_trial;
 use crate::text::{count, short, writes_and};
@@ -38,7 +39,7 @@ fn size_used_up(interval: &Interval, tier: &Tier, device: Option<&Zram>) -> Opti
     tier.is_full().filter(|&full| full)?;
     let (used, size) = (tier.used.get()?, tier.size.get()?);
     let overflow = behind(host, tier);
-    let is_low = room::room(host).is_some_and(|room| room.level() > Level::Calm);
+    let is_low = headroom::level_of_host(host) > Some(Level::Calm);
     let after = match overflow {
         Some(next) => format!("the kernel now swaps pages to {} instead", next.path),
         None => "no other swap area has room".to_owned(),

@@ -2,11 +2,11 @@
 //! Devices in compressed RAM that would take all of RAM before they are full, at the ratio that they
 //! measure themselves.
 
+use pagewise_facts::{ratio, tiers};
 use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snapshot, Zram};
 
 use crate::Rule;
 use crate::commands;
-use crate::facts::{advice, tiers};
 use crate::proof::EvidenceList;
 use crate::text::{counted, writes};
 
@@ -33,7 +33,7 @@ fn sized(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
 fn finding(host: &Snapshot) -> Option<Finding> {
     let ram = host.memory.total.get()?;
     let promised: Bytes = sized(host).map(|(_, size)| size).sum();
-    let ratio = advice::ratio(host);
+    let ratio = ratio::ratio(host);
     let when_full = promised.get() as f64 / ratio;
     if when_full <= ram.get() as f64 || ram == Bytes::new(0) {
         return None;
@@ -70,7 +70,7 @@ fn maker(host: &Snapshot) -> &'static str {
 fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
     let (maker, devices) = (maker(host), sized(host).count());
     let known =
-        if advice::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
+        if ratio::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
     let take = match devices {
         1 => "The device's slot table (one entry for each page) takes",
         _ => "The slot tables of these devices (one entry for each page) take",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! zswap compresses pages on their way to a zram or zmerge device, which compresses them again.
 
+use pagewise_facts::tiers;
 use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};
 
 use crate::Rule;
-use crate::facts::tiers;
 use crate::proof::EvidenceList;
 use crate::swap_decision::open_trial;
 use crate::text::put;

@@ -3,13 +3,13 @@
 //!
 //! Absent is an answer: this kernel does not have it. Denied is none.
 
+use pagewise_facts::tiers::{self, DiskKind};
+use pagewise_facts::{groups, ratio};
 use pagewise_model::{
     Bytes, Cgroup, FeatureState, Hierarchy, Interval, Limit, Outcome, Reading, Snapshot, Tier,
 };
 
 use super::SwapEvidence;
-use crate::facts::tiers::{self, DiskKind};
-use crate::facts::{advice, groups};
 
 /// What is not known, as the end of "it is not known …".
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl<'a> Case<'a> {
             asked(&device.mm_stat.original, "what zram holds")?;
             asked(&device.mm_stat.memory_used, "how much memory zram uses")?;
         }
-        let measured = || advice::measured_ratio(self.host).map(pagewise_model::Ratio::get);
+        let measured = || ratio::measured_ratio(self.host).map(pagewise_model::Ratio::get);
         Ok(self.evidence.ratio.or_else(measured))
     }
 
@@ -157,7 +157,7 @@ impl<'a> Case<'a> {
     /// What a pool of so many percent of RAM holds, uncompressed, in whole MiB: no more than all of RAM, because memory
     /// that compresses well rarely fills the pool.
     pub(super) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
-        let ratio = self.evidence.ratio.unwrap_or_else(|| advice::ratio(self.host)).max(1.0);
+        let ratio = self.evidence.ratio.unwrap_or_else(|| ratio::ratio(self.host)).max(1.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
         let holds = (ram.get() as f64 * percent as f64 / 100.0 * ratio) as u64;
         Bytes::new(holds.min(ram.get()) >> 20 << 20)

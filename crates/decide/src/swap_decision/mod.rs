@@ -11,10 +11,10 @@
 mod facts;
 mod words;
 
+use pagewise_facts::tiers::{self, DiskKind};
 use pagewise_model::{Bytes, Interval, Name, Percent, Snapshot, Tier};
 
-use crate::facts::advice;
-use crate::facts::tiers::{self, DiskKind};
+use crate::advice;
 use facts::{Case, Missing};
 
 /// What compresses swapped pages.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The sentences of a decision. Each is to be right in the eyes of those who prefer the other choice, too.
 
+use pagewise_facts::tiers::{self, DiskKind};
 use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier};
 
 use super::facts::{Case, Missing, Slots};
 use super::{Compression, Settled, SwapTrial, ZswapSettings};
-use crate::facts::tiers::{self, DiskKind};
 use crate::text::quoted;
 
 /// What the shrinker did in the guests: docs/zram-or-zswap.md.

@@ -7,11 +7,12 @@
 //! reached stand for the waiting. A full group that only holds page cache is not short: the kernel
 //! fills every limit with cache.
 
+use pagewise_facts::groups::{self, AtLimit, GroupPair};
+use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
+use pagewise_facts::reclaim;
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
-use crate::facts::groups::{self, AtLimit, GroupPair};
-use crate::facts::growth::{self, Grower, Growth, GrowthLimit};
-use crate::facts::{pressure, reclaim, spared};
+use crate::grade::{self, pressure, spared};
 
 /// Memory that cannot be dropped, as a share of the limit.
 const NEAR_PERCENT: f64 = 90.0;
@@ -162,7 +163,7 @@ fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
     let growth = growing.iter().find(
         |growth| matches!(growth.into, GrowthLimit::Group(into, _) if into.path == group.path),
     )?;
-    let level = growth.level()?;
+    let level = grade::growth::level(growth)?;
     let who = match growth.grower {
         Grower::Group(grower) if grower.path == group.path => "it".to_owned(),
         other => other.named(),

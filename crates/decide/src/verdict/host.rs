@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is bad about the host as a whole: one signal for each Reading that is.
 
+use pagewise_facts::groups;
+use pagewise_facts::growth::{self, Growth, GrowthLimit};
+use pagewise_facts::reclaim::{self, Thrashing};
+use pagewise_facts::room::{self, Headroom};
 use pagewise_model::{
     Bytes, Cgroup, Change, Interval, Level, OomConstraint, OomKill, Percent, Snapshot,
 };
 
 use super::group::{self, GroupTrouble};
-use crate::facts::growth::{self, Growth, GrowthLimit};
-use crate::facts::reclaim::{self, Thrashing};
-use crate::facts::room::{self, Headroom};
-use crate::facts::spared::is_spared;
-use crate::facts::{commit, groups, pressure};
+use crate::grade::spared::is_spared;
+use crate::grade::{self, commit, headroom, pressure};
 use crate::oom;
 
 /// One thing that is bad.
@@ -50,14 +51,14 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
         && (troubled.iter().any(GroupTrouble::waits) || !oom::recent(interval).groups.is_empty());
     let mut signals = vec![
         kills(interval),
-        room.map(|room| (room.level(), Cause::Available(room))),
+        room.map(|room| (headroom::level(&room), Cause::Available(room))),
         pressure(host).filter(|_| !is_groups),
         thrashing(interval).filter(|_| !is_groups),
         growth(interval),
         commit::near_limit(host).map(|near| {
             (near.level, Cause::CommitLimit { committed: near.committed, limit: near.limit })
         }),
-        room.and_then(|room| Some((room.swap_level(), Cause::Swap(room.swap_filled?)))),
+        room.and_then(|room| Some((headroom::swap_level(&room), Cause::Swap(room.swap_filled?)))),
     ];
     let mut signals: Vec<Signal<'_>> = signals
         .drain(..)
@@ -129,7 +130,7 @@ fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;
-    let level = first.level()?;
+    let level = grade::growth::level(&first)?;
     Some((level, Cause::Growth(first)))
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The verdict in words: the worst thing with its number, then whose it is.
 
+use pagewise_facts::room::Headroom;
+use pagewise_facts::tiers;
 use pagewise_model::{
     Bytes, GroupVerdict, Interval, Level, OomConstraint, OomKill, Psi, Snapshot, grouped,
 };
 
 use super::group::{GroupTrouble, Trouble};
 use super::host::{Cause, Signal};
-use crate::facts::growth;
-use crate::facts::room::Headroom;
-use crate::facts::spared::is_spared;
-use crate::facts::tiers;
+use crate::grade::spared::is_spared;
 use crate::oom;
-use crate::text::{counted, short};
+use crate::text::{counted, rate, roughly, short};
 
 /// A trend is told if memory lasts no longer than this at the present rate.
 const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
@@ -120,9 +119,9 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             "Memory is filling: {} grows by {}, and the memory that is still available ({}) lasts about {} at \
              that rate.",
             growth.grower.named(),
-            growth::rate(growth.per_second),
+            rate(growth.per_second),
             available().trim_end_matches(" are available"),
-            growth::told(growth.lasts_seconds)
+            roughly(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
             "Memory is {state}: programs have committed {} (the commit limit), and the kernel refuses \
@@ -183,8 +182,8 @@ fn trend(interval: &Interval) -> Option<String> {
     }
     Some(format!(
         "At the present rate ({}), memory and swap are used up in about {}.",
-        growth::rate(per_second),
-        growth::told(lasts)
+        rate(per_second),
+        roughly(lasts)
     ))
 }
 
@@ -265,8 +264,8 @@ pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
         }
         Some(Trouble::Fills { who, per_second, lasts_seconds }) => format!(
             "{who} grows by {} and reaches the limit in about {}",
-            growth::rate(*per_second),
-            growth::told(*lasts_seconds)
+            rate(*per_second),
+            roughly(*lasts_seconds)
         ),
         None => short(group.limited.path.as_str()),
     }

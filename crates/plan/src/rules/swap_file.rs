@@ -4,7 +4,8 @@
 //! The file is in a folder that exists everywhere (`/var`), and a swap unit of systemd switches it on at each
 //! boot. `systemd-escape --path` gives the unit's name.
 
-use pagewise_decide::{DiskKind, disk_kind, is_kubernetes};
+use pagewise_decide::is_kubernetes;
+use pagewise_facts::tiers::{DiskKind, disk_kind};
 use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
 use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
 

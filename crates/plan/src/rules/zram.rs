@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap in compressed RAM where there is none and memory is short.
 
-use pagewise_decide::{
-    Compression, FAST, algorithm, is_kubernetes, measured_ratio, size_mib, zram_size,
-};
+use pagewise_decide::{Compression, FAST, algorithm, is_kubernetes, size_mib, zram_size};
+use pagewise_facts::ratio::measured_ratio;
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
 use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse};
 

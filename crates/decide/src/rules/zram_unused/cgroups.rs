@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The memory cgroups that are short, or hold most of the anonymous memory, may not swap.
 
+use pagewise_facts::groups::{is_below, system_unit};
+use pagewise_facts::reclaim;
 use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 
 use super::{Case, RULE, holds_nothing, severity};
-use crate::facts::groups::{is_below, system_unit};
-use crate::facts::reclaim;
 use crate::proof::EvidenceList;
 use crate::text::{counted, put, quoted, short_group, writes_and};
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! There is no zram device at all: the module is not loaded, or we are in a container.
 
+use pagewise_facts::tiers;
 use pagewise_model::{Capability, Evidence, FeatureState, Finding, Interval, Severity, Snapshot};
 
 use super::{RULE, severity, swap_is_wanted, with_disk};
-use crate::facts::tiers;
 use crate::proof::EvidenceList;
 use crate::text::writes;
 

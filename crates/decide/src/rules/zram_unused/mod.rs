@@ -11,11 +11,15 @@ mod never_short;
 mod not_swap;
 mod priority;
 mod swappiness;
+mod zones;
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot, Tier, Zram, ZramUse};
+use pagewise_facts::tiers;
+use pagewise_model::{
+    Bytes, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram, ZramUse,
+};
 
 use crate::Rule;
-use crate::facts::{pressure, tiers};
+use crate::grade::pressure;
 use crate::proof::EvidenceList;
 use crate::swap_decision::{Compression, SwapEvidence, decide_swap};
 
@@ -118,6 +122,11 @@ fn severity(host: &Snapshot) -> Severity {
     } else {
         Severity::Info
     }
+}
+
+/// Pages swapped out since boot.
+fn swapped_out(host: &Snapshot) -> Reading<u64> {
+    host.vmstat.get("pswpout")
 }
 
 /// That the device stores nothing, by its tier where it is one.

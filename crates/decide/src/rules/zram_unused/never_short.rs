@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Nothing is wrong: free memory is not under the low watermark, so nothing was swapped.
 
+use pagewise_facts::reclaim::{self, Total};
+use pagewise_facts::zones;
 use pagewise_model::{Finding, Severity, Snapshot};
 
-use super::{Case, RULE, holds_nothing};
-use crate::facts::reclaim::{self, Total};
-use crate::facts::zones;
+use super::zones::distances;
+use super::{Case, RULE, holds_nothing, swapped_out};
 use crate::proof::EvidenceList;
 use crate::text::count;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     case.tier?;
-    let swapped_out = reclaim::swapped_out(host);
-    if !zones::all_above_low(host)? || swapped_out.get()? > 0 {
+    let swapped_out_pages = swapped_out(host);
+    if !zones::all_above_low(host)? || swapped_out_pages.get()? > 0 {
         return None;
     }
     let name = case.device.name();
-    let (scanned, stalls) = (reclaim::scanned(host), reclaim::stalls(host));
+    let (scanned, stalls) = (reclaim::scanned(host), stalls(host));
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
@@ -33,7 +34,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
              memory of its slot table (one entry for each page that the device can hold).",
             case.device.driver.name()
         ),
-        evidence: proof(case, scanned, stalls).all(zones::distances(host)).done(),
+        evidence: proof(case, scanned, stalls).all(distances(host)).done(),
         next: vec!["pagewise status".to_owned(), "cat /proc/pressure/memory".to_owned()],
     })
 }
@@ -52,11 +53,21 @@ fn describe(host: &Snapshot, scanned: Option<&Total>) -> String {
 fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> EvidenceList {
     let host = &case.interval.end;
     let proof = holds_nothing(case)
-        .named("pswpout", &reclaim::swapped_out(host))
+        .named("pswpout", &swapped_out(host))
         .named("MemFree", &host.memory.free);
     [scanned, stalls].into_iter().flatten().fold(proof, |proof, total| {
         proof.note(&total.source, format!("{} {} since boot", total.names, total.count))
     })
+}
+
+/// Times that an allocation had to reclaim by itself since boot, over all zones.
+fn stalls(host: &Snapshot) -> Option<Total> {
+    let mut counters =
+        host.vmstat.iter().filter(|(name, _)| name.as_str().starts_with("allocstall"));
+    let (_, first) = counters.next()?;
+    let rest: Option<Vec<u64>> = counters.map(|(_, counter)| counter.get()).collect();
+    let count = rest?.into_iter().fold(first.get()?, u64::saturating_add);
+    Some(Total { names: "allocstall_*", count, source: first.source.clone() })
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A disk tier that is not full is filled first.
 
+use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Finding, Severity, Snapshot, Tier};
 
 use super::{Case, RULE, holds_nothing};
-use crate::facts::{pressure, tiers};
+use crate::grade::pressure;
 use crate::text::{short, writes};
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {

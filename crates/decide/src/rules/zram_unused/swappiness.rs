@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory was short, and swappiness is so low that file pages always lose.
+//!
+//! Classic reclaim shares scanning between the anonymous and the file lists. Source: the kernel's
+//! `get_scan_count`: the anonymous list is weighted with `s·(total+1)/(anon_cost+1)` and the file
+//! list with `(200−s)·(total+1)/(file_cost+1)`, each times the size of its list. The kernel exports
+//! neither cost; with equal ones the weights are `s/200` and `(200−s)/200`. That assumption is
+//! strong: with swappiness 1 the costs soon outweigh it, and only 0 is taken literally.
 
-use pagewise_model::{Finding, Snapshot};
+use pagewise_facts::settings::{self, Setting};
+use pagewise_facts::{reclaim, zones};
+use pagewise_model::{Bytes, Finding, Reading, Snapshot};
 
-use super::{Case, RULE, holds_nothing, severity};
-use crate::facts::swappiness::{self, Lists, Lru, Swappiness};
-use crate::facts::{reclaim, zones};
+use super::zones::distances;
+use super::{Case, RULE, holds_nothing, severity, swapped_out};
 use crate::text::writes;
 
 /// Below this share of scanning, anonymous pages lose whenever there is a file page to take: of
@@ -19,20 +26,20 @@ const GENERATIONS_LOW: u64 = 1;
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     case.tier?;
-    if !was_short(host) || reclaim::swapped_out(host).get()? > 0 {
+    if !was_short(host) || swapped_out(host).get()? > 0 {
         return None;
     }
-    let swappiness = swappiness::read_swappiness(host)?;
+    let swappiness = settings::number(host, "vm.swappiness")?;
     let explained = explained(host, swappiness)?;
     let proof = holds_nothing(case)
-        .value(swappiness.reading)
-        .named("pswpout", &reclaim::swapped_out(host))
+        .value(swappiness.live)
+        .named("pswpout", &swapped_out(host))
         .named("Active(anon)", &host.memory.active_anon)
         .named("Inactive(anon)", &host.memory.inactive_anon)
         .named("Active(file)", &host.memory.active_file)
         .named("Inactive(file)", &host.memory.inactive_file)
         .value(&host.mglru.enabled)
-        .all(zones::distances(host));
+        .all(distances(host));
     Some(Finding {
         id: RULE.id,
         severity: severity(host),
@@ -61,11 +68,11 @@ fn was_short(host: &Snapshot) -> bool {
 }
 
 /// What the setting does here; `None` where it is not low.
-fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
+fn explained(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     let value = swappiness.value;
-    match swappiness::lru(host) {
+    match lru(host) {
         Lru::Classic => {
-            let lists = swappiness::lists(host)?;
+            let lists = lists(host)?;
             let loses =
                 |lists: Lists| lists.anon_percent(value).filter(|&share| share < LOSES_PERCENT);
             loses(Lists { anon: lists.file, file: lists.file })?;
@@ -89,6 +96,56 @@ fn explained(host: &Snapshot, swappiness: Swappiness<'_>) -> Option<String> {
         Lru::Unknown => (value == 0)
             .then(|| format!("vm.swappiness is {value}, so the kernel avoids swapping anonymous pages, \
                               whether multi-gen LRU is on or off.")),
+    }
+}
+
+/// How this kernel chooses pages to reclaim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lru {
+    /// Active and inactive lists, shared out by swappiness.
+    Classic,
+    /// Multi-gen LRU is on: the formula above is not used.
+    Generations,
+    /// Not read, or not for us to read.
+    Unknown,
+}
+
+/// Which of them it is. A kernel without the file has only the classic lists.
+fn lru(host: &Snapshot) -> Lru {
+    let enabled = &host.mglru.enabled;
+    match host.mglru.is_on() {
+        Some(true) => Lru::Generations,
+        Some(false) => Lru::Classic,
+        None if enabled.is_denied() || enabled.source.path().is_empty() => Lru::Unknown,
+        None => Lru::Classic,
+    }
+}
+
+/// The lists that classic reclaim chooses from.
+#[derive(Debug, Clone, Copy)]
+struct Lists {
+    anon: Bytes,
+    file: Bytes,
+}
+
+/// Their sizes.
+fn lists(host: &Snapshot) -> Option<Lists> {
+    let memory = &host.memory;
+    let sum = |a: &Reading<Bytes>, b: &Reading<Bytes>| Some(a.get()?.saturating_add(b.get()?));
+    Some(Lists {
+        anon: sum(&memory.active_anon, &memory.inactive_anon)?,
+        file: sum(&memory.active_file, &memory.inactive_file)?,
+    })
+}
+
+impl Lists {
+    /// Share of scanning, in percent, that anonymous pages get where both costs are equal; `None`
+    /// where both lists are empty.
+    fn anon_percent(self, swappiness: u64) -> Option<f64> {
+        let swappiness = swappiness.min(200) as f64;
+        let anon = self.anon.get() as f64 * swappiness;
+        let file = self.file.get() as f64 * (200.0 - swappiness);
+        (anon + file > 0.0).then(|| anon * 100.0 / (anon + file))
     }
 }
 
@@ -167,5 +224,14 @@ pub(super) mod tests {
         set(&mut never, "pgscan_kswapd", 0);
         set(&mut never, "pgscan_direct", 0);
         assert!(only(&RULE, &still(never)).title.contains("never short since boot"));
+    }
+    #[test]
+    fn equal_costs_share_scanning_by_swappiness_and_list_size() {
+        let lists = |anon, file| Lists { anon: Bytes::new(anon), file: Bytes::new(file) };
+        assert_eq!(lists(100, 100).anon_percent(100), Some(50.0));
+        assert_eq!(lists(100, 100).anon_percent(60), Some(30.0));
+        assert_eq!(lists(300, 100).anon_percent(100), Some(75.0));
+        assert_eq!(lists(100, 100).anon_percent(0), Some(0.0));
+        assert_eq!(lists(0, 0).anon_percent(60), None);
     }
 }

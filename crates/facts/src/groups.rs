@@ -5,19 +5,21 @@ use std::collections::HashMap;
 
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Limit, Reading, Snapshot};
 
-use super::room;
+use crate::room;
 
 /// A cgroup at both ends of an interval.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GroupPair<'a> {
+pub struct GroupPair<'a> {
     /// `None` if it did not exist yet, or without an earlier look.
-    pub(crate) before: Option<&'a Cgroup>,
-    pub(crate) now: &'a Cgroup,
-    pub(super) seconds: Option<f64>,
+    pub before: Option<&'a Cgroup>,
+    /// At the end of the interval.
+    pub now: &'a Cgroup,
+    /// Length of the interval.
+    pub(crate) seconds: Option<f64>,
 }
 
 /// Every cgroup but the root, parents before children.
-pub(crate) fn pairs(interval: &Interval) -> Vec<GroupPair<'_>> {
+pub fn pairs(interval: &Interval) -> Vec<GroupPair<'_>> {
     let start = interval.start.iter().flat_map(|start| &start.cgroups.groups);
     let before: HashMap<&str, &Cgroup> = start.map(|group| (group.path.as_str(), group)).collect();
     let seconds = interval.seconds();
@@ -32,7 +34,7 @@ fn path_of(group: &Cgroup) -> &str {
 
 impl GroupPair<'_> {
     /// How a counter of this group moved; `None` if it cannot be known or the counter was reset.
-    pub(crate) fn change(&self, pick: impl Fn(&Cgroup) -> &Reading<u64>) -> Option<Change> {
+    pub fn change(&self, pick: impl Fn(&Cgroup) -> &Reading<u64>) -> Option<Change> {
         let seconds = self.seconds?;
         let after = pick(self.now);
         let delta = after.get()?.checked_sub(pick(self.before?).get()?)?;
@@ -41,7 +43,7 @@ impl GroupPair<'_> {
     }
 
     /// How many bytes of anonymous memory were added over the interval; shmem that went to swap is none.
-    pub(crate) fn growth(&self) -> Option<i64> {
+    pub fn growth(&self) -> Option<i64> {
         let before = self.before?;
         let shmem = |group: &Cgroup| group.shmem.get().unwrap_or(Bytes::new(0));
         let swapped_shmem = shmem(before).saturating_sub(shmem(self.now));
@@ -52,7 +54,7 @@ impl GroupPair<'_> {
 
     /// How often the limits of this group were reached over the interval; in version 2 the groups
     /// below it are counted too, and the caller has to take them off.
-    pub(crate) fn reached(&self) -> Option<u64> {
+    pub fn reached(&self) -> Option<u64> {
         let is_set = |limit: &Reading<Limit>| limit.get().is_some_and(is_limit);
         let max = is_set(&self.now.max).then(|| self.change(|group| &group.events.max));
         let high = is_set(&self.now.high).then(|| self.change(|group| &group.events.high));
@@ -68,28 +70,19 @@ fn is_limit(limit: Limit) -> bool {
 
 /// A group that reached its limit during the interval.
 #[derive(Debug)]
-pub(crate) struct AtLimit<'a> {
-    /// The file that holds the limit.
-    pub(crate) file: &'static str,
-    pub(crate) limit: Bytes,
-    pub(crate) reading: &'a Reading<Limit>,
-    pub(crate) reached: Change,
-}
-
-impl AtLimit<'_> {
-    /// `max` or `high`.
-    pub(crate) fn limit_name(&self) -> &'static str {
-        self.file.trim_start_matches("memory.")
-    }
-
-    /// What systemd calls the limit.
-    pub(crate) fn property(&self) -> &'static str {
-        if self.limit_name() == "max" { "MemoryMax" } else { "MemoryHigh" }
-    }
+pub struct AtLimit<'a> {
+    /// The file that holds the limit, `memory.max` or `memory.high`.
+    pub file: &'static str,
+    /// Its value.
+    pub limit: Bytes,
+    /// Where it was read.
+    pub reading: &'a Reading<Limit>,
+    /// How often it was reached, as the kernel counts in `memory.events`.
+    pub reached: Change,
 }
 
 /// The limit of this group that was reached over the interval.
-pub(crate) fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
+pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     type Event = fn(&Cgroup) -> &Reading<u64>;
     let group = pair.now;
     let limits: [(&'static str, &Reading<Limit>, Event); 2] = [
@@ -105,7 +98,7 @@ pub(crate) fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
 
 /// What of a group's memory cannot be dropped, only swapped: all but the page cache that has a disk
 /// behind it and reclaimable slab.
-pub(crate) fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
+pub fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
     let cache = group.file.get()?.saturating_sub(group.shmem.get().unwrap_or(Bytes::new(0)));
     let slab = group.stat.get("slab_reclaimable").get().unwrap_or(0);
     Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
@@ -115,13 +108,13 @@ pub(crate) fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
 ///
 /// `memory.current` is no help: the kernel counts it at once and `memory.stat` up to two seconds later,
 /// so the difference of the two would take a burst of page cache for growth.
-pub(crate) fn anonymous(group: &Cgroup) -> Option<Bytes> {
+pub fn anonymous(group: &Cgroup) -> Option<Bytes> {
     let swapped = group.swap_current.get().unwrap_or(Bytes::new(0));
     Some(group.anon.get()?.saturating_add(swapped))
 }
 
 /// How much of a group's memory swap could still take; `None` if it could not be determined.
-pub(crate) fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
+pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     if group.swappiness.get() == Some(0) {
         return Some(Bytes::new(0));
     }
@@ -135,27 +128,14 @@ pub(crate) fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     })
 }
 
-/// Whether the swap of any group would not fit back under its limit.
-pub(crate) fn any_would_burst(host: &Snapshot) -> bool {
-    let held = |group: &Cgroup| {
-        Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
-    };
-    host.cgroups.groups.iter().any(|group| match (group.max.get(), held(group)) {
-        (Some(Limit::Bytes(limit)), Some(held)) => {
-            held > limit.get() && group.swap_current.get() > Some(Bytes::new(0))
-        }
-        _ => false,
-    })
-}
-
 /// Whether one group lies somewhere below the other.
-pub(crate) fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
+pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     let rest = group.path.as_str().strip_prefix(above.path.as_str());
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The unit of the system's systemd that this group is; a user's units are not for it to set.
-pub(crate) fn system_unit(group: &Cgroup) -> Option<&str> {
+pub fn system_unit(group: &Cgroup) -> Option<&str> {
     let path = group.path.as_str().trim_start_matches('/');
     let unit = path.strip_prefix("system.slice/").unwrap_or(path);
     let is_unit = !unit.contains('/') && (unit.ends_with(".service") || unit.ends_with(".slice"));

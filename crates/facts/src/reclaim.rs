@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What reclaim did: since boot, and over the interval.
 
-use pagewise_model::{Bytes, Change, Interval, Reading, Snapshot, Source};
+use pagewise_model::{Bytes, Change, Interval, Snapshot, Source};
 
 /// Refaults that count as more than noise, per second. With 4 KiB pages this is 400 KiB/s; starting
 /// a program after a while may refault as much for a moment, hence never on refaults alone.
@@ -17,13 +17,15 @@ const DROPPED_PER_REFAULT: f64 = 0.25;
 
 /// A counter over the interval with the name that this kernel gives it.
 #[derive(Debug)]
-pub(crate) struct Named {
-    pub(crate) name: &'static str,
-    pub(crate) change: Change,
+pub struct Named {
+    /// As in `/proc/vmstat`.
+    pub name: &'static str,
+    /// How it moved, in pages.
+    pub change: Change,
 }
 
 /// File pages read again soon after they were dropped. Kernels before 5.9 have one counter for all.
-pub(crate) fn file_refaults(interval: &Interval) -> Option<Named> {
+fn file_refaults(interval: &Interval) -> Option<Named> {
     ["workingset_refault_file", "workingset_refault"]
         .into_iter()
         .find_map(|name| Some(Named { name, change: interval.vmstat(name)? }))
@@ -32,14 +34,17 @@ pub(crate) fn file_refaults(interval: &Interval) -> Option<Named> {
 /// File pages coming back faster than noise, and tasks waiting on disk for pages: the working set
 /// does not fit.
 #[derive(Debug)]
-pub(crate) struct Rereading {
-    pub(crate) refaults: Named,
-    pub(crate) dropped: Named,
-    pub(crate) major_faults: Change,
+pub struct Rereading {
+    /// Pages that were read again.
+    pub refaults: Named,
+    /// Pages that reclaim took.
+    pub dropped: Named,
+    /// Faults that waited for a disk.
+    pub major_faults: Change,
 }
 
 /// Whether the kernel reads again what it dropped, goes on dropping, and somebody waits for it.
-pub(crate) fn rereading(interval: &Interval) -> Option<Rereading> {
+pub fn rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
     let dropped = dropped(interval)?;
     let major_faults = interval.vmstat("pgmajfault")?;
@@ -52,18 +57,19 @@ pub(crate) fn rereading(interval: &Interval) -> Option<Rereading> {
 }
 
 /// Whether refaults and the waiting for them are more than noise.
-pub(crate) fn hurts(refaults: &Change, major_faults: &Change) -> bool {
+pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
     refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
 }
 
 /// The working set does not fit: shares over the interval.
 #[derive(Debug)]
-pub(crate) struct Thrashing {
-    pub(crate) rereading: Rereading,
+pub struct Thrashing {
+    /// What came back and was dropped.
+    pub rereading: Rereading,
     /// Refaults as a share, in percent, of everything that was read from disk.
-    pub(crate) of_read: Option<f64>,
+    pub of_read: Option<f64>,
     /// Faults that had to wait for a disk, as a share, in percent, of all faults.
-    pub(crate) of_faults: Option<f64>,
+    pub of_faults: Option<f64>,
 }
 
 /// From here on the machine reads more for what it dropped than for what is new.
@@ -71,13 +77,13 @@ const REREAD_PERCENT: f64 = 50.0;
 
 impl Thrashing {
     /// Whether most of what is read was dropped a moment ago.
-    pub(crate) fn is_most(&self) -> bool {
+    pub fn is_most(&self) -> bool {
         self.of_read.is_some_and(|percent| percent >= REREAD_PERCENT)
     }
 }
 
 /// How much of all reading and faulting is for what was dropped a moment ago.
-pub(crate) fn thrashing(interval: &Interval) -> Option<Thrashing> {
+pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
     let rereading = rereading(interval)?;
     let page_size = interval.end.page_size();
     let refaulted = rereading.refaults.change.delta as f64 * page_size.get() as f64;
@@ -106,13 +112,13 @@ fn dropped(interval: &Interval) -> Option<Named> {
 
 impl Rereading {
     /// How much comes back each second.
-    pub(crate) fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
+    pub fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
         bytes_per_second(&self.refaults.change, host.page_size())
     }
 }
 
 /// A change in pages as bytes per second.
-pub(crate) fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
+fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
     let bytes = u128::from(pages.delta) * u128::from(page_size.get());
     let per_second = bytes as f64 / pages.seconds;
     #[expect(clippy::cast_possible_truncation, reason = "a float cast to an integer saturates")]
@@ -122,21 +128,23 @@ pub(crate) fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
 
 /// Several counters of `/proc/vmstat` as one, at the place of the first.
 #[derive(Debug)]
-pub(crate) struct Total {
+pub struct Total {
     /// The counters, by the kernel's names.
-    pub(crate) names: &'static str,
-    pub(crate) count: u64,
-    pub(crate) source: Source,
+    pub names: &'static str,
+    /// Their sum.
+    pub count: u64,
+    /// Where the first of them is.
+    pub source: Source,
 }
 
 /// Pages that kswapd and allocating tasks looked at since boot, for the host as a whole: reclaim
 /// inside cgroups is not in it, but in the newest kernels (7.2) that by tasks at a group's limit.
-pub(crate) fn scanned(host: &Snapshot) -> Option<Total> {
+pub fn scanned(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_kswapd + pgscan_direct", ["pgscan_kswapd", "pgscan_direct"])
 }
 
 /// Pages that anybody looked at since boot, also inside cgroups; before 5.8 the host as a whole.
-pub(crate) fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
+pub fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"]).or_else(|| scanned(host))
 }
 
@@ -144,19 +152,4 @@ fn sum(host: &Snapshot, names: &'static str, counters: [&str; 2]) -> Option<Tota
     let [first, second] = counters.map(|name| host.vmstat.get(name));
     let count = first.get()?.saturating_add(second.get()?);
     Some(Total { names, count, source: first.source })
-}
-
-/// Times that an allocation had to reclaim by itself since boot, over all zones.
-pub(crate) fn stalls(host: &Snapshot) -> Option<Total> {
-    let mut counters =
-        host.vmstat.iter().filter(|(name, _)| name.as_str().starts_with("allocstall"));
-    let (_, first) = counters.next()?;
-    let rest: Option<Vec<u64>> = counters.map(|(_, counter)| counter.get()).collect();
-    let count = rest?.into_iter().fold(first.get()?, u64::saturating_add);
-    Some(Total { names: "allocstall_*", count, source: first.source.clone() })
-}
-
-/// Pages swapped out since boot.
-pub(crate) fn swapped_out(host: &Snapshot) -> Reading<u64> {
-    host.vmstat.get("pswpout")
 }

@@ -12,10 +12,10 @@
 //! is as old as the oldest process in it. It is told only if what is told inside it (processes, groups
 //! below it) explains less than half of its growth.
 
-use pagewise_model::{Bytes, Cgroup, Interval, Level, Limit, Process, ProcessChange, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Snapshot};
 
-use super::groups::{self, GroupPair};
-use super::room;
+use crate::groups::{self, GroupPair};
+use crate::room;
 
 /// The rate over the interval counts up to so many times the average since the process began.
 const TIMES_AVERAGE: f64 = 4.0;
@@ -31,7 +31,8 @@ const FORESEEN_SECONDS: f64 = 3600.0;
 
 /// Who grows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Grower<'a> {
+pub enum Grower<'a> {
+    /// One process.
     Process(&'a Process),
     /// All processes of a group and of the groups below it together.
     Group(&'a Cgroup),
@@ -39,7 +40,7 @@ pub(crate) enum Grower<'a> {
 
 impl Grower<'_> {
     /// The name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
-    pub(crate) fn named(&self) -> String {
+    pub fn named(&self) -> String {
         match self {
             Self::Process(process) => format!("{} (pid {})", process.name, process.pid),
             Self::Group(group) => group.path.to_string(),
@@ -57,40 +58,28 @@ impl Grower<'_> {
 
 /// A process or a group that grows, and what it grows into.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Growth<'a> {
-    pub(crate) grower: Grower<'a>,
+pub struct Growth<'a> {
+    /// Who.
+    pub grower: Grower<'a>,
     /// Anonymous memory, in RAM and in swap.
-    pub(crate) held: Bytes,
+    pub held: Bytes,
     /// Bytes per second over the interval.
-    pub(crate) per_second: f64,
+    pub per_second: f64,
     /// Bytes that were added over the interval.
-    pub(crate) added: Bytes,
-    pub(crate) seconds: f64,
-    pub(crate) age_seconds: f64,
+    pub added: Bytes,
+    /// Length of the interval.
+    pub seconds: f64,
+    /// Since the process, or the oldest one of the group, began.
+    pub age_seconds: f64,
     /// Seconds until `into` is full at the sustained rate.
-    pub(crate) lasts_seconds: f64,
-    pub(crate) into: GrowthLimit<'a>,
-}
-
-/// Memory that lasts no longer than this leaves no time to act.
-const SOON_SECONDS: f64 = 120.0;
-/// Memory that lasts no longer than this is tight.
-const TIGHT_SECONDS: f64 = 900.0;
-
-impl Growth<'_> {
-    /// How short of memory what it fills is by that; `None` if it lasts long enough.
-    pub(crate) fn level(&self) -> Option<Level> {
-        match self.lasts_seconds {
-            seconds if seconds < SOON_SECONDS => Some(Level::Short),
-            seconds if seconds < TIGHT_SECONDS => Some(Level::Tight),
-            _ => None,
-        }
-    }
+    pub lasts_seconds: f64,
+    /// What it fills first.
+    pub into: GrowthLimit<'a>,
 }
 
 /// What ends first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum GrowthLimit<'a> {
+pub enum GrowthLimit<'a> {
     /// What the host has available, and what swap can take.
     Host,
     /// The limit of a group: of the process's cgroup, of the group that grows, or of one above it.
@@ -109,7 +98,7 @@ impl GrowthLimit<'_> {
 
 /// Every process, and every group whose processes only together, would fill memory or the limit of a
 /// cgroup within the hour; soonest first.
-pub(crate) fn growing(interval: &Interval) -> Vec<Growth<'_>> {
+pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
     let of_host = room::room(host).map(|room| room.left());
     let changes = interval.process_changes();
@@ -257,21 +246,4 @@ fn is_process_in(process: &Process, group: &Cgroup) -> bool {
 fn is_path_below(path: &str, group: &Cgroup) -> bool {
     let above = group.path.as_str().trim_end_matches('/');
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
-}
-
-/// A duration as people say it: `40 seconds`, `7 minutes`.
-pub(crate) fn told(seconds: f64) -> String {
-    match seconds {
-        seconds if seconds < 10.0 => "10 seconds".to_owned(),
-        seconds if seconds < 90.0 => format!("{seconds:.0} seconds"),
-        seconds if seconds < 5400.0 => format!("{:.0} minutes", seconds / 60.0),
-        seconds => format!("{:.0} hours", seconds / 3600.0),
-    }
-}
-
-/// A rate in bytes per second.
-pub(crate) fn rate(per_second: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-    let bytes = Bytes::new(per_second.max(0.0) as u64);
-    format!("{bytes}/s")
 }

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far each zone is from its low watermark.
+//! How far each zone is from its low watermark, as evidence.
 
 use pagewise_model::{Bytes, Evidence, Snapshot, Zone, ZonePressure};
 
-/// Whether every zone that has memory is at or above its low watermark; `None` where none is known.
-pub(crate) fn all_above_low(host: &Snapshot) -> Option<bool> {
-    let mut states = host.zones.iter().filter_map(Zone::pressure).peekable();
-    states.peek()?;
-    Some(states.all(|state| state <= ZonePressure::Balanced))
-}
-
 /// One line per zone: what is free, how far from low, and which state that is.
-pub(crate) fn distances(host: &Snapshot) -> Vec<Evidence> {
+pub(super) fn distances(host: &Snapshot) -> Vec<Evidence> {
     host.zones.iter().filter_map(|zone| distance(zone, host.page_size())).collect()
 }
 

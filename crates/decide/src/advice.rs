@@ -10,31 +10,13 @@
 //! The algorithm is the one that reads a page back fastest, because a process waits for that: the one that
 //! `bench` measured, and lz4 before that.
 
+use pagewise_facts::ratio::{ASSUMED_RATIO, measured_ratio};
 use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, ZramChoice};
 
-/// Original bytes per byte of RAM, where no device measured it.
-const ASSUMED_RATIO: f64 = 2.0;
-/// Stored data from which a device's ratio counts as measured.
-pub const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
 /// Whatever the ratio: the table of slots is paid at once, and a ratio can get worse.
 const MOST_TIMES_RAM: f64 = 2.0;
 /// Reads back fastest on every CPU that we measured; `pagewise bench` measures it on this memory.
 pub const FAST: &str = "lz4";
-
-/// Original bytes per byte of memory used, over all devices; `None` until enough is stored.
-pub fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
-    let stat =
-        |device: &Zram| Some((device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?));
-    let known: Vec<(Bytes, Bytes)> = host.compressed().filter_map(stat).collect();
-    let stored: Bytes = known.iter().map(|(stored, _)| *stored).sum();
-    let used: Bytes = known.iter().map(|(_, used)| *used).sum();
-    Ratio::from_sizes(stored, used).filter(|_| stored >= ENOUGH_STORED)
-}
-
-/// The measured ratio, or the one that is assumed without; never below 1.
-pub(crate) fn ratio(host: &Snapshot) -> f64 {
-    measured_ratio(host).map_or(ASSUMED_RATIO, Ratio::get).max(1.0)
-}
 
 /// The disksize for one device, in whole MiB.
 pub fn size_mib(host: &Snapshot) -> u64 {
@@ -76,5 +58,5 @@ pub fn choose_zram(ram: Bytes, picks: &Picks, measured: &[ParetoPoint]) -> Optio
 }
 
 #[cfg(test)]
-#[path = "../../tests/rules/advice.rs"]
+#[path = "../tests/rules/advice.rs"]
 mod tests;

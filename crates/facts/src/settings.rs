@@ -5,13 +5,15 @@ use pagewise_model::{Name, Reading, Snapshot};
 
 /// A setting that holds one whole number, and where it stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
-    pub(crate) value: u64,
-    pub(crate) live: &'a Reading<Name>,
+pub struct Setting<'a> {
+    /// The number, in the unit of the knob table.
+    pub value: u64,
+    /// Where it was read.
+    pub live: &'a Reading<Name>,
 }
 
 /// `None` if this host lacks it, or it holds something else.
-pub(crate) fn number<'a>(host: &'a Snapshot, name: &str) -> Option<Setting<'a>> {
+pub fn number<'a>(host: &'a Snapshot, name: &str) -> Option<Setting<'a>> {
     let live = &host.knob(name)?.live;
     Some(Setting { value: live.value()?.as_str().parse().ok()?, live })
 }

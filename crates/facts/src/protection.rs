@@ -7,26 +7,27 @@
 
 use pagewise_model::{Bytes, Cgroup, Limit, Reading, Snapshot};
 
-use crate::text::{quoted, writes_and};
-
 /// One of the two files.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// Its name in the folder of a cgroup.
-    pub(crate) file: &'static str,
+    pub file: &'static str,
     /// Its name in systemd.
     property: &'static str,
-    pub(crate) reading: fn(&Cgroup) -> &Reading<Limit>,
+    /// Its Reading.
+    pub reading: fn(&Cgroup) -> &Reading<Limit>,
 }
 
-pub(crate) const LOW: Kind =
+/// Memory that reclaim leaves alone as long as other memory can be reclaimed.
+pub const LOW: Kind =
     Kind { file: "memory.low", property: "MemoryLow", reading: |group| &group.low };
-pub(crate) const MIN: Kind =
+/// Memory that is never reclaimed.
+pub const MIN: Kind =
     Kind { file: "memory.min", property: "MemoryMin", reading: |group| &group.min };
 
 impl Kind {
     /// What a cgroup takes of the protection of the one above it: of its own size if that is all of it.
-    pub(crate) fn claim(self, group: &Cgroup) -> Option<Bytes> {
+    pub fn claim(self, group: &Cgroup) -> Option<Bytes> {
         match (self.reading)(group).get()? {
             Limit::Bytes(bytes) => Some(bytes),
             Limit::Max => group.current.get(),
@@ -36,19 +37,20 @@ impl Kind {
 
 /// A unit of systemd, and the protection that it is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Protection {
+pub struct Protection {
     /// Its name, as `system.slice`.
-    pub(crate) unit: String,
+    pub unit: String,
     /// `MemoryLow` or `MemoryMin`.
-    pub(crate) property: &'static str,
-    pub(crate) size: Bytes,
+    pub property: &'static str,
+    /// What it needs.
+    pub size: Bytes,
     /// What it is now.
-    pub(crate) now: Limit,
+    pub now: Limit,
 }
 
 /// The units whose protection has to be raised so that this cgroup keeps `size` of its memory, the outermost
 /// first. `None` if one of them is no unit of the system's systemd, or has no protection that could be read, as in version 1.
-pub(crate) fn protections(
+pub fn protections(
     host: &Snapshot,
     group: &Cgroup,
     kind: Kind,
@@ -81,19 +83,6 @@ pub(crate) fn protections(
     }
 }
 
-/// The command that raises it, now and after each boot.
-pub(crate) fn set_property(raised: &Protection) -> String {
-    let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
-    let undo = match raised.now {
-        Limit::Bytes(now) => now.get().to_string(),
-        Limit::Max => "infinity".to_owned(),
-    };
-    writes_and(
-        format!("sudo systemctl set-property {} {property}={size}M", quoted(&raised.unit)),
-        &format!("permanent; takes this memory from other cgroups; undo with {property}={undo}"),
-    )
-}
-
 /// The path of the cgroup above; empty for one below the root.
 fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
@@ -108,5 +97,5 @@ fn unit_of(path: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/rules/protection.rs"]
+#[path = "../tests/unit/protection.rs"]
 mod tests;

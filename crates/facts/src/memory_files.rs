@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files in memory: who keeps files open that have no path.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, DeletedFile, DeletedKind, MemoryFiles, Name};
+
+/// Files of one process that no path leads to.
+#[derive(Debug)]
+pub struct Holder<'a> {
+    /// The process.
+    pub process: &'a Name,
+    /// Its id.
+    pub pid: u32,
+    /// The files, in the order of the Snapshot; never empty.
+    pub files: Vec<&'a DeletedFile>,
+    /// What they hold together.
+    pub bytes: Bytes,
+}
+
+/// Processes with deleted files of these kinds, the one with most first. A file that several processes
+/// have open counts for one of them.
+pub fn holders<'a>(
+    files: &'a MemoryFiles,
+    matches: impl Fn(DeletedKind) -> bool,
+) -> Vec<Holder<'a>> {
+    let mut by_process: BTreeMap<u32, Holder<'a>> = BTreeMap::new();
+    for file in files.deleted.iter().filter(|file| matches(file.kind)) {
+        let Some(bytes) = file.bytes.get() else { continue };
+        let none = || Holder {
+            process: &file.process,
+            pid: file.pid,
+            files: Vec::new(),
+            bytes: Bytes::default(),
+        };
+        let holder = by_process.entry(file.pid).or_insert_with(none);
+        holder.files.push(file);
+        holder.bytes = holder.bytes.saturating_add(bytes);
+    }
+    let mut holders: Vec<Holder<'a>> = by_process.into_values().collect();
+    holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
+    holders
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How well the host's memory compresses: as its own devices in compressed RAM measured it.
+
+use pagewise_model::{Bytes, Ratio, Snapshot, Zram};
+
+/// Original bytes per byte of RAM, where no device measured it.
+pub const ASSUMED_RATIO: f64 = 2.0;
+/// Stored data from which a device's ratio counts as measured.
+pub const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
+
+/// Original bytes per byte of memory used, over all devices; `None` until enough is stored.
+pub fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
+    let stat =
+        |device: &Zram| Some((device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?));
+    let known: Vec<(Bytes, Bytes)> = host.compressed().filter_map(stat).collect();
+    let stored: Bytes = known.iter().map(|(stored, _)| *stored).sum();
+    let used: Bytes = known.iter().map(|(_, used)| *used).sum();
+    Ratio::from_sizes(stored, used).filter(|_| stored >= ENOUGH_STORED)
+}
+
+/// Original bytes per byte of memory used: the measured ratio, or the one that is assumed without; never below 1.
+pub fn ratio(host: &Snapshot) -> f64 {
+    measured_ratio(host).map_or(ASSUMED_RATIO, Ratio::get).max(1.0)
+}

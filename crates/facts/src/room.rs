@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How much memory programs can still get: what is available, and what swap could still take.
+//!
+//! `MemAvailable` is the kernel's own estimate of what can be allocated without swapping; it already
+//! leaves the low watermarks and the part of the page cache that is in use out. Source: the kernel's
+//! `si_mem_available` and `Documentation/filesystems/proc.rst`.
+
+use pagewise_model::{Bytes, Percent, Snapshot, Tier};
+
+use crate::{ratio, tiers};
+
+/// The headroom of a host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Headroom {
+    /// RAM, as `MemTotal` says; not 0.
+    pub total: Bytes,
+    /// `MemAvailable`.
+    pub available: Bytes,
+    /// RAM that swapping out could still free; `None` if it could not be determined.
+    pub swap: Option<Bytes>,
+    /// How far swap as a whole is filled; `None` without swap.
+    pub swap_filled: Option<Percent>,
+}
+
+/// `None` if the kernel does not say how much memory there is or how much is available.
+pub fn room(host: &Snapshot) -> Option<Headroom> {
+    Some(Headroom {
+        total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
+        available: host.memory.available.get()?,
+        swap: swap_room(host),
+        swap_filled: swap_filled(host),
+    })
+}
+
+impl Headroom {
+    /// What programs can still get: available memory, and RAM that swapping out would free.
+    pub fn left(&self) -> Bytes {
+        self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)))
+    }
+}
+
+fn swap_filled(host: &Snapshot) -> Option<Percent> {
+    let (total, free) = (host.memory.swap_total.get()?, host.memory.swap_free.get()?);
+    total.saturating_sub(free).percent_of(total)
+}
+
+/// What all tiers together could still free, and no more than there is to swap out.
+fn swap_room(host: &Snapshot) -> Option<Bytes> {
+    if tiers::swap_is_off(host) {
+        return Some(Bytes::new(0));
+    }
+    let rooms: Option<Vec<Bytes>> = host.tiers.iter().map(|tier| tier_room(host, tier)).collect();
+    let rooms: Bytes = rooms.filter(|rooms| !rooms.is_empty())?.into_iter().sum();
+    let memory = &host.memory;
+    let anon = memory.active_anon.get()?.saturating_add(memory.inactive_anon.get()?);
+    Some(rooms.min(anon))
+}
+
+/// RAM that filling this tier would free: all of what a disk takes, a part of what compressed RAM
+/// takes.
+fn tier_room(host: &Snapshot, tier: &Tier) -> Option<Bytes> {
+    let free = tier.size.get()?.saturating_sub(tier.used.get()?);
+    if !tier.kind.is_ram() {
+        return Some(free);
+    }
+    Some(Percent::new(100.0 * (1.0 - 1.0 / ratio::ratio(host))).share_of(free))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_testkit::made_host::{calm, mib};
+
+    use super::*;
+
+    #[test]
+    fn compressed_swap_frees_a_part_of_what_it_takes() {
+        // 3.5 GiB free in a device that halves what it stores
+        assert_eq!(room(&calm().end).unwrap().swap, Some(mib(1792)));
+    }
+}

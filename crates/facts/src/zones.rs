@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Zones and their low watermark, below which kswapd reclaims memory.
+
+use pagewise_model::{Snapshot, Zone, ZonePressure};
+
+/// Whether every zone that has memory is at or above its low watermark; `None` where none is known.
+pub fn all_above_low(host: &Snapshot) -> Option<bool> {
+    let mut states = host.zones.iter().filter_map(Zone::pressure).peekable();
+    states.peek()?;
+    Some(states.all(|state| state <= ZonePressure::Balanced))
+}
