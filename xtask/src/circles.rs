@@ -19,6 +19,7 @@ const CLEAN: &[&str] = &[
     "apply",
     "bench",
     "capture",
+    "choose",
     "collapse",
     "confine",
     "decide",

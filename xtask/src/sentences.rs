@@ -22,7 +22,8 @@ use crate::run;
 const DOCUMENTS: &[&str] = &[":(glob)docs/*.md", "README.md"];
 const HELP: &[&str] =
     &["crates/pagewise/src/*.rs", "crates/experiments/src/*.rs", "crates/terminal/src/*.rs"];
-const RULES: &[&str] = &["crates/decide/src/*.rs", "crates/plan/src/*.rs"];
+const RULES: &[&str] =
+    &["crates/choose/src/*.rs", "crates/decide/src/*.rs", "crates/plan/src/*.rs"];
 const FIXTURES: &str = "fixtures/hosts";
 
 /// Shorter ones are labels, not sentences.

@@ -2,10 +2,10 @@
 //! Commands that several rules advise: they look at a device in compressed RAM or give it a size (zramctl knows zram's
 //! alone), or raise the protection of a unit.
 
+use pagewise_choose::{SwapEvidence, algorithm, decide_swap, size_mib};
 use pagewise_facts::protection::Protection;
-use pagewise_model::{Driver, Limit, Snapshot, Zram};
+use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
-use crate::advice;
 use crate::text::{quoted, writes_and};
 
 /// Shows what is in the device; `columns` are those of zramctl.
@@ -22,8 +22,8 @@ pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
 
 /// Gives it the recommended size and algorithm.
 pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
-    let mib = advice::size_mib(host);
-    let algorithm = advice::algorithm(device).map(|name| quoted(name.as_str()));
+    let mib = size_mib(host);
+    let algorithm = algorithm(device).map(|name| quoted(name.as_str()));
     let name = device.name();
     match device.driver {
         Driver::Zram => {
@@ -60,4 +60,10 @@ pub(crate) fn set_property(raised: &Protection) -> String {
         format!("sudo systemctl set-property {} {property}={size}M", quoted(&raised.unit)),
         &format!("permanent; takes this memory from other cgroups; undo with {property}={undo}"),
     )
+}
+
+/// Measures zram against zswap with a program of the user, if Readings do not decide between them.
+pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
+    let decision = decide_swap(interval, &SwapEvidence::default());
+    decision.trial.filter(|_| decision.choice.is_none())
 }

@@ -6,7 +6,6 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod advice;
 pub mod calm;
 mod commands;
 mod contents;
@@ -15,7 +14,6 @@ mod grade;
 pub mod oom;
 mod proof;
 mod rules;
-mod swap_decision;
 #[cfg(test)]
 #[path = "../tests/rules/testing.rs"]
 mod testing;
@@ -24,13 +22,9 @@ pub mod thp_profile;
 mod verdict;
 pub mod watch;
 
-pub use advice::{FAST, algorithm, choose_zram, size_mib, zram_size};
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
 pub use explain::{explanations, rules};
-pub use swap_decision::{
-    Compression, SwapDecision, SwapEvidence, SwapTrial, ZswapSettings, decide_swap, is_kubernetes,
-};
 
 use pagewise_model::{Finding, Interval};
 

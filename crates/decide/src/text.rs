@@ -4,8 +4,8 @@
 /// What stands behind a command that changes the machine.
 const WRITES: &str = "# writes";
 
-pub(crate) use pagewise_model::grouped as count;
 use pagewise_model::{Bytes, Target};
+pub(crate) use pagewise_model::{grouped as count, shell_quoted as quoted};
 
 /// `1 page`, `2 pages`.
 pub(crate) fn counted(number: u64, one: &str) -> String {
@@ -80,15 +80,6 @@ pub(crate) fn short_group(path: &str) -> String {
     }
 }
 
-/// A word as a POSIX shell takes it literally.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// A command that changes the machine until it boots again, marked as one; still ready to paste.
 pub(crate) fn writes(command: impl std::fmt::Display) -> String {
     writes_and(command, "until the next boot")
@@ -118,14 +109,6 @@ mod tests {
         let shown: Vec<String> = [0, 999, 1000, 78_112, 1_234_567].map(count).into();
         assert_eq!(shown, ["0", "999", "1,000", "78,112", "1,234,567"]);
         assert_eq!(counted(1, "page"), "1 page");
-    }
-
-    #[test]
-    fn a_path_is_one_word_for_the_shell_whatever_is_in_it() {
-        assert_eq!(quoted("/dev/zram0"), "/dev/zram0");
-        assert_eq!(quoted("/my swap; rm -rf /"), "'/my swap; rm -rf /'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 
     #[test]

@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pagewise_decide::Compression::{self, Neither, Zram, Zswap};
-use pagewise_decide::{SwapDecision, SwapEvidence, SwapTrial, decide_swap, diagnose};
+use pagewise_choose::Compression::{self, Neither, Zram, Zswap};
+use pagewise_choose::{SwapDecision, SwapEvidence, SwapTrial, decide_swap};
+use pagewise_decide::diagnose;
 use pagewise_testkit::scene::{Scene, slugs};
 
 use plant::{PLAIN, V2_LIMIT, ZRAM, as_it_is, calm_group};

@@ -13,6 +13,7 @@
 
 pub mod groups;
 pub mod growth;
+pub mod kubernetes;
 pub mod memory_files;
 pub mod protection;
 pub mod ratio;

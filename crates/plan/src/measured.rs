@@ -2,9 +2,9 @@
 //! What `bench`, `scan` or `trial` measured: their JSON documents → [`Measured`].
 //!
 //! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
-//! `pagewise_decide`, as for findings.
+//! `pagewise_choose`, as for findings.
 
-use pagewise_decide::{FAST, SwapEvidence, choose_zram};
+use pagewise_choose::{FAST, SwapEvidence, choose_zram};
 use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
 use pagewise_model::{
     Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, Snapshot, ZramChoice,

@@ -11,7 +11,6 @@ use crate::Rule;
 use crate::commands;
 use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::swap_decision::open_trial;
 use crate::text::{count, short, writes_and};
 
 pub(super) const RULE: Rule = Rule {
@@ -69,7 +68,7 @@ fn size_used_up(interval: &Interval, tier: &Tier, device: Option<&Zram>) -> Opti
             "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned(),
         ]
         .into_iter()
-        .chain(open_trial(interval).filter(|_| overflow.is_some()))
+        .chain(commands::open_trial(interval).filter(|_| overflow.is_some()))
         .collect(),
     })
 }

@@ -5,8 +5,8 @@ use pagewise_facts::tiers;
 use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};
 
 use crate::Rule;
+use crate::commands;
 use crate::proof::EvidenceList;
-use crate::swap_decision::open_trial;
 use crate::text::put;
 
 pub(super) const RULE: Rule = Rule {
@@ -54,7 +54,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             "grep -r . /sys/module/zswap/parameters".to_owned(),
         ]
         .into_iter()
-        .chain(open_trial(interval))
+        .chain(commands::open_trial(interval))
         .collect(),
     })
 }

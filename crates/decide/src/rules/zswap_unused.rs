@@ -3,13 +3,13 @@
 //!
 //! Only where the decision between zram and zswap is certain ([`decide_swap`]); then `zram-unused` is silent.
 
+use pagewise_choose::{Compression, SwapDecision, SwapEvidence, decide_swap};
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Change, Finding, Interval, Percent, Severity};
 
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::swap_decision::{Compression, SwapDecision, SwapEvidence, decide_swap};
 use crate::text::{count, put, quoted};
 
 pub(super) const RULE: Rule = Rule {

@@ -6,6 +6,5 @@
 mod calm;
 mod laws;
 mod oom;
-mod swap_decision;
 mod thp_profile;
 mod watch;

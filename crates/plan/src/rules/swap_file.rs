@@ -4,7 +4,7 @@
 //! The file is in a folder that exists everywhere (`/var`), and a swap unit of systemd switches it on at each
 //! boot. `systemd-escape --path` gives the unit's name.
 
-use pagewise_decide::is_kubernetes;
+use pagewise_facts::kubernetes;
 use pagewise_facts::tiers::{DiskKind, disk_kind};
 use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
 use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
@@ -96,7 +96,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
 
 /// The file, or why there is none.
 fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
-    if is_kubernetes(context.host) {
+    if kubernetes::is_node(context.host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
                    is false";
         return Err(why.to_owned());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap in compressed RAM where there is none and memory is short.
 
-use pagewise_decide::{Compression, FAST, algorithm, is_kubernetes, size_mib, zram_size};
+use pagewise_choose::{Compression, FAST, algorithm, size_mib, zram_size};
+use pagewise_facts::kubernetes;
 use pagewise_facts::ratio::measured_ratio;
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
 use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse};
@@ -140,7 +141,7 @@ fn is_offered(host: &Snapshot, wanted: &str) -> bool {
 
 fn not_wanted(context: &Context<'_>) -> Option<String> {
     let host = context.host;
-    if is_kubernetes(host) {
+    if kubernetes::is_node(host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless \
                    failSwapOn is false, so the cluster's configuration has to allow swap first";
         return Some(why.to_owned());

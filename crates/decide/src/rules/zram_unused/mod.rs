@@ -13,6 +13,7 @@ mod priority;
 mod swappiness;
 mod zones;
 
+use pagewise_choose::{Compression, SwapEvidence, decide_swap};
 use pagewise_facts::tiers;
 use pagewise_model::{
     Bytes, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram, ZramUse,
@@ -21,7 +22,6 @@ use pagewise_model::{
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::swap_decision::{Compression, SwapEvidence, decide_swap};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-unused",

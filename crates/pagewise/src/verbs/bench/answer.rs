@@ -15,7 +15,7 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
     let swap_out: Vec<_> = swap.iter().take(1).flat_map(|rounds| rounds.out.clone()).collect();
     let best = picks::picks(block);
     let ram = ram.filter(|_| measured.layer == BenchLayer::Zram);
-    let recommended = ram.and_then(|ram| pagewise_decide::choose_zram(ram, &best, &pareto));
+    let recommended = ram.and_then(|ram| pagewise_choose::choose_zram(ram, &best, &pareto));
     let cost_ratios: Vec<_> = swap.iter().flat_map(|rounds| rounds.ratios.clone()).collect();
     Benchmark {
         input: input(measured, drawn),

@@ -8,106 +8,14 @@
 //! (docs/zram-or-zswap.md), where a page cost the same in zram and zswap. So the cost does not decide; what happens to
 //! cold pages does. Left out: whether memory is short, which `judge` says, and how to change from one to the other.
 
-mod facts;
-mod words;
-
+use pagewise_facts::kubernetes;
 use pagewise_facts::tiers::{self, DiskKind};
 use pagewise_model::{Bytes, Interval, Name, Percent, Snapshot, Tier};
 
-use crate::advice;
-use facts::{Case, Missing};
-
-/// What compresses swapped pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// Swap on a device in compressed RAM.
-    Zram,
-    /// zswap with its shrinker, in front of swap on a disk.
-    Zswap,
-    /// Nothing: the data does not compress, the kernel has neither, or swap belongs to somebody else.
-    Neither,
-}
-
-/// What was measured on this machine; all of it may be missing.
-#[derive(Debug, Clone, Default)]
-pub struct SwapEvidence {
-    /// Original bytes per byte of memory used, of the memory in use.
-    pub ratio: Option<f64>,
-    /// Share of pages that do not compress, 0 to 1.
-    pub incompressible: Option<f64>,
-    /// Share of pages that nobody used lately, 0 to 1.
-    pub cold: Option<f64>,
-    /// What a trial of the user's own command showed.
-    pub trial: Option<SwapTrial>,
-    /// Algorithm and size that were chosen for zram by a measurement.
-    pub zram: Option<(Name, Bytes)>,
-}
-
-/// A trial of zram against zswap in which one was better.
-#[derive(Debug, Clone)]
-pub struct SwapTrial {
-    /// The better one.
-    pub better: Compression,
-    /// What was measured, in a sentence without its full stop.
-    pub told: String,
-}
-
-/// Settings of zswap.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ZswapSettings {
-    /// Name of the crypto API.
-    pub compressor: Name,
-    /// The largest pool, in percent of RAM.
-    pub max_pool_percent: u64,
-    /// Whether the kernel has a shrinker, which is to be on.
-    pub has_shrinker: bool,
-}
-
-/// zram or zswap, and why.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SwapDecision {
-    /// `None` if it is not decided.
-    pub choice: Option<Compression>,
-    /// The reason and what speaks against it, in two sentences.
-    pub why: String,
-    /// What would change the decision, in a sentence.
-    pub changes: String,
-    /// Algorithm and size of a zram device, if one is made.
-    pub zram: (Name, Bytes),
-    /// Settings of zswap, if it is used.
-    pub zswap: ZswapSettings,
-    /// The command that measures both with the user's own program; `None` if the kernel lacks one of them.
-    pub trial: Option<String>,
-}
-
-impl SwapDecision {
-    /// The reason, what would change the decision, and how to measure it, as the text behind a colon.
-    #[must_use]
-    pub fn argument(&self) -> String {
-        // it stands behind a colon
-        let mut letters = self.why.chars();
-        let first = letters.next().map(|letter| letter.to_ascii_lowercase());
-        let why: String = first.into_iter().chain(letters).collect();
-        format!("{why} {}", self.next())
-    }
-
-    /// What would change the decision, and how to measure it.
-    #[must_use]
-    pub fn next(&self) -> String {
-        let Some(trial) = &self.trial else { return self.changes.trim_end_matches('.').to_owned() };
-        format!(
-            "{} To measure both with a program CMD that needs more memory than there is: `{trial}`",
-            self.changes
-        )
-    }
-}
-
-/// An answer without the settings that go with it.
-struct Settled {
-    choice: Option<Compression>,
-    why: String,
-    changes: String,
-}
+use crate::case::{Case, Missing};
+use crate::decision::{Compression, Settled, SwapDecision, SwapEvidence, ZswapSettings};
+use crate::words;
+use crate::zram::{FAST, algorithm, size_mib, zram_size};
 
 /// Below this ratio, compression frees less than a tenth of what is swapped.
 const LEAST_RATIO: f64 = 1.1;
@@ -128,12 +36,6 @@ pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision
     SwapDecision { choice, why, changes, zram, zswap, trial }
 }
 
-/// The command that would decide, if Readings do not.
-pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
-    let decision = decide_swap(interval, &SwapEvidence::default());
-    decision.trial.filter(|_| decision.choice.is_none())
-}
-
 fn settle(case: &Case<'_>) -> Result<Settled, Missing> {
     if let Some(kind) = case.container()? {
         return Ok(words::container(kind));
@@ -147,7 +49,7 @@ fn settle(case: &Case<'_>) -> Result<Settled, Missing> {
 
 fn without_disk(case: &Case<'_>) -> Result<Settled, Missing> {
     let host = case.host;
-    if host.tiers.is_empty() && is_kubernetes(host) {
+    if host.tiers.is_empty() && kubernetes::is_node(host) {
         return Ok(words::kubernetes());
     }
     if let Some(device) = case.resume_device()? {
@@ -239,12 +141,12 @@ fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> 
 /// As findings, `bench` and `scan` recommend it.
 fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     let host = case.host;
-    let chosen = || host.zram.first().and_then(advice::algorithm).cloned();
+    let chosen = || host.zram.first().and_then(algorithm).cloned();
     let size = || match (host.memory.total.get(), case.evidence.ratio) {
-        (Some(ram), Some(ratio)) => advice::zram_size(ram, Some(ratio)),
-        _ => Bytes::new(advice::size_mib(host) << 20),
+        (Some(ram), Some(ratio)) => zram_size(ram, Some(ratio)),
+        _ => Bytes::new(size_mib(host) << 20),
     };
-    let usual = || (chosen().unwrap_or_else(|| Name::from(advice::FAST)), size());
+    let usual = || (chosen().unwrap_or_else(|| Name::from(FAST)), size());
     case.evidence.zram.clone().unwrap_or_else(usual)
 }
 
@@ -257,16 +159,8 @@ fn zswap_settings(host: &Snapshot) -> ZswapSettings {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
     let percent = zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);
     ZswapSettings {
-        compressor: chosen.cloned().unwrap_or_else(|| Name::from(advice::FAST)),
+        compressor: chosen.cloned().unwrap_or_else(|| Name::from(FAST)),
         max_pool_percent: percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT),
         has_shrinker: zswap.shrinker_enabled.value().is_some(),
     }
-}
-
-/// Whether kubelet runs here.
-#[must_use]
-pub fn is_kubernetes(host: &Snapshot) -> bool {
-    let groups = &host.cgroups.groups;
-    groups.iter().any(|group| group.path.as_str().starts_with("/kubepods"))
-        || host.processes.list.iter().any(|process| process.name.as_str() == "kubelet")
 }

@@ -58,5 +58,5 @@ pub fn choose_zram(ram: Bytes, picks: &Picks, measured: &[ParetoPoint]) -> Optio
 }
 
 #[cfg(test)]
-#[path = "../tests/rules/advice.rs"]
+#[path = "../tests/unit/zram.rs"]
 mod tests;

@@ -2,11 +2,10 @@
 //! The sentences of a decision. Each is to be right in the eyes of those who prefer the other choice, too.
 
 use pagewise_facts::tiers::{self, DiskKind};
-use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier};
+use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
 
-use super::facts::{Case, Missing, Slots};
-use super::{Compression, Settled, SwapTrial, ZswapSettings};
-use crate::text::quoted;
+use crate::case::{Case, Missing, Slots};
+use crate::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
 /// What the shrinker did in the guests: docs/zram-or-zswap.md.
 const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 64 % and 52 % fewer pages from \
@@ -27,19 +26,19 @@ fn open(why: impl Into<String>, changes: &str) -> Settled {
     Settled { choice: None, why: why.into(), changes: changes.to_owned() }
 }
 
-pub(super) fn missing(Missing(what): Missing) -> Settled {
+pub(crate) fn missing(Missing(what): Missing) -> Settled {
     open(
         format!("It is not known {what}. Without that, either choice could be wrong."),
         "A decision needs this value.",
     )
 }
 
-pub(super) fn container(kind: &str) -> Settled {
+pub(crate) fn container(kind: &str) -> Settled {
     let why = format!("This is a container ({kind}). Swap belongs to its host.");
     neither(why, "On the host, `pagewise plan` decides.")
 }
 
-pub(super) fn kubernetes() -> Settled {
+pub(crate) fn kubernetes() -> Settled {
     neither(
         "This is a node of Kubernetes without swap. kubelet refuses to start while swap is on, unless failSwapOn is \
          false.",
@@ -47,7 +46,7 @@ pub(super) fn kubernetes() -> Settled {
     )
 }
 
-pub(super) fn does_not_compress(ratio: f64) -> Settled {
+pub(crate) fn does_not_compress(ratio: f64) -> Settled {
     let why = format!(
         "The memory in use compresses by {ratio:.2} : 1 only, so compression would free less than a tenth of it. Swap \
          on a disk frees all of it, but is slower."
@@ -55,7 +54,7 @@ pub(super) fn does_not_compress(ratio: f64) -> Settled {
     neither(why, "Programs whose memory compresses better would change this (`pagewise scan`).")
 }
 
-pub(super) fn no_kernel_part(has_disk: bool, has_zswap: bool) -> Settled {
+pub(crate) fn no_kernel_part(has_disk: bool, has_zswap: bool) -> Settled {
     if has_zswap && !has_disk {
         return neither(
             "This kernel has no zram, and zswap needs a slot of swap on a disk for each page that it holds. No such \
@@ -69,7 +68,7 @@ pub(super) fn no_kernel_part(has_disk: bool, has_zswap: bool) -> Settled {
     )
 }
 
-pub(super) fn hibernation_alone(device: &str) -> Settled {
+pub(crate) fn hibernation_alone(device: &str) -> Settled {
     let why = format!(
         "The machine is set up to resume from hibernation (device {device}), but no swap on a disk is on, and zram \
          cannot keep the image. With zram as the only swap, hibernation fails."
@@ -77,12 +76,12 @@ pub(super) fn hibernation_alone(device: &str) -> Settled {
     open(why, "With swap on a disk, zram can be added beside it, or zswap used in front of it.")
 }
 
-pub(super) fn trial_needs_disk(trial: &SwapTrial) -> Settled {
+pub(crate) fn trial_needs_disk(trial: &SwapTrial) -> Settled {
     let why = format!("{}. But zswap needs swap on a disk, and none is on.", trial.told);
     open(why, "Swap on a disk would decide.")
 }
 
-pub(super) fn trial(trial: &SwapTrial) -> Settled {
+pub(crate) fn trial(trial: &SwapTrial) -> Settled {
     Settled {
         choice: Some(trial.better),
         why: format!("{}. It measured one command; other programs may differ.", trial.told),
@@ -90,7 +89,7 @@ pub(super) fn trial(trial: &SwapTrial) -> Settled {
     }
 }
 
-pub(super) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
+pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
     let has_zswap = case.host.zswap.enabled.value().is_some();
     let kernel = if has_zswap { "" } else { " and a kernel with zswap" };
     let size = case.host.memory.total.get().map(|ram| case.pool_holds(ram, percent));
@@ -124,7 +123,7 @@ fn beside_hibernation(case: &Case<'_>) -> &'static str {
     }
 }
 
-pub(super) fn no_zswap(case: &Case<'_>, disk: &Tier) -> Settled {
+pub(crate) fn no_zswap(case: &Case<'_>, disk: &Tier) -> Settled {
     let why = format!(
         "This kernel was built without zswap, so only zram can compress{}. {}, so it must be large enough: {FULL_READS}.",
         beside_hibernation(case),
@@ -133,7 +132,7 @@ pub(super) fn no_zswap(case: &Case<'_>, disk: &Tier) -> Settled {
     zram(why, BY_SHRINKER)
 }
 
-pub(super) fn no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settled {
+pub(crate) fn no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settled {
     let fact = "The zswap of this kernel has no shrinker: in guests with 6.1 it kept its first pages for good, and \
                 the disk was read as often as with zram in front of it (28.0 to 28.4 against 28.4 to 28.8 thousand \
                 pages, 2 seeds)";
@@ -150,7 +149,7 @@ pub(super) fn no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settle
     zram(why, BY_SHRINKER)
 }
 
-pub(super) fn unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> Settled {
+pub(crate) fn unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> Settled {
     let path = &disk.path;
     let (fact, other) = if kind == DiskKind::Card {
         let fact = format!(
@@ -175,7 +174,7 @@ pub(super) fn unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> Settled {
     zram(why, "Swap on an SSD would change this.")
 }
 
-pub(super) fn zram_has_room(tier: &Tier, disk: &Tier) -> Settled {
+pub(crate) fn zram_has_room(tier: &Tier, disk: &Tier) -> Settled {
     let held = tier.used.get().zip(tier.size.get()).map(|(used, size)| used.part_of(size));
     let why = format!(
         "{} is on and has room ({}), and a page costs as much CPU time in zswap (−5 to +8 % in guests), so a change \
@@ -187,7 +186,7 @@ pub(super) fn zram_has_room(tier: &Tier, disk: &Tier) -> Settled {
     zram(why, format!("A full {} would change this.", tier.path))
 }
 
-pub(super) fn zram_full(case: &Case<'_>, tier: &Tier, disk: &Tier) -> Settled {
+pub(crate) fn zram_full(case: &Case<'_>, tier: &Tier, disk: &Tier) -> Settled {
     let why = format!(
         "{} is full, so the kernel writes newer pages to {} while older ones stay in RAM; {FEWER_READS}. But all \
          pages in zram would have to move for a change, and the guests ran synthetic programs.",
@@ -203,7 +202,7 @@ pub(super) fn zram_full(case: &Case<'_>, tier: &Tier, disk: &Tier) -> Settled {
     open(why, &format!("A trial with your own programs decides, or a larger zram device{idle}."))
 }
 
-pub(super) fn zram_incompressible(tier: &Tier) -> Settled {
+pub(crate) fn zram_incompressible(tier: &Tier) -> Settled {
     let why = format!(
         "Many pages do not compress, and {} keeps them in RAM at their full size. In guests, zswap wrote such pages to \
          the disk with 6.1 and 6.12, but kept them too with 7.2.",
@@ -212,7 +211,7 @@ pub(super) fn zram_incompressible(tier: &Tier) -> Settled {
     open(why, BY_TRIAL)
 }
 
-pub(super) fn spinning(disk: &Tier) -> Settled {
+pub(crate) fn spinning(disk: &Tier) -> Settled {
     let why = format!(
         "{} is on a hard disk, and what its seeks cost was not measured. By count, {FEWER_READS}, but zram that never \
          becomes full does not read the disk at all.",
@@ -221,7 +220,7 @@ pub(super) fn spinning(disk: &Tier) -> Settled {
     open(why, BY_TRIAL)
 }
 
-pub(super) fn classic_lru() -> Settled {
+pub(crate) fn classic_lru() -> Settled {
     let why = "The multi-gen LRU is off or absent, and zswap's shrinker was measured only with it. Without it, the \
                kernel chooses other pages to swap out.";
     open(
@@ -230,7 +229,7 @@ pub(super) fn classic_lru() -> Settled {
     )
 }
 
-pub(super) fn group_at_limit(group: &Cgroup) -> Settled {
+pub(crate) fn group_at_limit(group: &Cgroup) -> Settled {
     let why = format!(
         "The cgroup {} is at its memory limit, against which zswap's pool counts and zram's does not: in guests, such \
          a cgroup had 1.5 to 1.9 times as many page faults with zswap. But with zram, it takes more RAM than its limit \
@@ -243,7 +242,7 @@ pub(super) fn group_at_limit(group: &Cgroup) -> Settled {
     )
 }
 
-pub(super) fn little_cold(cold: f64) -> Settled {
+pub(crate) fn little_cold(cold: f64) -> Settled {
     let why = format!(
         "Only {:.0} % of pages were not used lately (`pagewise scan`), so zswap's shrinker has few cold pages to write \
          to the disk. It was measured with 35 % of cold pages.",
@@ -252,7 +251,7 @@ pub(super) fn little_cold(cold: f64) -> Settled {
     open(why, BY_TRIAL)
 }
 
-pub(super) fn few_slots(case: &Case<'_>, disk: &Tier, slots: &Slots, is_open: bool) -> Settled {
+pub(crate) fn few_slots(case: &Case<'_>, disk: &Tier, slots: &Slots, is_open: bool) -> Settled {
     let Slots { free, wanted } = slots;
     let fact = format!(
         "Swap on a disk has {free} free, and zswap needs a slot of it for each page, so its pool could hold {free} of \
@@ -269,7 +268,7 @@ pub(super) fn few_slots(case: &Case<'_>, disk: &Tier, slots: &Slots, is_open: bo
     zram(why, changes)
 }
 
-pub(super) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
+pub(crate) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
     let is_flash = case.kind(disk) == Some(DiskKind::Flash);
     let kind = if is_flash { "an SSD" } else { "a virtual disk" };
     let is_encrypted = disk.disk.encrypted.get() == Some(true);
@@ -294,7 +293,7 @@ pub(super) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
 }
 
 /// The command that compares both, as they would be set up here, with the user's own program.
-pub(super) fn trial_command(
+pub(crate) fn trial_command(
     case: &Case<'_>,
     (algorithm, size): &(Name, Bytes),
     zswap: &ZswapSettings,
@@ -317,8 +316,8 @@ pub(super) fn trial_command(
         "sudo pagewise trial {shared}--a swap=zram:{}M:{}{behind} --b swap=zswap:{}:{}{shrinker}{file} \
          --b vm.page-cluster=0 -- CMD",
         mib(*size),
-        quoted(algorithm.as_str()),
-        quoted(zswap.compressor.as_str()),
+        shell_quoted(algorithm.as_str()),
+        shell_quoted(zswap.compressor.as_str()),
         zswap.max_pool_percent
     ))
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a decision between zram and zswap must never be, over made-up machines, and a naive second decision.
 
-use pagewise_decide::Compression::{self, Neither, Zram, Zswap};
-use pagewise_decide::{SwapEvidence, SwapTrial, choose_zram, decide_swap, zram_size};
+use pagewise_choose::Compression::{self, Neither, Zram, Zswap};
+use pagewise_choose::{SwapEvidence, SwapTrial, choose_zram, decide_swap, zram_size};
 use pagewise_model::{
     Bytes, Compressor, FeatureState, Interval, Limit, Name, ParetoPoint, Pick, Picks, Reading,
     Snapshot, TierKind, ZramUse,

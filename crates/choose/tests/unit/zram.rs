@@ -5,7 +5,7 @@ use pagewise_model::{Compressor, Pick, RunnerUp, ZramUse};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{gib, host, line, mib, zram};
+use pagewise_testkit::made_host::{gib, host, line, mib, zram};
 
 fn compressing(stored: Bytes, used: Bytes) -> Snapshot {
     let mut host = host();
@@ -93,6 +93,6 @@ fn the_algorithm_that_somebody_chose_stays() {
     });
     device.algorithm = algorithms;
     assert_eq!(algorithm(&device), Some(&name("lz4")));
-    device.initialised = crate::testing::file("/sys/block/zram0/initstate", true);
+    device.initialised = pagewise_testkit::made_host::file("/sys/block/zram0/initstate", true);
     assert_eq!(algorithm(&device), Some(&name("lzo-rle")));
 }

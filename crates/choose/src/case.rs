@@ -9,26 +9,26 @@ use pagewise_model::{
     Bytes, Cgroup, FeatureState, Hierarchy, Interval, Limit, Outcome, Reading, Snapshot, Tier,
 };
 
-use super::SwapEvidence;
+use crate::decision::SwapEvidence;
 
 /// What is not known, as the end of "it is not known …".
 #[derive(Debug)]
-pub(super) struct Missing(pub(super) String);
+pub(crate) struct Missing(pub(crate) String);
 
 /// A machine, and what was measured on it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Case<'a> {
-    pub(super) interval: &'a Interval,
-    pub(super) host: &'a Snapshot,
-    pub(super) evidence: &'a SwapEvidence,
+pub(crate) struct Case<'a> {
+    pub(crate) interval: &'a Interval,
+    pub(crate) host: &'a Snapshot,
+    pub(crate) evidence: &'a SwapEvidence,
 }
 
 /// Slots of swap on disks: zswap needs one for each page that it holds.
 #[derive(Debug)]
-pub(super) struct Slots {
-    pub(super) free: Bytes,
+pub(crate) struct Slots {
+    pub(crate) free: Bytes,
     /// What a full pool holds, uncompressed.
-    pub(super) wanted: Bytes,
+    pub(crate) wanted: Bytes,
 }
 
 type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
@@ -49,13 +49,13 @@ fn needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn container(&self) -> Result<Option<&'a str>, Missing> {
+    pub(crate) fn container(&self) -> Result<Option<&'a str>, Missing> {
         let kind = asked(&self.host.host.container, "whether this is a container")?;
         Ok(kind.map(pagewise_model::Name::as_str))
     }
 
     /// The swap areas on disks.
-    pub(super) fn disks(&self) -> Result<Vec<&'a Tier>, Missing> {
+    pub(crate) fn disks(&self) -> Result<Vec<&'a Tier>, Missing> {
         if self.host.tiers.is_empty() && !tiers::swap_is_off(self.host) {
             return Err(Missing("which swap areas are on (/proc/swaps)".to_owned()));
         }
@@ -63,7 +63,7 @@ impl<'a> Case<'a> {
     }
 
     /// How well the memory in use compresses, if that was measured.
-    pub(super) fn ratio(&self) -> Result<Option<f64>, Missing> {
+    pub(crate) fn ratio(&self) -> Result<Option<f64>, Missing> {
         for device in self.host.compressed() {
             asked(&device.mm_stat.original, "what zram holds")?;
             asked(&device.mm_stat.memory_used, "how much memory zram uses")?;
@@ -73,13 +73,13 @@ impl<'a> Case<'a> {
     }
 
     /// The device from which the machine resumes after hibernation.
-    pub(super) fn resume_device(&self) -> Result<Option<String>, Missing> {
+    pub(crate) fn resume_device(&self) -> Result<Option<String>, Missing> {
         let device =
             asked(&self.host.configuration.resume_device, "whether hibernation is set up")?;
         Ok(device.map(ToString::to_string).filter(|device| device != "0:0"))
     }
 
-    pub(super) fn has_zram(&self) -> Result<bool, Missing> {
+    pub(crate) fn has_zram(&self) -> Result<bool, Missing> {
         if self.host.compressed().next().is_some() {
             return Ok(true);
         }
@@ -92,27 +92,27 @@ impl<'a> Case<'a> {
         }
     }
 
-    pub(super) fn has_zswap(&self) -> Result<bool, Missing> {
+    pub(crate) fn has_zswap(&self) -> Result<bool, Missing> {
         Ok(asked(&self.host.zswap.enabled, "whether this kernel has zswap")?.is_some())
     }
 
-    pub(super) fn has_shrinker(&self) -> Result<bool, Missing> {
+    pub(crate) fn has_shrinker(&self) -> Result<bool, Missing> {
         let shrinker = &self.host.zswap.shrinker_enabled;
         Ok(asked(shrinker, "whether zswap has a shrinker")?.is_some())
     }
 
-    pub(super) fn has_mglru(&self) -> Result<bool, Missing> {
+    pub(crate) fn has_mglru(&self) -> Result<bool, Missing> {
         let bits = asked(&self.host.mglru.enabled, "whether the multi-gen LRU is on")?;
         Ok(bits.is_some_and(|bits| bits & 1 == 1))
     }
 
-    pub(super) fn kind(&self, tier: &Tier) -> Option<DiskKind> {
+    pub(crate) fn kind(&self, tier: &Tier) -> Option<DiskKind> {
         let is_guest = self.host.host.virtualization.value().is_some();
         tiers::disk_kind(&tier.disk, is_guest)
     }
 
     /// A cgroup (version 2) with anonymous memory that reached its limit during the interval.
-    pub(super) fn group_at_limit(&self) -> Result<Option<&'a Cgroup>, Missing> {
+    pub(crate) fn group_at_limit(&self) -> Result<Option<&'a Cgroup>, Missing> {
         const LIMITS: [(PickLimit, PickCount); 2] = [
             (|group| &group.max, |group| &group.events.max),
             (|group| &group.high, |group| &group.events.high),
@@ -138,7 +138,7 @@ impl<'a> Case<'a> {
 
     /// Slots of these areas, and those that a pool of so many percent of RAM fills. What zswap holds has its slots
     /// already.
-    pub(super) fn slots(&self, disks: &[&Tier], percent: u64) -> Result<Slots, Missing> {
+    pub(crate) fn slots(&self, disks: &[&Tier], percent: u64) -> Result<Slots, Missing> {
         let mut free = Bytes::new(0);
         for tier in disks {
             let what = format!("how much room {} has", tier.path);
@@ -156,7 +156,7 @@ impl<'a> Case<'a> {
 
     /// What a pool of so many percent of RAM holds, uncompressed, in whole MiB: no more than all of RAM, because memory
     /// that compresses well rarely fills the pool.
-    pub(super) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
+    pub(crate) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
         let ratio = self.evidence.ratio.unwrap_or_else(|| ratio::ratio(self.host)).max(1.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
         let holds = (ram.get() as f64 * percent as f64 / 100.0 * ratio) as u64;

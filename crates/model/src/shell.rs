@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Words in commands that a person pastes into a shell.
+
+/// A word as a POSIX shell takes it literally.
+pub fn shell_quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_for_the_shell_whatever_is_in_it() {
+        assert_eq!(shell_quoted("/dev/zram0"), "/dev/zram0");
+        assert_eq!(shell_quoted("/my swap; rm -rf /"), "'/my swap; rm -rf /'");
+        assert_eq!(shell_quoted("it's"), r"'it'\''s'");
+        assert_eq!(shell_quoted(""), "''");
+    }
+}
