@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
@@ -88,8 +88,9 @@ struct Count {
 pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("pagewise-kills-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
+    let watcher = Watcher::start(program, &folder)?;
     let done = all(kills, aborts, program, &folder);
-    std::fs::remove_dir_all(&folder)?;
+    watcher.end()?;
     let (counts, left) = done?;
     println!(
         "{machine}\n\n{kills} runs killed and {aborts} aborted, {} left something",
@@ -104,6 +105,31 @@ pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Re
     left.iter().for_each(|line| println!("- {line}"));
     ensure!(left.is_empty(), "a promise is not kept");
     Ok(())
+}
+
+/// Undoes what is left lent and removes the folder: at the end, and if this process is killed before.
+struct Watcher(Child);
+
+impl Watcher {
+    /// A run that is still there has the lock until it has ended, so it is tried for a minute. What cannot be put
+    /// back keeps its journal.
+    const UNDO: &str = r#"cat > /dev/null
+n=0
+until "$0" undo > /dev/null 2>&1 || [ $n -ge 60 ]; do n=$((n + 1)); sleep 1; done
+[ $n -lt 60 ] && rm -rf "$1""#;
+
+    /// A session of its own, so that a Ctrl-C does not reach it; its input ends with this process.
+    fn start(program: &Path, folder: &Path) -> Result<Self> {
+        let mut watcher = in_folder(run::program("setsid"), folder);
+        watcher.args(["sh", "-c", Self::UNDO]).args([program, folder]);
+        Ok(Self(watcher.stdin(Stdio::piped()).spawn().context("setsid, of util-linux")?))
+    }
+
+    fn end(mut self) -> Result<()> {
+        drop(self.0.stdin.take());
+        ensure!(self.0.wait()?.success(), "`pagewise undo` failed for a minute");
+        Ok(())
+    }
 }
 
 type Counts = BTreeMap<(&'static str, &'static str), Count>;
@@ -169,8 +195,11 @@ fn send(child: &mut Child, signal: &str) -> Result<()> {
     Ok(())
 }
 
-fn borrowing(program: &Path, folder: &Path) -> std::process::Command {
-    let mut command = run::program(program);
+fn borrowing(program: &Path, folder: &Path) -> Command {
+    in_folder(run::program(program), folder)
+}
+
+fn in_folder(mut command: Command, folder: &Path) -> Command {
     command.env("PAGEWISE_STATE", folder.join("state")).env("TMPDIR", folder);
     command.env("PAGEWISE_LOCK", folder.join("run"));
     command
