@@ -294,7 +294,9 @@ static ENTRIES: &[Entry] = &[
             % of the last minute. If the host itself has enough memory, the rule attributes the memory \
             pressure of the host to the cgroup.",
         act: "Raise the limit of the cgroup, or let its programs do less at a time. Free memory of the host \
-              does not help a cgroup at its limit.",
+              does not help a cgroup at its limit. If files are read again, half of the limit is anonymous \
+              memory, swap has room and nothing was swapped, multi-gen LRU may be the cause: switch it off \
+              and see whether refaults stop.",
     },
     Entry {
         id: "memory-grows",

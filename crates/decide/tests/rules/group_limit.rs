@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cgroup that is short of memory because of its own limit.
 
-use pagewise_model::{Cgroup, Limit};
+use pagewise_model::{Cgroup, Limit, Reading};
 
 use super::*;
-use crate::testing::{assert_silent, calm, file, line, mib, only, proof_of, stall, with};
+use crate::testing::{
+    assert_silent, calm, file, line, mib, only, proof_of, stall, swappiness, with,
+};
 
 const GROUP: &str = "/sys/fs/cgroup/system.slice/db.service";
 
@@ -71,6 +73,70 @@ pub(in crate::rules) fn firing_v1() -> Interval {
     grown(interval.start.as_deref_mut().unwrap(), 1);
     grown(&mut interval.end, 2);
     interval
+}
+
+/// A group of version 2 with idle anonymous memory, whose code is read again and again, and free swap.
+fn rereading() -> Interval {
+    let at = |host: &mut Snapshot, times: u64| {
+        let group = db(host);
+        let stat = |number, value| line(&format!("{GROUP}/memory.stat"), number, value);
+        group.max = file(&format!("{GROUP}/memory.max"), Limit::Bytes(mib(48)));
+        group.current = file(&format!("{GROUP}/memory.current"), mib(48));
+        group.anon = line(&format!("{GROUP}/memory.stat"), 1, mib(40));
+        group.swap_current = file(&format!("{GROUP}/memory.swap.current"), mib(3));
+        group.events.max = line(&format!("{GROUP}/memory.events"), 3, 900 * times);
+        group.refault_file = stat(30, 50_000 * times);
+        group.refault_anon = stat(29, 7);
+        group.pgmajfault = stat(31, 50_000 * times);
+    };
+    let mut interval = with(|host| {
+        host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 7);
+        swappiness(host, "60");
+    });
+    at(interval.start.as_deref_mut().unwrap(), 1);
+    at(&mut interval.end, 2);
+    interval
+}
+
+#[test]
+fn anonymous_memory_that_is_never_swapped_is_told_with_multi_gen_lru() {
+    let finding = only(&RULE, &rereading());
+    assert!(
+        finding.title.contains("thrashes at its memory limit of 48.0 MiB"),
+        "{}",
+        finding.title
+    );
+    let kept =
+        "Meanwhile none of its 40.0 MiB of anonymous memory was swapped out, although swap has ";
+    assert!(finding.what.contains(kept), "{}", finding.what);
+    assert!(finding.why.contains("it does not age the pages of a cgroup"), "{}", finding.why);
+    let first = "echo n | sudo tee /sys/kernel/mm/lru_gen/enabled  # writes; until the next boot";
+    assert_eq!(finding.next[0], first);
+    assert!(proof_of(&finding).contains("/sys/kernel/mm/lru_gen/enabled = 7"));
+}
+
+type Change = fn(&mut Interval);
+
+#[test]
+fn multi_gen_lru_is_not_blamed_for_what_has_another_cause() {
+    let changes: [(&str, Change); 8] = [
+        ("off", |it| it.end.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 6)),
+        ("not known", |it| it.end.mglru.enabled = Reading::default()),
+        ("swappiness 0", |it| swappiness(&mut it.end, "0")),
+        ("something was swapped out", |it| db(&mut it.end).swap_current = file(GROUP, mib(4))),
+        ("something came back", |it| db(&mut it.end).refault_anon = line(GROUP, 29, 8)),
+        ("little anonymous memory", |it| db(&mut it.end).anon = line(GROUP, 1, mib(20))),
+        ("no swap for it", |it| db(&mut it.end).swap_max = file(GROUP, Limit::Bytes(mib(3)))),
+        ("no earlier look", |it| db(it.start.as_deref_mut().unwrap()).path = "/other".into()),
+    ];
+    for (what, change) in changes {
+        let mut interval = rereading();
+        change(&mut interval);
+        for finding in (RULE.diagnose)(&interval) {
+            assert!(!finding.why.contains("multi-gen"), "{what}: {}", finding.why);
+            assert!(!finding.next[0].contains("lru_gen"), "{what}: {:?}", finding.next);
+        }
+    }
 }
 
 #[test]
