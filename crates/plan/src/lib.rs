@@ -9,6 +9,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod compressor;
 mod context;
 mod draft;
 mod expect;

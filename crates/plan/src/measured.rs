@@ -5,6 +5,7 @@
 //! `pagewise_choose`, as for findings.
 
 use pagewise_choose::{FAST, SwapEvidence, choose_zram};
+use pagewise_facts::tiers;
 use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
 use pagewise_model::{
     Bytes, Compressor, Name, ParetoPoint, Pick, Picks, RunnerUp, Snapshot, ZramChoice,
@@ -12,6 +13,7 @@ use pagewise_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::compressor;
 use crate::tried::Tried;
 
 /// What was measured; empty if nothing was.
@@ -217,7 +219,12 @@ impl Measured {
         let scan = self.scan.as_ref();
         let share = |pages: u64, scan: &ScanEstimate| pages as f64 / scan.pages.max(1) as f64;
         let fast = scan.and_then(|scan| scan.algorithms.iter().find(|it| it.name == FAST));
-        let scanned = || Some(self.ratio(&Compressor::new(FAST))?.value);
+        let scanned = || {
+            // in front of a disk, the alternative is zswap, which plans use with the fast one
+            let is_alone = tiers::on_disk(host).next().is_none();
+            let planned = is_alone.then(|| self.ratio(&compressor::for_goal(goal, host)));
+            Some(planned.flatten().or_else(|| self.ratio(&Compressor::new(FAST)))?.value)
+        };
         SwapEvidence {
             ratio: bench.as_ref().map(|it| it.original_per_memory_used).or_else(scanned),
             incompressible: scan

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap in compressed RAM where there is none and memory is short.
 
-use pagewise_choose::{Compression, FAST, algorithm, size_mib, zram_size};
+use pagewise_choose::{Compression, size_mib, zram_size};
 use pagewise_facts::kubernetes;
 use pagewise_facts::ratio::measured_ratio;
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
-use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Name, Ratio, Snapshot, ZramUse};
+use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Ratio, Snapshot, ZramUse};
 
 use super::PlanRule;
+use crate::compressor::{self, DENSE};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_of_zram;
@@ -101,19 +102,16 @@ fn size_for(ratio: f64, from: &str) -> String {
 
 fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, String) {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
-    let of_host = Compressor::new(offered(context.host).as_str());
-    let dense = Compressor::new("zstd");
-    let wants_dense = context.goal == Goal::Ratio && is_offered(context.host, "zstd");
-    let (compressor, why) = if wants_dense {
-        let why = "zstd, because the goal is ratio: in a trial by the authors of Pagewise with redis, it \
-                   used 45 % less memory and 52 % more CPU time than lz4";
-        (dense, why.to_owned())
+    let compressor = compressor::for_goal(context.goal, context.host);
+    let why = if context.goal == Goal::Ratio && compressor.algorithm.as_str() == DENSE {
+        "zstd, because the goal is ratio: in a trial by the authors of Pagewise with redis, it used 45 % less \
+         memory and 52 % more CPU time than lz4"
+            .to_owned()
     } else {
-        let why = format!(
+        format!(
             "{}, which read pages back fastest in measurements by the authors of Pagewise",
-            of_host.algorithm
-        );
-        (of_host, why)
+            compressor.algorithm
+        )
     };
     if let Some(scanned) = expected(&compressor) {
         let size = zram_size(ram, Some(scanned.value));
@@ -125,18 +123,6 @@ fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, 
         None => size_for(ASSUMED_RATIO, "assumed, because nothing was measured"),
     };
     (compressor, size, why, text)
-}
-
-/// The algorithm that findings recommend; before a device is there, the one that they recommend for new ones.
-fn offered(host: &Snapshot) -> Name {
-    let known = host.zram.first().and_then(algorithm);
-    known.cloned().unwrap_or_else(|| Name::from(FAST))
-}
-
-/// Whether the kernel is known to offer it.
-fn is_offered(host: &Snapshot, wanted: &str) -> bool {
-    let offered = host.zram.iter().filter_map(|device| device.algorithm.value());
-    offered.flat_map(|all| &all.available).any(|name| name.as_str() == wanted)
 }
 
 fn not_wanted(context: &Context<'_>) -> Option<String> {

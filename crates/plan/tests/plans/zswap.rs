@@ -2,12 +2,12 @@
 //! zram or zswap: which a plan sets up, and how it argues for what it leaves out.
 
 use pagewise_model::plan::{Change, Goal, Plan};
-use pagewise_model::{Bytes, Installation, Interval, Reading, TierKind};
+use pagewise_model::{Algorithms, Bytes, Installation, Interval, Name, Reading, TierKind, ZramUse};
 use pagewise_plan::{Measured, Request, make_plan};
 
 use super::machine::carry_out;
 use super::{declined, ids, plain, plan_for, plan_of};
-use pagewise_testkit::made_host::{file, gib, grow, knob, line, mib, on_nvme, tier, with};
+use pagewise_testkit::made_host::{file, gib, grow, knob, line, mib, on_nvme, tier, with, zram};
 
 const FOLDER: &str = "/sys/module/zswap/parameters";
 
@@ -211,4 +211,39 @@ fn what_scan_found_counts() {
     let random = plan_with(980, 4_000_000, absent);
     assert_eq!(ids(&random), [""; 0]);
     assert!(declined(&random, "zram").starts_with("the memory in use compresses by 1.02 : 1 only"));
+}
+
+/// Random letters: lz4 finds no repetition in them, and zstd codes each in half a byte.
+#[test]
+fn without_a_disk_the_ratio_of_the_planned_algorithm_counts() {
+    let scan = r#"{"schema": "pagewise/scan/1", "estimates": [{"page_bytes": 4096, "pages": 1000, "sized_pages": 500,
+        "algorithms": [{"name": "lz4", "memory_used_bytes": 4096000, "memory_used_interval": [4096000, 4096000]},
+        {"name": "zstd", "memory_used_bytes": 2048000, "memory_used_interval": [2048000, 2048000]}]}]}"#;
+    let plan_of = |offered: &[&str], goal| {
+        let mut interval = short();
+        let host = &mut interval.end;
+        host.tiers.clear();
+        host.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
+        host.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
+        let available = offered.iter().map(|name| Name::from(*name)).collect();
+        host.zram = vec![zram(0, ZramUse::NotInitialised, Bytes::new(0))];
+        host.zram[0].algorithm = file(
+            "/sys/block/zram0/comp_algorithm",
+            Algorithms { active: Name::from("lz4"), available },
+        );
+        let measured = &Measured::from_json(scan).unwrap();
+        let installation = &plain();
+        make_plan(&Request { interval: &interval, installation, measured, goal, only: &[] })
+    };
+    let plan = plan_of(&["lz4", "zstd"], Goal::Ratio);
+    assert!(
+        matches!(&plan.steps[0].change,
+            Change::AddZramSwap { to, .. } if to.compressor.to_string() == "zstd"),
+        "{plan:?}"
+    );
+    for (offered, goal) in [(&["lz4", "zstd"][..], Goal::Balanced), (&["lz4"], Goal::Ratio)] {
+        let plan = plan_of(offered, goal);
+        let why = declined(&plan, "zram");
+        assert!(why.starts_with("the memory in use compresses by 1.00 : 1 only"), "{why}");
+    }
 }

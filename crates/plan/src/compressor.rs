@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The algorithm of a new zram device where `bench` measured none.
+
+use pagewise_choose::{FAST, algorithm};
+use pagewise_model::plan::Goal;
+use pagewise_model::{Compressor, Name, Snapshot};
+
+/// What compresses best of the kernel's algorithms.
+pub(crate) const DENSE: &str = "zstd";
+
+/// The dense one for the goal ratio if the kernel offers it, else the one that findings recommend.
+pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
+    if goal == Goal::Ratio && is_offered(host, DENSE) {
+        return Compressor::new(DENSE);
+    }
+    Compressor::new(recommended(host).as_str())
+}
+
+/// The algorithm that findings recommend; before a device is there, the one that they recommend for new ones.
+fn recommended(host: &Snapshot) -> Name {
+    let known = host.zram.first().and_then(algorithm);
+    known.cloned().unwrap_or_else(|| Name::from(FAST))
+}
+
+/// Whether the kernel is known to offer it.
+fn is_offered(host: &Snapshot, wanted: &str) -> bool {
+    let offered = host.zram.iter().filter_map(|device| device.algorithm.value());
+    offered.flat_map(|all| &all.available).any(|name| name.as_str() == wanted)
+}
