@@ -22,6 +22,7 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "coldpages-min-ttl",
     "coldpages-shared",
     "coldpages-profile",
+    "mglru-cgroup",
     "thp-defrag",
     "thp-defrag-fragmented",
     "thp-defrag-redis",
