@@ -22,6 +22,7 @@ recordings() {
 		bookworm debian-bookworm-6.1-x86_64-1g thp
 		trixie debian-trixie-6.12-x86_64-512m zram-pressure-no-mglru
 		trixie debian-trixie-6.12-x86_64-512m swap-off 64M
+		trixie debian-trixie-6.12-x86_64-512m mglru-cgroup 64M
 		trixie debian-trixie-6.12-x86_64-1g thp
 		trixie debian-trixie-6.12-x86_64-512m kernel-slab
 		trixie debian-trixie-6.12-x86_64-512m page-tables

@@ -108,6 +108,20 @@ state_swap_off() {
 	capture
 }
 
+# A service whose code and data are slightly above its limit, with most of the data unused, and swap, of which multi-gen
+# LRU takes nothing: it never ages the pages of the cgroup.
+state_mglru_cgroup() {
+	echo y >$lru_gen
+	mke2fs -b 4096 /dev/vda >/dev/null
+	mkdir -p /srv
+	mount -t ext2 /dev/vda /srv
+	export TMPDIR=/srv
+	zram_swap 0 128M 100 lz4
+	service app.service 48M
+	in_service app.service pagewise lab workload swap data=40M code=12M window=4M iterations=1000000
+	capture
+}
+
 # A process whose memory may be huge and was filled while that was forbidden, one that got huge pages,
 # a khugepaged that would help but gets no time, and huge pages set aside for nobody.
 state_thp() {

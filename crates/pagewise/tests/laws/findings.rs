@@ -16,7 +16,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 type Ids = BTreeSet<&'static str>;
 
 /// What each recording is expected to be told, in this order.
-const EXPECTED: [(&str, &[&str]); 36] = [
+const EXPECTED: [(&str, &[&str]); 37] = [
     (
         "debian-bookworm-6.1-x86_64-1g-thp",
         &["hugetlb-unused", "zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"],
@@ -56,6 +56,7 @@ const EXPECTED: [(&str, &[&str]); 36] = [
     ("debian-trixie-6.12-x86_64-256m-oom-zram-full", &["oom-kills", "memory-pressure"]),
     ("debian-trixie-6.12-x86_64-512m-kernel-slab", &["kernel-memory", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-512m-ksm-loss", &["ksm-loss", "zram-unused"]),
+    ("debian-trixie-6.12-x86_64-512m-mglru-cgroup", &["group-limit", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-512m-page-tables", &["kernel-memory", "zram-unused"]),
     (
         "debian-trixie-6.12-x86_64-512m-settings",
