@@ -35,8 +35,6 @@ struct KeptAnon {
 
 /// A smaller part of the limit would not be worth a change.
 const MUCH_PERCENT: f64 = 50.0;
-/// Swap that could take this share of the limit is room.
-const ROOM_PERCENT: f64 = 10.0;
 
 fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
     let host = &interval.end;
@@ -46,7 +44,7 @@ fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAn
     let may_swap = host.mglru.is_on()? && settings::number(host, "vm.swappiness")?.value > 0;
     let (anon, room) = (group.anon.get()?, groups::swap_room(host, group)?);
     let is_much = anon.percent_of(limit)?.get() >= MUCH_PERCENT
-        && room.percent_of(limit)?.get() >= ROOM_PERCENT;
+        && room.percent_of(limit)?.get() >= verdict::ROOM_PERCENT;
     (is_rereading && may_swap && is_much && swapped_nothing(&pair)?)
         .then_some(KeptAnon { anon, room })
 }

@@ -18,7 +18,7 @@ use crate::grade::{self, pressure, spared};
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 98.0;
 /// Swap that could still take this share of the limit is room.
-const ROOM_PERCENT: f64 = 10.0;
+pub(crate) const ROOM_PERCENT: f64 = 10.0;
 
 /// What is wrong in a group.
 #[derive(Debug)]

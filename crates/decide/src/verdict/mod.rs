@@ -17,7 +17,7 @@ use crate::oom;
 
 pub use host::only_nodes_are_short;
 
-pub(crate) use group::{GroupTrouble, Trouble, troubled};
+pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, troubled};
 pub(crate) use host::{Cause, pressed_groups, signals};
 pub(crate) use line::of_group;
 

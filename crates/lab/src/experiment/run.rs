@@ -283,6 +283,8 @@ impl Neighbour {
             match wait(&handle, Some(found), LOOK) {
                 Some(Waited::Found) => return Ok(()),
                 Some(Waited::Ended) => {
+                    // what it left running may hold its output open
+                    self.end_group();
                     let output = self.output.take().map_or_else(String::new, Output::said);
                     let why = format!("it ended before it printed {line:?}{}", quoted(&output));
                     return Err(broken(&why));
