@@ -31,6 +31,19 @@ pub(crate) struct Slots {
     pub(crate) wanted: Bytes,
 }
 
+/// Cgroups that keep zswap from their memory.
+#[derive(Debug)]
+pub(crate) struct ClosedToZswap<'a> {
+    /// The one that holds most.
+    pub(crate) group: &'a Cgroup,
+    /// Its file that says so, with 0.
+    pub(crate) file: &'static str,
+    /// Anonymous memory of all of them, in RAM and in swap.
+    pub(crate) held: Bytes,
+    /// That of the whole host.
+    pub(crate) all: Bytes,
+}
+
 type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
 type PickCount = fn(&Cgroup) -> &Reading<u64>;
 
@@ -46,6 +59,16 @@ fn asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Mi
 /// A value without which there is no answer.
 fn needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
     asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
+}
+
+/// The file of a cgroup that keeps zswap from its memory.
+fn closing_file(group: &Cgroup) -> Result<Option<&'static str>, Missing> {
+    let what = || format!("whether {} lets zswap have its memory", group.path);
+    if asked(&group.zswap_writeback, &what())? == Some(&false) {
+        return Ok(Some("memory.zswap.writeback"));
+    }
+    let is_closed = asked(&group.zswap_max, &what())? == Some(&Limit::Bytes(Bytes::new(0)));
+    Ok(is_closed.then_some("memory.zswap.max"))
 }
 
 impl<'a> Case<'a> {
@@ -134,6 +157,40 @@ impl<'a> Case<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Cgroups (version 2) that keep zswap from their memory, if they hold half of all anonymous memory or more.
+    ///
+    /// `memory.zswap.writeback` of 0 counts for the groups below, too (`mem_cgroup_zswap_writeback_enabled`), and so
+    /// does `memory.zswap.max` of 0 (`obj_cgroup_may_zswap`).
+    pub(crate) fn closed_to_zswap(
+        &self,
+        disks: &[&Tier],
+    ) -> Result<Option<ClosedToZswap<'a>>, Missing> {
+        let mut closed: Vec<(&Cgroup, &'static str, Bytes)> = Vec::new();
+        if self.host.cgroups.hierarchy != Hierarchy::V2 {
+            return Ok(None);
+        }
+        for group in &self.host.cgroups.groups {
+            if closed.iter().any(|(above, ..)| groups::is_below(group, above)) {
+                continue;
+            }
+            let Some(file) = closing_file(group)? else { continue };
+            let what = format!("how much memory {} holds", group.path);
+            let swapped = asked(&group.swap_current, &what)?.copied().unwrap_or_default();
+            closed.push((group, file, needed(&group.anon, &what)?.saturating_add(swapped)));
+        }
+        let Some(&(group, file, _)) = closed.iter().max_by_key(|(.., held)| *held) else {
+            return Ok(None);
+        };
+        let held: Bytes = closed.iter().map(|(.., held)| *held).sum();
+        let mut all = needed(&self.host.memory.anon_pages, "how much anonymous memory there is")?;
+        for tier in disks {
+            all = all.saturating_add(needed(&tier.used, &format!("how full {} is", tier.path))?);
+        }
+        let all = all.max(held);
+        let is_most = held.get() >= all.get().div_ceil(2);
+        Ok(is_most.then_some(ClosedToZswap { group, file, held, all }))
     }
 
     /// Slots of these areas, and those that a pool of so many percent of RAM fills. What zswap holds has its slots

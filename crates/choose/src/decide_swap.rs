@@ -111,6 +111,9 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
     if let Some(group) = case.group_at_limit()? {
         return Ok(words::group_at_limit(group));
     }
+    if let Some(closed) = case.closed_to_zswap(disks)? {
+        return Ok(words::closed_to_zswap(&closed));
+    }
     if let Some(cold) = case.evidence.cold.filter(|&cold| cold < LITTLE_COLD) {
         return Ok(words::little_cold(cold));
     }

@@ -4,7 +4,7 @@
 use pagewise_facts::tiers::{self, DiskKind};
 use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
 
-use crate::case::{Case, Missing, Slots};
+use crate::case::{Case, ClosedToZswap, Missing, Slots};
 use crate::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
 /// What the shrinker did in the guests: docs/zram-or-zswap.md.
@@ -240,6 +240,16 @@ pub(crate) fn group_at_limit(group: &Cgroup) -> Settled {
         why,
         "If the limit matters more to you than the speed of this cgroup, take zswap; a trial measures the speed.",
     )
+}
+
+pub(crate) fn closed_to_zswap(closed: &ClosedToZswap<'_>) -> Settled {
+    let ClosedToZswap { group, file, held, all } = closed;
+    let why = format!(
+        "{file} is 0 in {}, and cgroups with such a setting hold {held} of {all} of anonymous memory. zswap and its \
+         shrinker would do nothing for them.",
+        group.path
+    );
+    open(why, &format!("Another value of {file} would change this."))
 }
 
 pub(crate) fn little_cold(cold: f64) -> Settled {

@@ -37,6 +37,15 @@ enum Group {
     AtLimit,
 }
 
+/// Settings of a cgroup that keep zswap from its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    /// `memory.zswap.writeback` is 0.
+    Writeback,
+    /// `memory.zswap.max` is 0.
+    Pool,
+}
+
 /// All that the decision depends on.
 #[derive(Debug, Clone)]
 struct Machine {
@@ -51,6 +60,9 @@ struct Machine {
     mglru: bool,
     resumes: bool,
     group: Group,
+    closed: Option<Closed>,
+    /// What the cgroup holds.
+    held: Bytes,
     container: bool,
     kubernetes: bool,
     ratio: Option<f64>,
@@ -77,13 +89,19 @@ fn machine() -> impl Strategy<Value = Machine> {
     let often = || prop::bool::weighted(0.8);
     let seldom = || prop::bool::weighted(0.1);
     let share = || prop_oneof![3 => Just(None), 1 => (0.0..1.0f64).prop_map(Some)];
+    let closed = prop_oneof![
+        6 => Just(None),
+        1 => Just(Some(Closed::Writeback)),
+        1 => Just(Some(Closed::Pool)),
+    ];
     let ratio = prop_oneof![3 => Just(None), 1 => (0.8..9.0f64).prop_map(Some)];
     let trial = prop_oneof![6 => Just(None), 1 => Just(Some(Zram)), 1 => Just(Some(Zswap))];
     (
         (disk, free, fill, often(), often(), any::<bool>(), often(), often()),
         (seldom(), groups, seldom(), seldom(), ratio, share(), share(), trial),
+        (closed, (1..16_384u64).prop_map(mib)),
     )
-        .prop_map(|(one, two)| Machine {
+        .prop_map(|(one, two, (closed, held))| Machine {
             disk: one.0,
             free: one.1,
             zram: one.2,
@@ -94,6 +112,8 @@ fn machine() -> impl Strategy<Value = Machine> {
             mglru: one.7,
             resumes: two.0,
             group: two.1,
+            closed,
+            held,
             container: two.2,
             kubernetes: two.3,
             ratio: two.4,
@@ -106,6 +126,9 @@ fn machine() -> impl Strategy<Value = Machine> {
 fn absent<T>(reading: &mut Reading<T>) {
     *reading = Reading::absent("not in this kernel", reading.source.clone());
 }
+
+const WRITEBACK: &str = "/sys/fs/cgroup/system.slice/db.service/memory.zswap.writeback";
+const POOL: &str = "/sys/fs/cgroup/system.slice/db.service/memory.zswap.max";
 
 fn shape(host: &mut Snapshot, machine: &Machine) {
     on_nvme(host, gib(16).saturating_sub(machine.free));
@@ -153,6 +176,14 @@ fn shape(host: &mut Snapshot, machine: &Machine) {
     }
     if machine.container {
         host.host.container = word("/run/systemd/container", "docker");
+    }
+    host.memory.anon_pages = line("/proc/meminfo", 17, gib(6));
+    let service = &mut host.cgroups.groups[2];
+    service.anon = line("/sys/fs/cgroup/system.slice/db.service/memory.stat", 1, machine.held);
+    match machine.closed {
+        Some(Closed::Writeback) => service.zswap_writeback = file(WRITEBACK, false),
+        Some(Closed::Pool) => service.zswap_max = file(POOL, Limit::Bytes(Bytes::new(0))),
+        None => service.zswap_writeback = file(WRITEBACK, true),
     }
     if machine.group != Group::Unlimited {
         let path = "/sys/fs/cgroup/system.slice/db.service/memory.max";
@@ -223,7 +254,10 @@ fn naive(m: &Machine) -> Option<Compression> {
         Fill::Full => return None,
         Fill::Off => {}
     }
-    let is_open = matches!(disk, Kind::HardDisk | Kind::Unknown)
+    // of 6 GiB in RAM, and of what the disk holds
+    let all = gib(6).get() + gib(16).saturating_sub(m.free).get();
+    let is_open = m.closed.is_some() && m.held.get() * 2 >= all
+        || matches!(disk, Kind::HardDisk | Kind::Unknown)
         || !m.mglru
         || m.group == Group::AtLimit
         || m.cold.is_some_and(|cold| cold < 0.1);
@@ -275,6 +309,12 @@ fn deniers() -> Vec<Denier> {
         ("limit", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.max))),
         ("high", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.high))),
         ("events", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.events.max))),
+        ("all anon", |host| deny(&mut host.memory.anon_pages)),
+        ("swapped", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.swap_current))),
+        ("zswap.max", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.zswap_max))),
+        ("writeback", |host| {
+            host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.zswap_writeback));
+        }),
         ("anon", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.anon))),
     ]
 }

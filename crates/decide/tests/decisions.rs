@@ -67,6 +67,7 @@ const MACHINES: &[Machine] = &[
     row("server: swap on NVMe, zswap on, its shrinker off, 7.2", NEW, |host| zswap_on(nvme(large(host), 16 * GIB, GIB)), Some(Zswap)),
     row("container host: cgroups with memory limits, none at its limit, swap on NVMe, 7.2", V2_LIMIT, |host| nvme(calm_group(host), GIB, 0), Some(Zswap)),
     row("container host: a service is at its memory limit, swap on NVMe, 7.2", V2_LIMIT, |host| nvme(host, GIB, 0), None),
+    row("container host: the service with most memory has memory.zswap.writeback 0, swap on NVMe, 7.2", V2_LIMIT, |host| plant::service(nvme(calm_group(host), GIB, GIB / 8), "zswap.writeback", "0\n"), None),
     row("flash-only board: swap on a memory card, 7.2", NEW, |host| on(large(host), "mmcblk0p2", "mmcblk0", "0", 16 * GIB), Some(Zram)),
     row("server: swap on a network disk (nbd), 7.2", NEW, |host| on(large(host), "nbd0", "nbd0", "0", 16 * GIB), Some(Zram)),
     row("server: swap on a hard disk, not virtual, 7.2", NEW, |host| on(not_virtual(large(host)), "sda2", "sda", "1", 16 * GIB), None),

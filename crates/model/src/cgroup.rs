@@ -50,6 +50,8 @@ pub struct Cgroup {
     pub swap_max: Reading<Limit>,
     pub zswap_current: Reading<Bytes>,
     pub zswap_max: Reading<Limit>,
+    /// Whether zswap may write pages of the group to the disk; `false` in a parent counts too.
+    pub zswap_writeback: Reading<bool>,
     /// Version 1 only: the group's own swappiness.
     pub swappiness: Reading<u64>,
     pub anon: Reading<Bytes>,

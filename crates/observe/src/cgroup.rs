@@ -266,6 +266,10 @@ impl Files<'_> {
         self.host.value(&self.path(file), "a size in bytes or max", limit)
     }
 
+    fn flag(&self, file: &str) -> Reading<bool> {
+        self.host.flag_at(&self.path(file))
+    }
+
     fn number(&self, file: &str) -> Reading<u64> {
         self.host.number_at(&self.path(file))
     }
@@ -314,6 +318,7 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
         swap_max: files.limit("swap.max"),
         zswap_current: files.bytes("zswap.current"),
         zswap_max: files.limit("zswap.max"),
+        zswap_writeback: files.flag("zswap.writeback"),
         swappiness: missing("cgroup v2 has no swappiness of its own"),
         file: size("file"),
         shmem: size("shmem"),
@@ -365,6 +370,7 @@ fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
         max,
         zswap_current: missing(no_zswap),
         zswap_max: missing(no_zswap),
+        zswap_writeback: missing(no_zswap),
         swappiness: files.number("swappiness"),
         file: size("total_cache"),
         shmem: size("total_shmem"),

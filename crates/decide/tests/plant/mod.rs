@@ -193,7 +193,7 @@ pub(crate) fn burst(host: Scene, mib_per_second: u64) -> Scene {
     grown(host, mib_per_second, 4_900, 300)
 }
 
-fn service(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene {
+pub(crate) fn service(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene {
     host.file(&format!("{SERVICE}/memory.{file}"), text)
 }
 

@@ -55,6 +55,7 @@ fn unified() -> Tree {
         ("max", "65536\n"),
         ("swap.current", "12288\n"),
         ("swap.max", "max\n"),
+        ("zswap.writeback", "0\n"),
     ];
     tree.extend(group.map(|(name, text)| file(format!("sys/fs/cgroup/a/memory.{name}"), text)));
     tree
@@ -106,6 +107,7 @@ fn version_2_groups_are_read_and_those_without_memory_are_not() {
     assert_eq!((group.refault_anon.get(), group.refault_file.get()), (Some(3), Some(5)));
     assert_eq!(group.refault_file.source.to_string(), "/sys/fs/cgroup/a/memory.stat:7");
     assert_eq!((group.pgmajfault.get(), group.events.oom_kill.get()), (Some(7), Some(5)));
+    assert_eq!(group.zswap_writeback.get(), Some(false));
     assert_eq!(group.zswap_current.outcome, Outcome::Absent("no such file".into()));
     assert_eq!(group.stat.get("kernel").get(), Some(100));
     assert_eq!(problems, []);
