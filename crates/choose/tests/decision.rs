@@ -310,7 +310,9 @@ fn deniers() -> Vec<Denier> {
         ("high", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.high))),
         ("events", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.events.max))),
         ("all anon", |host| deny(&mut host.memory.anon_pages)),
-        ("swapped", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.swap_current))),
+        ("swapped", |host| {
+            host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.swap_current));
+        }),
         ("zswap.max", |host| host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.zswap_max))),
         ("writeback", |host| {
             host.cgroups.groups.iter_mut().for_each(|it| deny(&mut it.zswap_writeback));

@@ -93,8 +93,8 @@ static ENTRIES: &[Entry] = &[
             PRESSURE,
         ],
         thresholds: "Only if zswap is the better choice here: the kernel has its shrinker, swap is on an SSD or a \
-            virtual disk with room for what the pool would hold, no zram is used as swap, the multi-gen LRU is on, and \
-            no cgroup is at its limit. Info: zswap is off, and pages are in swap on a disk; warning if tasks also wait \
+            virtual disk with room for what the pool would hold, no zram is used as swap, the multi-gen LRU is on, \
+            no cgroup is at its limit, and cgroups that keep zswap from their memory hold less than half of it. Info: zswap is off, and pages are in swap on a disk; warning if tasks also wait \
             for memory. Warning: zswap's pool is full, its shrinker is off, and 100 pages per second are read from the \
             disk.",
         act: "Switch zswap and its shrinker on (pagewise plan --only zswap keeps that over a reboot). pagewise trial \
