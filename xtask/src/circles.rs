@@ -24,6 +24,7 @@ const CLEAN: &[&str] = &[
     "confine",
     "decide",
     "experiments",
+    "explain",
     "facts",
     "files",
     "guest",

@@ -22,6 +22,7 @@ mod damon;
 mod document;
 pub mod duration;
 mod estimate;
+mod explanation;
 mod finding;
 mod generations;
 mod grouped;
@@ -93,6 +94,7 @@ pub use estimate::{
     AlgorithmEstimate, Contents, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
     MemoryKind, Repeated,
 };
+pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
 pub use generations::{Generation, GroupGenerations};
 pub use grouped::grouped;

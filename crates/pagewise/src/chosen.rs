@@ -50,6 +50,14 @@ pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(rules.map(|(id, doc)| PossibleValue::new(id).help(doc)))
 }
 
+/// What can be explained.
+pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
+    let subjects = pagewise_explain::subjects().iter();
+    PossibleValuesParser::new(
+        subjects.map(|subject| PossibleValue::new(subject.name).help(subject.title)),
+    )
+}
+
 /// The name of a rule of the plan, or the id of a finding that one mends.
 pub(crate) fn plan_rule() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(pagewise_plan::names())

@@ -18,6 +18,8 @@ mod bench;
 mod capture;
 #[path = "verbs/doctor/args.rs"]
 mod doctor;
+#[path = "verbs/explain/args.rs"]
+mod explain;
 #[path = "verbs/generate/args.rs"]
 mod generate;
 #[path = "verbs/ledger/args.rs"]
@@ -47,6 +49,8 @@ use capture::CAPTURE;
 pub(crate) use capture::Capture;
 use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
+use explain::EXPLAIN;
+pub(crate) use explain::Explain;
 pub(crate) use generate::Noun;
 use ledger::LEDGER;
 use merge::MERGE;
@@ -94,6 +98,10 @@ pub(crate) enum Verb {
     /// exit status 3 if a finding has severity warning or critical
     #[command(long_about = DOCTOR)]
     Doctor(Deferred<Doctor>),
+    /// Explain a subject, such as watermarks or swappiness, with the values of this machine, and correct what guides
+    /// often get wrong
+    #[command(long_about = EXPLAIN)]
+    Explain(Deferred<Explain>),
     /// Estimate how small the memory in use would become if it were compressed (with each algorithm) or if identical
     /// pages were merged
     #[command(long_about = SCAN)]

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use head::{Head, printed};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Benchmark, Capability, Cgroups, Counters, Damon, Effective, Estimate, Finding, FreeBlocks,
-    HostVerdict, HugePool, Interval, KernelLog, KnobOwnership, Ksm, Memory, MemoryFiles, Mglru,
-    Name, OomExplanation, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation,
-    Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Explanation,
+    Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership, Ksm, Memory,
+    MemoryFiles, Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi, Reading,
+    RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -168,6 +168,15 @@ struct Rules<'a> {
     schema: &'static str,
     pagewise: &'static str,
     rules: &'a [RuleExplanation],
+}
+
+/// A subject with the values of the host.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Explain<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
 }
 
 /// What memory would become.
@@ -362,6 +371,11 @@ pub fn rules(rules: &[RuleExplanation]) -> String {
     printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
+/// What `explain SUBJECT --json` prints, with a line end.
+pub fn explain(explanation: &Explanation, snapshot: &Snapshot, cost: Cost) -> String {
+    printed(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
+}
+
 /// What [`schema`] returns for each document, as a JSON object by [`Noun::name`], compressed with zstd. The
 /// program prints these texts: the code that [`schema`] is made of takes 0.6 MB, and they take 0.03.
 pub const COMPRESSED_SCHEMAS: &[u8] = include_bytes!("json/schemas.zst");
@@ -373,6 +387,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Report => generator.into_root_schema_for::<Report<'_>>(),
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
+        Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),

@@ -12,8 +12,8 @@ mod trial;
 use boon::{Compiler, Schemas};
 use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
-    AlgorithmEstimate, Bytes, Cost, Disturbed, Estimate, EstimateSource, Finding, HugeView,
-    Interval, Reading, Snapshot, Source,
+    AlgorithmEstimate, Bar, Bytes, Cost, Disturbed, Estimate, EstimateSource, Explanation, Finding,
+    HugeView, Interval, NamedValue, NextCommand, Reading, Section, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -21,6 +21,32 @@ use pagewise_report::{
     LedgerUpdate, ScanReport, TrialReport, TuneTrial, TunedPlan, UndoReport, VerifiedPlans,
 };
 use serde_json::{Value, json};
+
+/// A page with a section of each kind, and a value of each outcome.
+fn explanation() -> Explanation {
+    let at = Source::line("/proc/meminfo", 3);
+    let values = vec![
+        NamedValue::new("MemAvailable", &Reading::found(Bytes::new(4096), at.clone())),
+        NamedValue::new(
+            "lru_gen/enabled",
+            &Reading::<u32>::absent("not in this kernel", at.clone()),
+        ),
+        NamedValue::new("oom_kill", &Reading::<u64>::denied("run as root", at)),
+    ];
+    let title = "This machine".to_owned();
+    let bars = vec![Bar::new("free", "4.0 KiB", 4096)];
+    Explanation {
+        subject: "available",
+        title: "how much memory is left",
+        sections: vec![
+            Section::Text { text: "MemAvailable is an estimate.".to_owned() },
+            Section::Bars { title: title.clone(), whole: None, bars },
+            Section::Values { title, values },
+            Section::Correction { claim: "free is available", fact: "It is not.".to_owned() },
+        ],
+        next: vec![NextCommand { command: "pagewise report".to_owned(), shows: "all of it" }],
+    }
+}
 
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
     let owners = host::owners();
@@ -37,6 +63,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
+        Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
         Noun::Bench => {
             let (snapshot, benchmark) = (&interval.end, &bench::with_zswap());

@@ -119,3 +119,20 @@ fn collect(command: &clap::Command, texts: &mut String) {
     }
     command.get_subcommands().for_each(|command| collect(command, texts));
 }
+
+/// A command that a page prints is one that can be typed, but for CMD.
+#[test]
+fn every_command_of_an_explanation_can_be_typed() {
+    let host = pagewise_model::Snapshot::default();
+    let mut commands = 0;
+    for subject in pagewise_explain::subjects() {
+        let page = pagewise_explain::explain(&host, subject.name).unwrap();
+        for next in page.next {
+            let line = next.command.strip_prefix("sudo ").unwrap_or(&next.command);
+            let parsed = Cli::try_parse_from(line.split_whitespace());
+            assert!(parsed.is_ok(), "{}: {line}: {}", subject.name, parsed.unwrap_err());
+            commands += 1;
+        }
+    }
+    assert!(commands >= 2 * pagewise_explain::subjects().len());
+}

@@ -35,6 +35,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Report => json::Noun::Report,
         Noun::Status => json::Noun::Status,
         Noun::Doctor => json::Noun::Doctor,
+        Noun::Explain => json::Noun::Explain,
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,

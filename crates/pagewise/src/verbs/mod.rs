@@ -5,6 +5,7 @@ mod apply;
 mod bench;
 mod capture;
 mod doctor;
+mod explain;
 mod generate;
 mod ledger;
 mod merge;
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
+        Verb::Explain(wanted) => explain::run(global, wanted, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Bench(wanted) => bench::run(global, wanted, started),
         Verb::Plan(wanted) => plan::run(global, wanted, started),

@@ -17,6 +17,7 @@ pub enum Noun {
     Report,
     Status,
     Doctor,
+    Explain,
     Scan,
     Bench,
     Trial,
@@ -35,10 +36,11 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
+        Self::Explain,
         Self::Scan,
         Self::Bench,
         Self::Trial,
@@ -61,6 +63,7 @@ impl Noun {
             Self::Report => "report",
             Self::Status => "status",
             Self::Doctor => "doctor",
+            Self::Explain => "explain",
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
@@ -94,6 +97,7 @@ impl Noun {
             Self::Report => "pagewise/report/1",
             Self::Status => "pagewise/status/1",
             Self::Doctor => "pagewise/doctor/1",
+            Self::Explain => "pagewise/explain/1",
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",

@@ -14,6 +14,7 @@ mod compare;
 mod doctor;
 mod duplicates;
 mod elide;
+mod explanation;
 mod findings;
 mod gain;
 pub(crate) mod header;
@@ -63,7 +64,7 @@ pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
+    Explanation, Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};
@@ -112,6 +113,16 @@ pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
 /// One rule in full.
 pub fn rule(rule: &RuleExplanation, look: TextStyle) -> String {
     printed(look, |page| rules::explain(page, rule))
+}
+
+/// A subject, explained.
+pub fn explanation(explanation: &Explanation, look: TextStyle) -> String {
+    printed(look, |page| explanation::print(page, explanation))
+}
+
+/// The subjects that can be explained: name and title.
+pub fn subjects(subjects: &[(&str, &str)], look: TextStyle) -> String {
+    printed(look, |page| explanation::list(page, subjects))
 }
 
 /// Processes that were killed for lack of memory, and commands that may show more of them.

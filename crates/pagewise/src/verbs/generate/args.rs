@@ -8,6 +8,7 @@ pub(crate) enum Noun {
     Report,
     Status,
     Doctor,
+    Explain,
     Scan,
     Bench,
     Trial,

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The subjects, a file for each area.
+
+mod groups;
+mod huge_pages;
+mod reclaim;
+mod room;
+mod same_pages;
+mod swap;
+
+use crate::Subject;
+
+pub(crate) static ALL: &[Subject] = &[
+    Subject { name: "available", title: "how much memory is left", page: room::available },
+    Subject {
+        name: "watermarks",
+        title: "when the kernel begins to reclaim memory",
+        page: room::watermarks,
+    },
+    Subject {
+        name: "swappiness",
+        title: "which memory the kernel reclaims first",
+        page: reclaim::swappiness,
+    },
+    Subject { name: "mglru", title: "how the kernel finds cold pages", page: reclaim::mglru },
+    Subject { name: "psi", title: "how long programs wait for memory", page: reclaim::psi },
+    Subject { name: "oom", title: "why the kernel kills a process", page: groups::oom },
+    Subject {
+        name: "cgroups",
+        title: "memory limits of groups of processes",
+        page: groups::cgroups,
+    },
+    Subject { name: "zram", title: "swap in compressed RAM", page: swap::zram },
+    Subject { name: "mm_stat", title: "the nine numbers of a zram device", page: swap::mm_stat },
+    Subject {
+        name: "zswap",
+        title: "compressed RAM in front of swap on a disk",
+        page: swap::zswap,
+    },
+    Subject {
+        name: "page-cluster",
+        title: "how many pages one fault reads from swap",
+        page: swap::page_cluster,
+    },
+    Subject {
+        name: "hugepages",
+        title: "2 MiB instead of 512 small pages",
+        page: huge_pages::hugepages,
+    },
+    Subject { name: "buddy", title: "free memory in blocks, and fragmentation", page: room::buddy },
+    Subject { name: "merging", title: "identical pages stored once", page: same_pages::merging },
+];
