@@ -29,6 +29,16 @@ pub fn subjects() -> &'static [Subject] {
     subjects::ALL
 }
 
+/// The subject that helps to understand a rule of the doctor, by the id of the rule.
+pub fn subject_of_rule(id: &str) -> Option<&'static str> {
+    subjects::OF_RULES.iter().find(|(rule, _)| *rule == id).map(|(_, subject)| *subject)
+}
+
+/// The rules of the doctor for which there is a subject.
+pub fn explained_rules() -> impl Iterator<Item = &'static str> {
+    subjects::OF_RULES.iter().map(|(rule, _)| *rule)
+}
+
 /// The page of a subject; `None` if there is no such subject.
 pub fn explain(host: &Snapshot, name: &str) -> Option<Explanation> {
     let subject = subjects().iter().find(|subject| subject.name == name)?;

@@ -179,6 +179,20 @@ struct Explain<'a> {
     explanation: &'a Explanation,
 }
 
+/// What can be explained.
+#[derive(Debug, Serialize)]
+struct Subjects<'a> {
+    schema: &'static str,
+    pagewise: &'static str,
+    subjects: Vec<Subject<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Subject<'a> {
+    subject: &'a str,
+    title: &'a str,
+}
+
 /// What memory would become.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Scan<'a> {
@@ -369,6 +383,16 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
 /// What `doctor --list --json` and `doctor --explain ID --json` print, with a line end.
 pub fn rules(rules: &[RuleExplanation]) -> String {
     printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
+}
+
+/// What `explain --json` prints without a subject: the name and the title of each, with a line end.
+pub fn subjects(subjects: &[(&str, &str)]) -> String {
+    let listed = subjects.iter().map(|&(subject, title)| Subject { subject, title });
+    printed(&Subjects {
+        schema: "pagewise/subjects/1",
+        pagewise: env!("CARGO_PKG_VERSION"),
+        subjects: listed.collect(),
+    })
 }
 
 /// What `explain SUBJECT --json` prints, with a line end.

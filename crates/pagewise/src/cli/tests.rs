@@ -136,3 +136,15 @@ fn every_command_of_an_explanation_can_be_typed() {
     }
     assert!(commands >= 2 * pagewise_explain::subjects().len());
 }
+
+#[test]
+fn every_explained_rule_is_a_rule_and_its_subject_is_one() {
+    let rules: Vec<_> = pagewise_decide::rules().map(|(id, _)| id).collect();
+    let names: Vec<_> = pagewise_explain::subjects().iter().map(|it| it.name).collect();
+    for rule in pagewise_explain::explained_rules() {
+        assert!(rules.contains(&rule), "{rule}");
+        let subject = pagewise_explain::subject_of_rule(rule).unwrap();
+        assert!(names.contains(&subject), "{rule}: {subject}");
+    }
+    assert_eq!(pagewise_explain::subject_of_rule("settings-differ"), None);
+}

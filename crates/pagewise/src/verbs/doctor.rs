@@ -88,7 +88,9 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
     rules.retain(|rule| id.is_none_or(|id| rule.id == id));
     let shown = match (global.json, id, rules.as_slice()) {
         (true, _, rules) => json::rules(rules),
-        (false, Some(_), [rule]) => text::rule(rule, screen::text_style(global)),
+        (false, Some(id), [rule]) => {
+            text::rule(rule, pagewise_explain::subject_of_rule(id), screen::text_style(global))
+        }
         (false, _, rules) => text::rules(rules, screen::text_style(global)),
     };
     output::answer(global, &shown)?;

@@ -18,7 +18,12 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let Some(subject) = args.subject.as_deref() else {
         let all: Vec<_> = subjects().iter().map(|subject| (subject.name, subject.title)).collect();
-        output::answer(global, &text::subjects(&all, screen::text_style(global)))?;
+        let shown = if global.json {
+            json::subjects(&all)
+        } else {
+            text::subjects(&all, screen::text_style(global))
+        };
+        output::answer(global, &shown)?;
         return Ok(Outcome::Done);
     };
     if global.root.is_none() {

@@ -67,6 +67,29 @@ fn json_is_one_document_with_its_schemas_name() {
 }
 
 #[test]
+fn a_subject_is_explained_with_values_and_the_list_names_it() {
+    let list = run(&["explain", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&list.out).unwrap();
+    assert_eq!(list["schema"], "pagewise/subjects/1");
+    let subjects = list["subjects"].as_array().unwrap();
+    assert_eq!(subjects.len(), run(&["explain"]).out.lines().count() - 3);
+    for subject in subjects {
+        let name = subject["subject"].as_str().unwrap();
+        let page = run(&["explain", name, "--json"]);
+        assert_eq!((page.status, page.err.as_str()), (0, ""), "{name}");
+        let page: serde_json::Value = serde_json::from_str(&page.out).unwrap();
+        assert_eq!(page["schema"], "pagewise/explain/1");
+        assert_eq!((&page["subject"], &page["title"]), (&subject["subject"], &subject["title"]));
+    }
+    let available = run(&["explain", "available"]);
+    assert_eq!(available.status, 0, "{}", available.err);
+    assert!(available.out.contains("/proc/meminfo:3"), "{}", available.out);
+    let unknown = run(&["explain", "swapiness"]);
+    assert_eq!((unknown.status, unknown.out.as_str()), (2, ""));
+    assert!(unknown.err.contains("'swappiness'"), "{}", unknown.err);
+}
+
+#[test]
 fn a_schema_is_json() {
     for noun in ["report", "status", "doctor"] {
         let ran = run(&["schema", noun]);

@@ -110,9 +110,9 @@ pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
     printed(look, |page| rules::list(page, rules))
 }
 
-/// One rule in full.
-pub fn rule(rule: &RuleExplanation, look: TextStyle) -> String {
-    printed(look, |page| rules::explain(page, rule))
+/// One rule in full, and the subject of `pagewise explain` that belongs to it.
+pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> String {
+    printed(look, |page| rules::explain(page, rule, subject))
 }
 
 /// A subject, explained.

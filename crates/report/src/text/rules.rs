@@ -29,13 +29,16 @@ fn severities(rule: &RuleExplanation) -> String {
     }
 }
 
-pub(super) fn explain(page: &mut Page, rule: &RuleExplanation) {
+pub(super) fn explain(page: &mut Page, rule: &RuleExplanation, subject: Option<&str>) {
     let head = Line::default().span(Role::Strong, rule.id).plain("   ");
     page.line(&head.span(role(rule.most), severities(rule)));
     part(page, "what", rule.doc);
     part(page, "reads", &rule.readings.join(", "));
     part(page, "when", rule.thresholds);
     part(page, "act", rule.act);
+    if let Some(subject) = subject {
+        part(page, "more", &format!("pagewise explain {subject}"));
+    }
     part(page, "quiet", &format!("pagewise doctor --ignore {}", rule.id));
 }
 
