@@ -111,3 +111,38 @@ fn pressure_is_drawn_against_all_of_the_time() {
     let share = host.psi.memory.some.avg10.get().unwrap().get();
     assert!((bars[0].amount as f64 / whole.unwrap() as f64 * 100.0 - share).abs() < 0.01);
 }
+
+/// A value stays in its line beside the longest name that a cgroup may have.
+#[test]
+fn a_long_cgroup_name_is_cut() {
+    let mut host = Scene::load("debian-sid-7.2-x86_64-256m-oom-limit").replay().end;
+    for group in &mut host.cgroups.groups {
+        group.path = pagewise_model::Name::from(format!("/{}", "x".repeat(255)).as_str());
+    }
+    for subject in ["oom", "cgroups"] {
+        let page = explain(&host, subject).unwrap();
+        let bars = page.sections.iter().filter_map(|section| match section {
+            Section::Bars { bars, .. } => Some(bars),
+            _ => None,
+        });
+        let names = bars.flatten().map(|bar| &bar.name);
+        let names = names.chain(values(&page).map(|value| &value.name));
+        assert!(names.map(|name| name.chars().count()).max() <= Some(44), "{subject}");
+    }
+}
+
+/// The order of a huge page is that of the host's sizes, not of x86.
+#[test]
+fn a_huge_page_has_the_order_of_the_hosts_pages() {
+    let mut host = Scene::load("debian12-6.18-x86_64-24g-plain").replay().end;
+    let says = |host: &Snapshot, what: &str| {
+        let page = explain(host, "buddy").unwrap();
+        matches!(&page.sections[0], Section::Text { text } if text.contains(what))
+    };
+    assert!(says(&host, "block of order 9."));
+    let at = host.thp.pmd_size.source.clone();
+    host.thp.pmd_size = pagewise_model::Reading::found(pagewise_model::Bytes::new(512 << 20), at);
+    let at = host.host.page_size.source.clone();
+    host.host.page_size = pagewise_model::Reading::found(pagewise_model::Bytes::new(64 << 10), at);
+    assert!(says(&host, "block of order 13."));
+}

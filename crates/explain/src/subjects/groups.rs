@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Limits of cgroups, and what happens if no memory can be reclaimed.
 
-use pagewise_model::{Cgroup, Hierarchy, Limit, Snapshot, printable};
+use pagewise_model::{Cgroup, Hierarchy, Limit, Snapshot};
 
 use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
@@ -30,7 +30,7 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
             .filter(|group| group.events.oom_kill.get() > Some(0))
             .take(4)
             .map(|group| {
-                count(&format!("{}: oom_kill", group.path), group.events.oom_kill.clone())
+                count(&format!("oom_kill of {}", short_name(group)), group.events.oom_kill.clone())
             }),
     );
     values.push(setting(host, "vm.panic_on_oom"));
@@ -58,6 +58,17 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain oom-kills", "when kills are a finding");
 }
 
+/// The last part of the path, so short that the value beside it stays in the line: a name may have 255 characters.
+fn short_name(group: &Cgroup) -> String {
+    const LONGEST: usize = 32;
+    let path = group.path.as_str();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if name.chars().count() <= LONGEST {
+        return name.to_owned();
+    }
+    name.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
 /// Sources: the kernel's cgroup-v2 and cgroup-v1/memory documents.
 pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
     let (hierarchy, is_old) = match host.cgroups.hierarchy {
@@ -75,11 +86,8 @@ pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
     let mut largest: Vec<&Cgroup> =
         host.cgroups.groups.iter().filter(|group| group.path.as_str() != "/").collect();
     largest.sort_by_key(|group| std::cmp::Reverse(group.current.get()));
-    let name = |group: &Cgroup| {
-        let path = group.path.as_str();
-        printable(path.rsplit('/').next().unwrap_or(path)).into_owned()
-    };
-    let shown = largest.iter().take(5).filter_map(|group| bar(&name(group), group.current.get()));
+    let shown =
+        largest.iter().take(5).filter_map(|group| bar(&short_name(group), group.current.get()));
     page.bars("The largest cgroups of this machine", shown.collect());
     let is_limited = |group: &&&Cgroup| matches!(group.max.get(), Some(Limit::Bytes(_)));
     if let Some(group) = largest.iter().find(is_limited) {

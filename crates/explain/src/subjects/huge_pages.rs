@@ -7,12 +7,13 @@ use crate::page::{Draft, bar, bars, count, counter, value};
 
 /// Sources: the kernel's admin-guide/mm/transhuge and hugetlbpage documents. The figures are from docs/thp.md.
 pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
-    page.text(
-        "A CPU translates addresses page by page and caches the translations (TLB). A huge page of 2 MiB needs one \
-         entry of this cache, 512 small pages need 512. Programs that access much memory at random spend less time on \
-         translation if their memory is in huge pages. The price: a huge page is in RAM as a whole, even if a program \
-         uses little of it.",
-    );
+    let huge = host.thp.pmd_size.get().map_or_else(String::new, |size| format!(" ({size} here)"));
+    page.text(format!(
+        "A CPU translates addresses page by page and caches the translations (TLB). A huge page{huge} needs one entry \
+         of this cache, and the same memory in small pages needs hundreds. Programs that access much memory at random \
+         spend less time on translation if their memory is in huge pages. The price: a huge page is in RAM as a whole, \
+         even if a program uses little of it.",
+    ));
     let memory = &host.memory;
     let pools: Bytes = host
         .hugetlb
@@ -51,7 +52,7 @@ pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
     page.wrong(
         "huge pages are bad for databases, so switch them off",
         "The advice comes from growth and from waiting for compaction. Both can be limited: with max_ptes_none, which \
-         is 511 by default (one used page of 512 is enough for khugepaged), with defrag, and for one program alone.",
+         is such by default that one used page is enough for khugepaged to make a huge page, with defrag, and for one program alone.",
     );
     page.wrong(
         "enabled = always means that memory is in huge pages",

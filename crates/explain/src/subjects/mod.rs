@@ -44,7 +44,7 @@ pub(crate) static ALL: &[Subject] = &[
     },
     Subject {
         name: "hugepages",
-        title: "2 MiB instead of 512 small pages",
+        title: "one large page instead of hundreds of small ones",
         page: huge_pages::hugepages,
     },
     Subject { name: "buddy", title: "free memory in blocks, and fragmentation", page: room::buddy },

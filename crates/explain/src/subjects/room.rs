@@ -107,17 +107,16 @@ fn largest(host: &Snapshot) -> Option<&Zone> {
 /// Sources: `fragmentation_index` in mm/vmstat.c, `compaction_suit_allocation_order` and `__compact_finished` in
 /// mm/compaction.c; the kernel's sysctl/vm document.
 pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
-    /// A huge page of 2 MiB is a block of this order.
-    const HUGE: usize = 9;
-    page.text(
+    let huge = order_of_a_huge_page(host);
+    page.text(format!(
         "The kernel keeps free memory in blocks of 1, 2, 4 … pages: a block of order N has 2^N pages (the buddy \
-         allocator). A huge page of 2 MiB needs a free block of order 9. If free memory is only in smaller blocks, it \
-         is fragmented, and the kernel has to move pages together (compaction) before it can make a large block.",
-    );
+         allocator). A huge page needs a free block of order {huge}. If free memory is only in smaller blocks, it is \
+         fragmented, and the kernel has to move pages together (compaction) before it can make a large block.",
+    ));
     if let Some(free) = largest_free(host) {
         let title = format!("Free memory in zone {} of node {}, by order", free.zone, free.node);
         page.bars(title, blocks(host, free));
-        if let Some(index) = free.unusable_free_index(HUGE) {
+        if let Some(index) = free.unusable_free_index(huge) {
             let share = Percent::new(index * 100.0);
             page.text(format!(
                 "In this zone, {:.0} % of free memory is in blocks too small for a huge page (unusable free index).",
@@ -147,6 +146,12 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     );
     page.next("pagewise report --only zones", "free blocks of every zone");
     page.next("pagewise doctor --explain fragmentation", "when fragmentation is a problem");
+}
+
+/// 9 for huge pages of 2 MiB in base pages of 4 KiB, and where the size is not known.
+fn order_of_a_huge_page(host: &Snapshot) -> usize {
+    let size = host.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
+    (size / host.page_size().get().max(1)).checked_ilog2().unwrap_or(9) as usize
 }
 
 fn largest_free(host: &Snapshot) -> Option<&FreeBlocks> {

@@ -46,7 +46,7 @@ pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     order_of_swap(host, page);
     page.wrong(
         "a zram device of N GiB takes N GiB of RAM",
-        "Empty, it takes only its table: 16 bytes for each page of its size, 0.39 %. Full, at a ratio of 2.5 : 1, it \
+        "Empty, it takes only its table: 16 bytes for each page of its size, 0.39 % with pages of 4 KiB. Full, at a ratio of 2.5 : 1, it \
          takes 40 % of its size.",
     );
     page.wrong(
