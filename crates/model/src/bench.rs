@@ -272,6 +272,24 @@ pub struct SwapOutCost {
     pub cpu_spread: Ends<f64>,
 }
 
+/// What it costs zswap to write a page of its pool back to the swap area: the kernel decompresses the page and submits
+/// the write. What the disk does afterwards is not part of it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WritebackCost {
+    /// zswap's compressor.
+    pub compressor: Compressor,
+    /// Rounds that this is the median of.
+    pub rounds: u32,
+    /// Pages written back (`zswpwb`), in all rounds together.
+    pub written_pages: u64,
+    /// Of the pages in the pool, 0 to 1, those that were written back.
+    pub written_share: f64,
+    /// CPU time of a page.
+    pub cpu_ns_per_page: f64,
+    /// Of the least and the largest round.
+    pub cpu_spread: Ends<f64>,
+}
+
 /// What zswap costs beside zram with the same algorithm, kind of memory, order of access and
 /// `vm.page-cluster`: rounds with the same number are pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

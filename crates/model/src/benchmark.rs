@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{
     BenchRow, BreakEven, Bytes, ClusterChoice, ClusterEffect, CostRatio, FaultRow, Name, Noise,
-    ParetoPoint, Picks, Reference, Refusal, StoreComparison, SwapOutCost, TierMix, ZramChoice,
+    ParetoPoint, Picks, Reference, Refusal, StoreComparison, SwapOutCost, TierMix, WritebackCost,
+    ZramChoice,
 };
 
 /// The pages that everything was measured with.
@@ -52,6 +53,8 @@ pub struct Benchmark {
     pub faults: Vec<FaultRow>,
     /// What swapping out costs.
     pub swap_out: Vec<SwapOutCost>,
+    /// What writing pages of zswap's pool back to a swap file costs, where that was measured.
+    pub writebacks: Vec<WritebackCost>,
     /// zswap against zram, where zswap was to be measured.
     pub store_comparisons: Vec<StoreComparison>,
     /// Whether `vm.page-cluster` matters.

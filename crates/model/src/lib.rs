@@ -76,7 +76,7 @@ mod zswap;
 pub use bench::{
     Access, BackingTraffic, BenchRow, ClusterChoice, ClusterEffect, ClusterTime, ClusterVerdict,
     CostRatio, CostVerdict, Direction, FaultRow, Figures, Noise, Reference, RelativeCost, Shape,
-    StoreComparison, StoreKind, SwapOutCost, SwapStore, SwappedKind,
+    StoreComparison, StoreKind, SwapOutCost, SwapStore, SwappedKind, WritebackCost,
 };
 pub use benchmark::{BenchInput, BenchLayer, Benchmark};
 pub use capability::{Capability, FeatureState};

@@ -8,7 +8,7 @@ use std::fs::File;
 
 use fastrand::Rng;
 use pagewise_model::lend::{GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup};
-use pagewise_model::{Access, Refusal, SwappedKind};
+use pagewise_model::{Access, Refusal, StoreKind, SwappedKind};
 
 use super::order::shuffled;
 use super::rows::{Done, Key};
@@ -16,11 +16,13 @@ use super::run::{NoAnswer, run};
 use super::spec::{Control, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
 use super::stores::{self, LentStore, LentStores};
 use super::task::{Round, Task, TaskKind};
-use super::{compare, judge, rows};
+use super::{compare, judge, rows, writeback};
 use crate::stand_in::StandIn;
 
 /// The knob that is borrowed.
 const CLUSTER: &str = "vm.page-cluster";
+/// As it is called where it could not be measured.
+const WRITEBACK: &str = "writing back from zswap to the disk";
 
 /// Measures all that is wanted. `pages` is a file of pages to fill memory with, repeated where it holds
 /// too few; those that one word fills are left out.
@@ -56,10 +58,11 @@ pub fn measure(
 }
 
 fn measured(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
-    let RoundSamples { swap, files, is_zswap_on_zram, troubles } = kept;
+    let RoundSamples { swap, files, writebacks, is_zswap_on_zram, troubles } = kept;
     FaultResults {
         rows: rows::rows(spec, &swap, is_zswap_on_zram),
         out: rows::out(spec, &swap),
+        writebacks: rows::writebacks(spec, &writebacks),
         comparisons: compare::comparisons(spec, &swap),
         effects: judge::effects(spec, &swap),
         choices: judge::choices(spec, &swap),
@@ -75,7 +78,8 @@ fn measurements(spec: &FaultSpec) -> u32 {
     let of_a_store = kinds * number(spec.page_clusters.len());
     let stores = number(spec.stores.len());
     let files = u32::from(spec.file_folder.is_some());
-    stores + spec.rounds * (stores * of_a_store + files)
+    let of_zswap = spec.stores.iter().filter(|store| store.kind == StoreKind::Zswap).count();
+    stores + spec.rounds * (stores * of_a_store + files + number(of_zswap))
 }
 
 /// What is kept of the rounds.
@@ -84,6 +88,8 @@ struct RoundSamples {
     swap: Vec<Done>,
     /// By round.
     files: Vec<(u32, Round)>,
+    /// By place in [`FaultSpec::stores`].
+    writebacks: Vec<(usize, Round)>,
     is_zswap_on_zram: bool,
     troubles: Vec<Unmeasured>,
 }
@@ -135,18 +141,59 @@ impl Rounds<'_, '_> {
             self.file(round)?;
         }
         for store in shuffled(&mut self.rng, stores.iter().collect()) {
-            match stores::switch_on(self.lender, self.spec, store) {
-                Ok(loans) => {
-                    let ended = self.clusters(round, store);
-                    if let Err(refused) = stores::give_back(self.lender, loans) {
-                        self.kept.trouble("swap, given back", refused.to_string());
-                    }
-                    ended?;
+            self.with_store(store, |rounds| rounds.clusters(round, store))?;
+            if round > 0 {
+                self.writeback(store)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The store is the only swap meanwhile.
+    fn with_store(
+        &mut self,
+        store: &LentStore,
+        measure: impl FnOnce(&mut Self) -> Result<(), FaultsEnd>,
+    ) -> Result<(), FaultsEnd> {
+        match stores::switch_on(self.lender, self.spec, store) {
+            Ok(loans) => {
+                let ended = measure(self);
+                if let Err(refused) = stores::give_back(self.lender, loans) {
+                    self.kept.trouble("swap, given back", refused.to_string());
                 }
-                Err(refused) => {
-                    let what = stores::label(&self.spec.stores[store.number]);
-                    self.kept.trouble(what, refused.to_string());
-                }
+                ended
+            }
+            Err(refused) => {
+                let what = stores::label(&self.spec.stores[store.number]);
+                self.kept.trouble(what, refused.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    /// Of zswap only. A zram device behind it is no disk: what is written there is compressed again.
+    fn writeback(&mut self, store: &LentStore) -> Result<(), FaultsEnd> {
+        let Some(shrinking) = stores::with_shrinker(store) else { return Ok(()) };
+        let why = if self.kept.is_zswap_on_zram {
+            "no disk stands behind zswap here"
+        } else if !writeback::is_possible(&self.group.folder) {
+            "the kernel does this on request only in cgroups of version 2 (memory.reclaim)"
+        } else {
+            return self.with_store(&shrinking, |rounds| rounds.write_back(store.number));
+        };
+        self.progress.done += 1;
+        self.kept.trouble(WRITEBACK, why);
+        Ok(())
+    }
+
+    fn write_back(&mut self, number: usize) -> Result<(), FaultsEnd> {
+        let figures = self.measure_round(TaskKind::Writeback, self.spec.pages);
+        match figures.and_then(written) {
+            Ok(figures) => self.kept.writebacks.push((number, figures)),
+            Err(NoAnswer::Over(ended)) => return Err(ended),
+            Err(NoAnswer::Failed(why)) => {
+                let store = stores::label(&self.spec.stores[number]);
+                self.kept.trouble(format!("{store}, {WRITEBACK}"), why);
             }
         }
         Ok(())
@@ -275,6 +322,17 @@ fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
         return Ok(done);
     };
     Err(NoAnswer::Failed(why))
+}
+
+/// Whether so much was written back that its cost can be told.
+fn written(figures: Round) -> Result<Round, NoAnswer> {
+    let Round { out, written_back, .. } = figures;
+    if written_back >= (out / 10).max(1) {
+        return Ok(figures);
+    }
+    Err(NoAnswer::Failed(format!(
+        "the kernel wrote back only {written_back} of the {out} pages in the pool"
+    )))
 }
 
 fn dropped(figures: Round, pages: usize) -> Result<Round, NoAnswer> {

@@ -37,6 +37,7 @@ mod task;
 #[cfg(test)]
 mod testing;
 mod worker;
+mod writeback;
 
 pub use measure::measure;
 pub use spec::{Control, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};

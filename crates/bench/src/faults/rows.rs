@@ -3,6 +3,7 @@
 
 use pagewise_model::{
     Access, BackingTraffic, Ends, FaultRow, Reading, Source, SwapOutCost, SwapStore, SwappedKind,
+    WritebackCost,
 };
 
 use super::spec::FaultSpec;
@@ -144,6 +145,26 @@ pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     spec.stores.iter().enumerate().filter_map(cost).collect()
 }
 
+/// What writing back from zswap's pool costs with each of its algorithms.
+pub(super) fn writebacks(spec: &FaultSpec, all: &[(usize, Round)]) -> Vec<WritebackCost> {
+    let cost = |(number, store): (usize, &SwapStore)| {
+        let rounds: Vec<Round> =
+            all.iter().filter(|(of, _)| *of == number).map(|(_, figures)| *figures).collect();
+        let cost = |one: &Round| per(one.writeback_cpu_ns, one.written_back);
+        let cpu = Middle::from_numbers(rounds.iter().map(cost))?;
+        let written_pages = rounds.iter().map(|one| one.written_back).sum();
+        Some(WritebackCost {
+            compressor: store.compressor.clone(),
+            rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+            written_pages,
+            written_share: per(written_pages, rounds.iter().map(|one| one.out).sum()).min(1.0),
+            cpu_ns_per_page: cpu.median,
+            cpu_spread: cpu.ends,
+        })
+    };
+    spec.stores.iter().enumerate().filter_map(cost).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -202,6 +223,23 @@ mod tests {
         let found = backing(&[past(5, Some(3)), past(7, None)], false).unwrap();
         assert_eq!((found.written_pages, found.refused_pages.get()), (12, None));
         assert_eq!(backing(&[past(5, None), Round::default()], false), None);
+    }
+
+    #[test]
+    fn a_page_written_back_costs_the_median_of_its_rounds() {
+        let lz4 = pagewise_model::Compressor::new("lz4");
+        let spec = FaultSpec {
+            stores: vec![SwapStore::zram(lz4.clone()), SwapStore::zswap(lz4)],
+            ..wanted()
+        };
+        let round = |out, written_back, writeback_cpu_ns| {
+            (1, Round { out, written_back, writeback_cpu_ns, ..Round::default() })
+        };
+        let all = [round(100, 50, 500), round(100, 100, 3000), round(100, 90, 1800)];
+        let [cost] = &writebacks(&spec, &all)[..] else { panic!("one of zswap") };
+        assert_eq!((cost.rounds, cost.written_pages, cost.written_share), (3, 240, 0.8));
+        assert_eq!((cost.cpu_ns_per_page, cost.cpu_spread), (20.0, [10.0, 30.0]));
+        assert_eq!(writebacks(&spec, &[]), []);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use pagewise_model::{
     Access, Bytes, ClusterChoice, ClusterEffect, Compressor, CostRatio, FaultRow, StoreComparison,
-    SwapOutCost, SwapStore, SwappedKind,
+    SwapOutCost, SwapStore, SwappedKind, WritebackCost,
 };
 use serde::Serialize;
 
@@ -152,6 +152,8 @@ pub struct FaultResults {
     pub rows: Vec<FaultRow>,
     /// One for each store.
     pub out: Vec<SwapOutCost>,
+    /// What writing back from zswap's pool costs, one for each algorithm of zswap.
+    pub writebacks: Vec<WritebackCost>,
     /// zswap against zram with the same algorithm.
     pub comparisons: Vec<StoreComparison>,
     /// What `vm.page-cluster` does.

@@ -162,6 +162,13 @@ fn swap_on(lender: &mut dyn Lender, area: &Path) -> Result<LoanId, Refusal> {
     lender.lend_swap(&SwapSpec { area: SwapArea::Lent(area.to_owned()), priority: None })
 }
 
+/// What [`switch_on`] makes of a store whose pool is to be written back: zswap with its shrinker.
+pub(super) fn with_shrinker(store: &LentStore) -> Option<LentStore> {
+    let zswap = store.zswap.as_ref()?;
+    let zswap = Some(ZswapSpec { shrinker: true, ..zswap.clone() });
+    Some(LentStore { area: store.area.clone(), zswap, ..*store })
+}
+
 /// Makes a store the only swap. Returns the loans in the order in which they were taken; swap is the last, and
 /// returning it empties zswap's pool.
 ///

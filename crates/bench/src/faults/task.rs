@@ -32,6 +32,8 @@ pub(super) struct Task {
 pub(super) enum TaskKind {
     /// Memory that is swapped out to this store, and touched again.
     Swap { memory: SwappedKind, access: Access, pool: Pool },
+    /// Memory that is swapped out to zswap's pool, which the kernel then writes back to the swap area behind it.
+    Writeback,
     /// A mapped file of these pages in this folder that is dropped from memory, and touched again in random order.
     File { folder: PathBuf, pages: StandIn },
 }
@@ -85,6 +87,10 @@ pub(super) struct Round {
     pub(super) read_ahead_hits: Option<u64>,
     /// Touched pages that are not what they were.
     pub(super) wrong: u64,
+    /// Pages of zswap's pool that were written back on request.
+    pub(super) written_back: u64,
+    /// CPU time of that.
+    pub(super) writeback_cpu_ns: u64,
 }
 
 /// Pages that went to the swap area behind zswap's pool and came from it.

@@ -33,6 +33,7 @@ use super::failure::{ErrorContext, Failure};
 use super::order;
 use super::pages::Pages;
 use super::task::{PastPool, Pool, Round, TASK, Task, TaskAnswer, TaskKind, Times};
+use super::writeback;
 use crate::stand_in::StandIn;
 
 /// How often pages that stay are asked to leave: the kernel may hold one for a moment.
@@ -73,25 +74,36 @@ fn task() -> Result<Task, Failure> {
 }
 
 fn measured(task: &Task) -> Result<Round, Failure> {
+    let home = writeback::home(&task.group);
     let members = task.group.join("cgroup.procs");
     let pid = std::process::id().to_string();
     fs::write(&members, pid).context(members.display())?;
     match &task.what {
         TaskKind::Swap { memory, access, pool } => {
-            let input = std::io::stdin().as_fd().try_clone_to_owned().context("standard input")?;
-            swap(task, &Pages::new(input.into())?, (*memory, *access), *pool)
+            swap(task, &given_pages()?, (*memory, *access), *pool)
         }
+        TaskKind::Writeback => write_back(task, &given_pages()?, &home?),
         TaskKind::File { folder, pages } => file(task, pages, folder),
     }
 }
 
-fn swap(
-    task: &Task,
-    pages: &Pages,
-    (memory, access): (SwappedKind, Access),
-    pool: Pool,
-) -> Result<Round, Failure> {
-    let shared = memory == SwappedKind::Shmem;
+fn given_pages() -> Result<Pages, Failure> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned().context("standard input")?;
+    Pages::new(input.into())
+}
+
+/// Memory that was filled with pages and swapped out.
+#[derive(Debug)]
+struct SwappedOut {
+    region: Region,
+    /// Which of the given pages each page of the region was filled with.
+    origin: Vec<u64>,
+    /// The host's counters when it was filled.
+    filled: Counters,
+    cpu_ns: u64,
+}
+
+fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<SwappedOut, Failure> {
     let mut region = Region::memory(task.pages, shared).context("memory")?;
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
     let start = vmstat()?;
@@ -105,8 +117,33 @@ fn swap(
     if early > count(task.pages / 100) {
         return Err(Failure::SwappedEarly(early));
     }
-    let out_cpu_ns = page_out(&region)?;
+    let cpu_ns = page_out(&region)?;
     drop(here);
+    Ok(SwappedOut { region, origin, filled, cpu_ns })
+}
+
+/// The pool is written back as far as the kernel does so when it is asked for all of it.
+fn write_back(task: &Task, pages: &Pages, home: &Path) -> Result<Round, Failure> {
+    let SwappedOut { region, filled, cpu_ns: out_cpu_ns, .. } =
+        fill_and_page_out(task, pages, false)?;
+    let gone = count(task.pages - resident(&region)?);
+    let out = grown(&filled, &vmstat()?, "zswpout")?;
+    // What this process needs is not to be reclaimed with the region.
+    let pid = std::process::id().to_string();
+    fs::write(home, pid).context(home.display())?;
+    let (written_back, writeback_cpu_ns) = writeback::request(&task.group, out)?;
+    Ok(Round { gone, out, out_cpu_ns, written_back, writeback_cpu_ns, ..Round::default() })
+}
+
+fn swap(
+    task: &Task,
+    pages: &Pages,
+    (memory, access): (SwappedKind, Access),
+    pool: Pool,
+) -> Result<Round, Failure> {
+    let shared = memory == SwappedKind::Shmem;
+    let SwappedOut { region, origin, filled, cpu_ns: out_cpu_ns } =
+        fill_and_page_out(task, pages, shared)?;
     let gone = task.pages - resident(&region)?;
     let gone_counts = vmstat()?;
     let out = match pool {
@@ -277,23 +314,23 @@ fn resident(region: &Region) -> Result<usize, Failure> {
     region.resident().context("mincore")
 }
 
-fn count(number: usize) -> u64 {
+pub(super) fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-fn thread_cpu_ns() -> u64 {
+pub(super) fn thread_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     let part = |number: i64| u64::try_from(number).unwrap_or(0);
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
 /// The host's counters, of which those of swap are read.
-fn vmstat() -> Result<Counters, Failure> {
+pub(super) fn vmstat() -> Result<Counters, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(pagewise_observe::counters(&host, "proc/vmstat"))
 }
 
-fn grown(from: &Counters, to: &Counters, name: &'static str) -> Result<u64, Failure> {
+pub(super) fn grown(from: &Counters, to: &Counters, name: &'static str) -> Result<u64, Failure> {
     SwappedPages([from, to]).grown(name).ok_or(Failure::NoCounter(name))
 }
 

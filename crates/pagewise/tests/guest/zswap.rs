@@ -111,6 +111,43 @@ mod other_suites {
         assert_stored(&ran, "trixie/generic", &["zbud", "zsmalloc"]);
     }
 
+    /// Behind it, a swap file on a disk: the kernel writes the pool back when the cgroup is reclaimed.
+    #[test]
+    fn guest_zswap_is_measured_while_it_writes_back_to_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = folder.path().join("disk");
+        std::fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
+        let made = std::process::Command::new("/usr/sbin/mke2fs")
+            .args(["-q", "-t", "ext4"])
+            .arg(&disk)
+            .status();
+        assert!(made.unwrap().success());
+        let options =
+            ["--kernel", "trixie/generic", "--module", "ext4", "--deadline", "8m", "--disk"];
+        let options = [&options[..], &[disk.to_str().unwrap()]].concat();
+        let bench = "mkdir /mnt && mount -t ext4 /dev/vda /mnt || exit 9\n\
+            TMPDIR=/mnt pagewise bench --quick --size 4M --mix text:100 --algorithm lz4 --zswap --json\n";
+        let ran = script(&options, bench);
+        assert_eq!(ran.status, 0, "{} {}", ran.out, ran.err);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let writebacks = document["writebacks"].as_array().unwrap();
+        let [lz4] = &writebacks[..] else {
+            panic!("{writebacks:?} {:#}", document["not_measured"])
+        };
+        assert_eq!(lz4["algorithm"], "lz4");
+        assert!(lz4["written_pages"].as_u64() > Some(100), "{lz4}");
+        let share = lz4["written_share"].as_f64().unwrap();
+        assert!(share > 0.1 && share <= 1.0, "{lz4}");
+        // it decompresses a page and submits a write, which costs no less than to decompress it
+        let written = lz4["cpu_ns_per_page"].as_f64().unwrap();
+        let is_zswap =
+            |row: &&serde_json::Value| row["store"] == "zswap" && row["page_cluster"] == 0;
+        let faults = document["faults"].as_array().unwrap().iter().filter(is_zswap);
+        let read =
+            faults.filter_map(|row| row["in_cpu_ns_per_page"].as_f64()).fold(f64::MAX, f64::min);
+        assert!(written > read / 2.0, "{written} {read}");
+    }
+
     /// Its workload reads files of a file system whose driver is a module there.
     #[test]
     fn guest_zswap_is_there_for_an_experiment() {

@@ -157,6 +157,11 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
     // from a zram device behind zswap, the kernel does not read private memory ahead
     let expected = if on_zram { 0.9..1.1 } else { 4.0..8.1 };
     assert!(per_fault.is_some_and(|pages| expected.contains(&pages)), "{at_3:?}");
+
+    // each is measured, or it is said why not: no disk, or cgroups of version 1
+    let writebacks = message["writebacks"].as_array().unwrap();
+    assert_eq!(writebacks.is_empty(), not_measured.contains("writing back from zswap"));
+    assert!(writebacks.iter().all(|one| one["written_pages"].as_u64() > Some(0)), "{writebacks:?}");
 }
 
 #[test]

@@ -180,6 +180,14 @@ pub(crate) fn with_zswap() -> Benchmark {
         comparison("lz4", 0.0, CostVerdict::More),
         comparison("lzo", 0.3, CostVerdict::NotJudged),
     ];
+    benchmark.writebacks = vec![WritebackCost {
+        compressor: Compressor::new("lz4"),
+        rounds: 5,
+        written_pages: 10_112,
+        written_share: 0.99,
+        cpu_ns_per_page: 8120.0,
+        cpu_spread: [7900.0, 8650.0],
+    }];
     let effect = effect(SwappedKind::Private, Access::Sequential, 7.95, ClusterVerdict::Faster);
     benchmark.cluster_effects.push(ClusterEffect { store: lz4, ..effect });
     benchmark
@@ -226,6 +234,7 @@ pub(crate) fn benchmark() -> Benchmark {
         references: vec![path],
         faults: vec![fault()],
         swap_out: vec![out(zram(), 6100.0)],
+        writebacks: Vec::new(),
         store_comparisons: Vec::new(),
         cluster_effects: vec![
             effect(SwappedKind::Private, Access::Random, 1.0, ClusterVerdict::NoDifferenceShown),

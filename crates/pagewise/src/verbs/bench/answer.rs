@@ -13,6 +13,7 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
     let (rows, swap) = (block.rows(), &measured.swap);
     let pareto = picks::front(&rows, block.span);
     let swap_out: Vec<_> = swap.iter().take(1).flat_map(|rounds| rounds.out.clone()).collect();
+    let writebacks = swap.iter().take(1).flat_map(|rounds| rounds.writebacks.clone()).collect();
     let best = picks::picks(block);
     let ram = ram.filter(|_| measured.layer == BenchLayer::Zram);
     let recommended = ram.and_then(|ram| pagewise_choose::choose_zram(ram, &best, &pareto));
@@ -28,6 +29,7 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
         tier_mixes: cost_ratios.first().map(picks::tier_mixes).unwrap_or_default(),
         break_even: picks::break_even(&swap_out, &cost_ratios),
         swap_out,
+        writebacks,
         store_comparisons: swap.iter().flat_map(|rounds| rounds.comparisons.clone()).collect(),
         cost_ratios,
         picks: best,
