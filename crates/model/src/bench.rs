@@ -277,6 +277,7 @@ pub struct SwapOutCost {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WritebackCost {
     /// zswap's compressor.
+    #[serde(flatten)]
     pub compressor: Compressor,
     /// Rounds that this is the median of.
     pub rounds: u32,
