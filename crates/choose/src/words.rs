@@ -8,8 +8,8 @@ use crate::case::{Case, ClosedToZswap, Missing, Slots};
 use crate::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
 /// What the shrinker did in the guests: docs/zram-or-zswap.md.
-const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 64 % and 52 % fewer pages from \
-                           a disk than zram with as much RAM in front of it (7 pairs of runs each)";
+const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 25 to 64 % fewer pages from a \
+                           disk than zram with as much RAM in front of it (docs/zram-or-zswap.md)";
 const BY_TRIAL: &str = "A trial with your own programs decides.";
 const BY_SHRINKER: &str = "A kernel whose zswap has a shrinker would change this.";
 
@@ -177,7 +177,7 @@ pub(crate) fn unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> Settled {
 pub(crate) fn zram_has_room(tier: &Tier, disk: &Tier) -> Settled {
     let held = tier.used.get().zip(tier.size.get()).map(|(used, size)| used.part_of(size));
     let why = format!(
-        "{} is on and has room ({}), and a page costs as much CPU time in zswap (−5 to +8 % in guests), so a change \
+        "{} is on and has room ({}), and a page costs as much CPU time in zswap (−5 to +9 % in guests), so a change \
          would gain nothing now. {}; then, {FEWER_READS}.",
         tier.path,
         held.unwrap_or_default(),
@@ -232,8 +232,8 @@ pub(crate) fn classic_lru() -> Settled {
 pub(crate) fn group_at_limit(group: &Cgroup) -> Settled {
     let why = format!(
         "The cgroup {} is at its memory limit, against which zswap's pool counts and zram's does not: in guests, such \
-         a cgroup had 1.5 to 1.9 times as many page faults with zswap. But with zram, it takes more RAM than its limit \
-         says.",
+         a cgroup had 1.5 to 2.2 times as many page faults with zswap. But with zram, it takes more RAM than its limit \
+         says, and a program beside it had about twice as many (7.2).",
         group.path
     );
     open(
@@ -290,11 +290,10 @@ pub(crate) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
         (false, false) => "",
     };
     let why = format!(
-        "{} is on {kind} with {} free{notes}; {FEWER_READS}, and a page cost about the same CPU time (−5 to +8 %). But \
-         the guests ran a synthetic program; swap on the disk alone caused half as many page faults, and zswap with its \
-         shrinker read 18 % fewer pages than it with data of 1.7 : 1, 56 % fewer with 2.5 : 1 and no fewer with 4 : 1 \
-         (6.12); without the shrinker, which is off by default, it read no fewer than the disk alone; and a cgroup at \
-         its limit gains less, because the pool counts against the limit.",
+        "{} is on {kind} with {} free{notes}; {FEWER_READS}, and a page cost about the same CPU time (−5 to +9 %). But \
+         the guests ran a synthetic program; swap on the disk alone read as little with some data and more than twice as \
+         much with other; without the shrinker, which is off by default, zswap read no fewer than the disk alone; and a \
+         cgroup at its limit gains less, because the pool counts against the limit.",
         disk.path, slots.free
     );
     let changes = "Few free slots on the disk, a cgroup at its limit, or zram that never becomes full would change \

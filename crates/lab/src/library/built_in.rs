@@ -39,5 +39,6 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "wear",
     "pays",
     "neighbours",
+    "charging",
     "real-redis",
 ];

@@ -63,7 +63,7 @@ fn a_short_host_with_swap_on_an_ssd_gets_zswap_with_its_shrinker_now_and_at_each
         "enabled - - - - Y",
     ];
     assert_eq!(lines, expected.map(|end| format!("w {FOLDER}/{end}")));
-    assert!(plan.steps[0].reason.contains("64 % and 52 % fewer pages"));
+    assert!(plan.steps[0].reason.contains("25 to 64 % fewer pages"));
     let why = declined(&plan, "zram");
     assert!(why.starts_with("zswap is the better choice here"), "{why}");
     assert!(
