@@ -17,7 +17,7 @@ mod elide;
 mod explanation;
 mod findings;
 mod gain;
-pub(crate) mod header;
+mod header;
 mod huge;
 mod kit;
 mod ledger;
@@ -59,6 +59,7 @@ use crate::{
     Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, PlannedChanges, PlannedExperiment,
     Restrained, ScanReport, TrialReport, TunedPlan,
 };
+pub use header::machine;
 use kit::Page;
 pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;

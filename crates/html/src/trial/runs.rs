@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use pagewise_model::{TrialMetric, TrialRun};
 
-use super::super::page::escaped;
-use crate::{TrialReport, lineup, phrases};
+use crate::page::escaped;
+use pagewise_report::{TrialReport, lineup, phrases};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let found = lineup::against(tried.trial);

@@ -7,8 +7,8 @@ use plotters::prelude::*;
 use super::super::colours::{GRID, REST, Role};
 use super::super::plane::{Axes, Axis, Point, Scale, draw, label, line, room, round};
 use super::arms::{colour, percent};
-use crate::lineup::{self, ArmPair};
-use crate::phrases;
+use pagewise_report::lineup::{self, ArmPair};
+use pagewise_report::phrases;
 
 /// A line of the picture.
 struct Row<'a> {

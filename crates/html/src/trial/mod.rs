@@ -9,9 +9,9 @@ mod runs;
 
 use pagewise_model::{Bytes, Trial};
 
-use super::page::{escaped, page};
-use crate::text::header::machine;
-use crate::{TrialReport, lineup, phrases};
+use crate::page::{escaped, page};
+use pagewise_report::text::machine;
+use pagewise_report::{TrialReport, lineup, phrases};
 
 /// What a reader may keep.
 pub fn trial(tried: &TrialReport<'_>) -> String {

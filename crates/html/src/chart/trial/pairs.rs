@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::super::colours::{GRID, REST};
 use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, dashed, draw, line, room};
 use super::arms::{colour, percent};
-use crate::lineup::{self, ArmPair};
+use pagewise_report::lineup::{self, ArmPair};
 
 /// A picture for each arm that was compared.
 pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {

@@ -18,7 +18,7 @@ code{font-size:.95em;overflow-wrap:anywhere}.verdict{font-weight:bold}\
 div.wide{overflow-x:auto}";
 
 /// A whole page.
-pub(super) fn page(title: &str, body: &str) -> String {
+pub(crate) fn page(title: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n\
@@ -28,7 +28,7 @@ pub(super) fn page(title: &str, body: &str) -> String {
 }
 
 /// Text that stays text, whatever stands in it.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let safe = pagewise_model::Name::from(text);
     let mut shown = String::with_capacity(text.len());
     for letter in safe.as_str().chars() {

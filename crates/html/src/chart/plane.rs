@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::colours::{GRID, INK, PAPER, REST, Role, styled};
-use crate::phrases;
+use pagewise_report::phrases;
 
 const WIDTH: u32 = 860;
 pub(super) const HEIGHT: u32 = 320;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The page of an experiment with several arms. `PAGE=FILE cargo test -p pagewise-report --test page`
-//! leaves it where a person can look at it.
+//! The pages of experiments. `PAGE=FILE cargo test -p pagewise-html --test trial` leaves one where a person can
+//! look at it.
 
+#[path = "../../report/tests/host/mod.rs"]
+mod host;
+#[path = "../../report/tests/trial/mod.rs"]
 mod trial;
 
-use pagewise_model::{Cost, Snapshot, Trial, TrialRun, grouped};
-use pagewise_report::{TrialReport, html};
+use pagewise_model::{Cost, Program, Snapshot, Trial, TrialRun, grouped};
+use pagewise_report::TrialReport;
 
 fn page(trial: &Trial, runs: &[TrialRun]) -> String {
     let (snapshot, cost) = (&Snapshot::default(), Cost::default());
-    html::trial(&TrialReport { name: None, snapshot, trial, runs, evidence: None, cost })
+    pagewise_html::trial(&TrialReport { name: None, snapshot, trial, runs, evidence: None, cost })
 }
 
 #[test]
@@ -102,4 +105,50 @@ fn counts_beyond_64_bits_together_are_the_most() {
     let page = page(&trial, &runs);
     assert!(page.contains(&grouped(u64::MAX)));
     assert!(page.contains("Latency of operations"));
+}
+
+/// The page stands alone, has all pictures, and nothing of the command can leave its text.
+#[test]
+fn a_trial_as_a_page() {
+    let (interval, runs) = (host::interval(), trial::runs());
+    let program = Program::of_words(&["sh", "-c", "</code><script>x"]);
+    let trial = Trial { program, ..trial::trial() };
+    let snapshot = &interval.end;
+    let tried = TrialReport {
+        name: None,
+        snapshot,
+        trial: &trial,
+        runs: &runs,
+        evidence: None,
+        cost: host::cost(),
+    };
+    let page = pagewise_html::trial(&tried);
+    assert_eq!(page.matches("<svg").count(), 3);
+    for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for word in ["worse", "peak-memory", "6.12.107", "lack of memory", "prefers-color-scheme:dark"]
+    {
+        assert!(page.contains(word), "{word}");
+    }
+    assert_eq!(page.matches("<tr>").count(), 2 + 4 + 19, "a row for each metric and run");
+}
+
+/// What never had a pair, or only runs that failed, has a page too.
+#[test]
+fn a_trial_that_came_to_nothing_is_told() {
+    let (interval, trial) = (host::interval(), trial::nothing());
+    let failed: Vec<_> = trial::runs().into_iter().filter(|run| !run.end.is_good()).collect();
+    for runs in [&[][..], &failed] {
+        let snapshot = &interval.end;
+        let tried = TrialReport {
+            name: None,
+            snapshot,
+            trial: &trial,
+            runs,
+            evidence: None,
+            cost: host::cost(),
+        };
+        assert!(pagewise_html::trial(&tried).contains("undecided"));
+    }
 }

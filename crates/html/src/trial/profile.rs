@@ -2,7 +2,7 @@
 //! Where kswapd spent its time.
 
 use super::arms::beside;
-use crate::{TrialReport, phrases, profile};
+use pagewise_report::{TrialReport, phrases, profile};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let all = profile::samples(tried.trial, tried.runs);

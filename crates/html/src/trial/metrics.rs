@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use pagewise_model::{Trial, TrialMetric};
 
-use super::super::page::escaped;
-use crate::phrases;
+use crate::page::escaped;
+use pagewise_report::phrases;
 
 pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String {
     let listed =

@@ -3,8 +3,10 @@
 
 use pagewise_model::Trial;
 
-use super::super::page::escaped;
-use crate::{TrialReport, chart, phrases};
+use crate::page::escaped;
+use pagewise_report::{TrialReport, phrases};
+
+use crate::chart;
 
 const STEPS: &str = "A slope or a step is the machine's: pairs do not feel it.";
 

@@ -10,7 +10,7 @@ use super::super::plane::{
     Axes, Axis, HEIGHT, Point, Scale, draw, faint, moment, path, room, round,
 };
 use super::arms::{colour, names};
-use crate::phrases::total;
+use pagewise_report::phrases::total;
 
 /// Seconds of each iteration, on an axis of powers: each arm's middle run, the others faintly behind
 /// it. A ring is where the steady state begins.

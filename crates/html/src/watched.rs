@@ -3,9 +3,11 @@
 
 use pagewise_model::WatchPhase;
 
-use super::page::{escaped, page};
-use crate::text::header::machine;
-use crate::{WatchReport, chart, phrases};
+use crate::page::{escaped, page};
+use pagewise_report::text::machine;
+use pagewise_report::{WatchReport, phrases};
+
+use crate::chart;
 
 /// What a reader may keep.
 pub fn watched(watched: &WatchReport<'_>) -> String {
@@ -105,8 +107,8 @@ mod tests {
     use pagewise_model::{Collapse, CollapsedProcess, Cost, Name, Snapshot, WatchCourse};
 
     use super::*;
-    use crate::Collapsed;
     use crate::testing::watched_server;
+    use pagewise_report::Collapsed;
 
     #[test]
     fn the_page_says_what_was_done_and_stays_text() {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use pagewise_model::Trial;
 
-use super::super::page::escaped;
 use super::{metrics, pictures, stopped};
-use crate::lineup::{self, ArmPair, Medians, Row};
-use crate::{TrialReport, phrases};
+use crate::page::escaped;
+use pagewise_report::lineup::{self, ArmPair, Medians, Row};
+use pagewise_report::{TrialReport, phrases};
 
 pub(super) fn heading(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;

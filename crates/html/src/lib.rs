@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The nouns → pages that need no other file: no script, nothing fetched, colours for light and dark screens.
+//!
+//! Renders and never computes, like the crate report, whose printers and phrases it uses.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+pub mod chart;
+mod page;
+#[cfg(test)]
+mod testing;
+mod trial;
+mod watched;
+
+pub use trial::trial;
+pub use watched::watched;
