@@ -16,7 +16,7 @@ use std::path::Path;
 
 use pagewise_model::plan::Ledger;
 use pagewise_model::{
-    Benchmark, Cost, Interval, Name, PageWalks, Picks, Program, Reading, Snapshot, Source, Trial,
+    Benchmark, Cost, Interval, Name, PageWalks, Picks, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
