@@ -5,12 +5,17 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod blocks;
 pub mod chart;
+mod figure;
 mod page;
+mod report;
+mod svg;
 #[cfg(test)]
 mod testing;
 mod trial;
 mod watched;
 
+pub use report::report;
 pub use trial::trial;
 pub use watched::watched;

@@ -72,9 +72,9 @@ fn table(watched: &WatchReport<'_>) -> String {
     let phases = watched.course.phases.iter();
     let rows: String = phases.enumerate().map(|(at, phase)| row(phase, at == 0)).collect();
     format!(
-        "<h2>Phases</h2>\n<div class=\"wide\"><table>\n<tr><th>phase</th><th class=\"number\">seconds</th>\
-         <th class=\"number\">in huge pages, at its end</th><th class=\"number\">memory, at most</th>\
-         <th class=\"number\">{used}</th></tr>\n{rows}</table></div>\n"
+        "<h2>Phases</h2>\n<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"Phases\"><table><caption>From one collapse or fork to the next</caption>\n<tr><th scope=\"col\">phase</th><th scope=\"col\" class=\"number\">seconds</th>\
+         <th scope=\"col\" class=\"number\">in huge pages, at its end</th><th scope=\"col\" class=\"number\">memory, at most</th>\
+         <th scope=\"col\" class=\"number\">{used}</th></tr>\n{rows}</table></div>\n"
     )
 }
 

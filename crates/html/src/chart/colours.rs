@@ -3,6 +3,8 @@
 
 use plotters::style::RGBColor;
 
+use crate::page::escaped;
+
 /// What a colour is for.
 pub(super) struct Role {
     /// As it is drawn.
@@ -39,9 +41,12 @@ fn style() -> String {
     format!("<style>@media(prefers-color-scheme:dark){{{rules}}}</style>")
 }
 
-/// Puts the style sheet behind the opening tag.
-pub(super) fn styled(svg: &str) -> String {
+/// Puts what the picture shows and the style sheet behind the opening tag.
+pub(super) fn styled(svg: &str, title: &str, description: &str) -> String {
+    let (title, description) = (escaped(title), escaped(description));
+    let text = format!("<title>{title}</title><desc>{description}</desc>");
     let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
     let (head, body) = svg.split_at(opening.unwrap_or(0));
-    format!("{head}{}{body}", style())
+    let head = head.replacen("<svg", "<svg role=\"img\"", 1);
+    format!("{head}{text}{}{body}", style())
 }

@@ -18,7 +18,13 @@ pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
     // drawing into memory fails only where a range is empty, and these are not
     (!points.is_empty()).then(|| drawn(title, points, &mut svg).ok()).flatten()?;
-    Some(styled(&svg))
+    let names: Vec<String> = points.iter().map(in_words).collect();
+    Some(styled(&svg, title, &names.join("; ")))
+}
+
+/// A point as text: `lz4: 3.1 µs, ratio 2.60`.
+fn in_words(point: &ParetoPoint) -> String {
+    format!("{}: {:.1} µs, ratio {:.2}", point.contender, micros(point), ratio(point))
 }
 
 fn drawn(title: &str, points: &[ParetoPoint], into: &mut String) -> Drawn {

@@ -56,7 +56,10 @@ pub(super) fn draw(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn) 
     let mut svg = String::new();
     // drawing into memory fails only where a range is empty, and these are not
     drawn(axes, fill, &mut svg).ok()?;
-    Some(styled(&svg))
+    let names: Vec<&str> = axes.names.iter().map(|(name, _)| *name).collect();
+    let across = format!("across: {}; up: {}", axes.across.title, axes.up.title);
+    let shown = if names.is_empty() { across } else { format!("{across}; {}", names.join(", ")) };
+    Some(styled(&svg, axes.title, &shown))
 }
 
 fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut String) -> Drawn {

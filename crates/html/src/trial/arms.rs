@@ -28,9 +28,9 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let rows: String =
         lineup::rows(trial, tried.runs).iter().map(|row| self::row(trial, row)).collect();
     format!(
-        "<div class=\"wide\"><table>\n<tr><th>arm</th><th></th><th></th>\
-         <th class=\"number\">{}</th><th class=\"number\">against {first}</th>\
-         <th class=\"number\">95 % interval</th></tr>\n{rows}</table></div>\n",
+        "<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"Arms\"><table><caption>What was found of each arm</caption>\n<tr><th scope=\"col\">arm</th><td></td><td></td>\
+         <th scope=\"col\" class=\"number\">{}</th><th scope=\"col\" class=\"number\">against {first}</th>\
+         <th scope=\"col\" class=\"number\">95 % interval</th></tr>\n{rows}</table></div>\n",
         escaped(&trial.primary)
     )
 }
@@ -81,9 +81,11 @@ pub(super) fn medians(trial: &Trial) -> String {
 
 /// A column for each name.
 pub(super) fn beside(title: &str, names: &[&str], rows: &[(String, Vec<String>)]) -> String {
-    let mut text = format!("<div class=\"wide\"><table>\n<tr><th>{title}</th>");
+    let mut text = format!(
+        "<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"{title}\"><table><caption>A column for each arm</caption>\n<tr><th scope=\"col\">{title}</th>"
+    );
     for name in names {
-        let _ = write!(text, "<th class=\"number\">{}</th>", escaped(name));
+        let _ = write!(text, "<th scope=\"col\" class=\"number\">{}</th>", escaped(name));
     }
     text += "</tr>\n";
     for (label, cells) in rows {

@@ -17,9 +17,9 @@ pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let (first, arm) = (escaped(first), escaped(arm));
     format!(
-        "<div class=\"wide\"><table>\n<tr><th>metric</th><th class=\"number\">{first}</th>\
-         <th class=\"number\">{arm}</th><th class=\"number\">{arm} against {first}</th>\
-         <th class=\"number\">95 % interval</th><th></th></tr>\n{rows}</table></div>\n{}",
+        "<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"{arm} against {first}\"><table><caption>Metrics of {first} and of {arm}</caption>\n<tr><th scope=\"col\">metric</th><th scope=\"col\" class=\"number\">{first}</th>\
+         <th scope=\"col\" class=\"number\">{arm}</th><th scope=\"col\" class=\"number\">{arm} against {first}</th>\
+         <th scope=\"col\" class=\"number\">95 % interval</th><td></td></tr>\n{rows}</table></div>\n{}",
         none.unwrap_or_default()
     )
 }

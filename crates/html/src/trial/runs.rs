@@ -17,13 +17,13 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
         }
     }
     let mut text = String::from(
-        "<details><summary>Every run</summary>\n<div class=\"wide\"><table>\n<tr><th>run</th>\
-         <th>pair</th><th>arm</th>",
+        "<details><summary>Every run</summary>\n<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"Every run\"><table><caption>Every run</caption>\n<tr><th scope=\"col\">run</th>\
+         <th scope=\"col\">pair</th><th scope=\"col\">arm</th>",
     );
     for metric in &metrics {
-        let _ = write!(text, "<th class=\"number\">{}</th>", escaped(&metric.name));
+        let _ = write!(text, "<th scope=\"col\" class=\"number\">{}</th>", escaped(&metric.name));
     }
-    text += "<th></th></tr>\n";
+    text += "<td></td></tr>\n";
     tried.runs.iter().for_each(|run| text += &row(run, &metrics));
     text + "</table></div></details>\n"
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The pages of experiments. `PAGE=FILE cargo test -p pagewise-html --test trial` leaves one where a person can
+//! The pages of experiments. `PAGE=FILE cargo test -p pagewise-html --test pages` leaves one where a person can
 //! look at it.
-
-#[path = "../../report/tests/host/mod.rs"]
-mod host;
-#[path = "../../report/tests/trial/mod.rs"]
-mod trial;
 
 use pagewise_model::{Cost, Program, Snapshot, Trial, TrialRun, grouped};
 use pagewise_report::TrialReport;
+
+use crate::{host, trial};
 
 fn page(trial: &Trial, runs: &[TrialRun]) -> String {
     let (snapshot, cost) = (&Snapshot::default(), Cost::default());
