@@ -198,8 +198,13 @@ fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
         stages.push((format!("rule {}", rule.id), cost));
     }
     stages.push(("text".to_owned(), work.measure(|| printed(&interval, page)).0));
+    stages.push(("html".to_owned(), work.measure(|| printed(&interval, web_page)).0));
     stages.push(("json".to_owned(), work.measure(|| printed(&interval, json::report)).0));
     stages
+}
+
+fn web_page(answer: &Answer<'_>) -> String {
+    pagewise_html::report(answer, &View::default())
 }
 
 fn page(answer: &Answer<'_>) -> String {

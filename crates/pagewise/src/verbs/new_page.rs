@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `--html FILE`: a web page → the file that the user named.
+//!
+//! The file is made before a recording is opened: a process that has opened one may not make files any more. It gets
+//! its name from a helper once all of it is on the disk; see [`crate::keeper`].
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use pagewise_model::{Bytes, Name};
+use pagewise_terminal::{Global, output};
+
+use crate::keeper::Keeper;
+
+/// A file for a page, which is removed if no page is written.
+#[derive(Debug)]
+pub(super) struct NewPage {
+    path: PathBuf,
+    keeper: Keeper,
+    file: File,
+}
+
+impl NewPage {
+    /// Makes the file, for its owner alone. An error if a file of this name exists.
+    pub(super) fn start(path: &Path) -> anyhow::Result<Self> {
+        let (keeper, file) = Keeper::start(path)?;
+        Ok(Self { path: path.to_owned(), keeper, file })
+    }
+
+    /// Fills the file, gives it its name and says so.
+    pub(super) fn write(self, global: &Global, page: &str) -> anyhow::Result<()> {
+        let Self { path, keeper, mut file } = self;
+        if let Err(error) = file.write_all(page.as_bytes()).and_then(|()| file.sync_all()) {
+            return Err(keeper.remove_file(&error));
+        }
+        keeper.name_file()?;
+        if global.json || global.quiet {
+            return Ok(());
+        }
+        let path = Name::from(path.to_string_lossy().as_ref());
+        let text = format!("{path}: a page of {}\n", Bytes::new(page.len() as u64));
+        output::answer(global, &text).map(drop)
+    }
+}
