@@ -14,12 +14,19 @@ pub(crate) struct Writer {
     title: String,
     note: String,
     in_list: bool,
+    /// Headings are those of a page, not of a part of it.
+    is_whole: bool,
 }
 
 impl Writer {
     /// A section whose title has been written.
     pub(crate) fn titled(title: &str) -> Self {
         Self { title: title.to_owned(), ..Self::default() }
+    }
+
+    /// A page whose title has been written.
+    pub(crate) fn of_page(title: &str) -> Self {
+        Self { is_whole: true, ..Self::titled(title) }
     }
 
     pub(crate) fn blocks(&mut self, blocks: &[Block]) {
@@ -62,7 +69,8 @@ impl Writer {
     fn heading(&mut self, title: &str, note: &str) {
         self.flush();
         if !title.is_empty() && self.title != title {
-            self.out += &format!("<h3>{}</h3>\n", escaped(title));
+            let element = if self.is_whole { "h2" } else { "h3" };
+            self.out += &format!("<{element}>{}</{element}>\n", escaped(title));
             title.clone_into(&mut self.title);
         }
         note.clone_into(&mut self.note);

@@ -5,6 +5,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod answers;
 mod blocks;
 pub mod chart;
 mod figure;
@@ -16,6 +17,7 @@ mod testing;
 mod trial;
 mod watched;
 
+pub use answers::{bench, doctor, scan, thp};
 pub use report::report;
 pub use trial::trial;
 pub use watched::watched;

@@ -7,8 +7,12 @@
 
 const STYLE: &str = include_str!("style.css");
 
+/// What a picture needs as a file of its own, and not in a page.
+const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
+
 /// A whole page: `body` begins with its first heading.
 pub(crate) fn page(title: &str, body: &str) -> String {
+    let body = body.replace(NAME_SPACE, "");
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n\

@@ -7,7 +7,7 @@ use pagewise_report::text::severity;
 use crate::blocks::{class, pasteable};
 use crate::page::{escaped, wide};
 
-pub(super) fn findings(all: &[Finding]) -> String {
+pub(crate) fn findings(all: &[Finding]) -> String {
     (1..).zip(all).map(|(number, finding)| article(number, finding)).collect()
 }
 

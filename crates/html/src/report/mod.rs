@@ -6,6 +6,8 @@
 
 mod findings;
 
+pub(crate) use findings::findings;
+
 use pagewise_model::{EffectiveMemory, Outcome, Snapshot};
 use pagewise_report::Answer;
 use pagewise_report::text::{self, Block};
@@ -24,10 +26,10 @@ pub fn report(answer: &Answer<'_>, view: &View) -> String {
     let chapters: Vec<Chapter> = chapters(answer, view);
     let mut body = format!("<header><h1>{}</h1>\n", escaped(&title));
     body += &format!("<p class=\"quiet\">{}</p></header>\n", escaped(&machine.join(" · ")));
-    body += &verdict(answer);
+    body += &verdict(&text::verdict(answer));
     body += &contents(&chapters);
     chapters.iter().for_each(|chapter| body += &chapter.html());
-    body += &footer(answer);
+    body += &footer("report", answer);
     page(&title, &body)
 }
 
@@ -54,9 +56,10 @@ impl Chapter {
     }
 }
 
-fn verdict(answer: &Answer<'_>) -> String {
+/// Sentences, the first in the colour of the verdict.
+pub(crate) fn verdict(blocks: &[Block]) -> String {
     let mut text = String::new();
-    for block in text::verdict(answer) {
+    for block in blocks {
         let Block::Prose(line) = block else { continue };
         let class = match class(line.role) {
             "" => String::new(),
@@ -75,9 +78,9 @@ fn contents(chapters: &[Chapter]) -> String {
     format!("<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n")
 }
 
-fn footer(answer: &Answer<'_>) -> String {
+pub(crate) fn footer(verb: &str, answer: &Answer<'_>) -> String {
     let mut writer = Writer::titled("");
-    writer.blocks(&text::circumstances(answer));
+    writer.blocks(&text::circumstances(verb, answer));
     format!("<footer class=\"quiet\">\n{}</footer>\n", writer.finish())
 }
 
@@ -87,7 +90,7 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     let findings = Chapter {
         id: "findings",
         title: "Findings",
-        body: findings::findings(answer.findings),
+        body: findings(answer.findings),
         closed: false,
     };
     let effective = Chapter {

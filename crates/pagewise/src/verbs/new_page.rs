@@ -22,10 +22,28 @@ pub(super) struct NewPage {
 }
 
 impl NewPage {
-    /// Makes the file, for its owner alone. An error if a file of this name exists.
-    pub(super) fn start(path: &Path) -> anyhow::Result<Self> {
+    /// Makes the file, for its owner alone, if one was named. An error if a file of this name exists.
+    pub(super) fn start(path: Option<&Path>) -> anyhow::Result<Option<Self>> {
+        let Some(path) = path else { return Ok(None) };
         let (keeper, file) = Keeper::start(path)?;
-        Ok(Self { path: path.to_owned(), keeper, file })
+        Ok(Some(Self { path: path.to_owned(), keeper, file }))
+    }
+
+    /// Writes the page if there is a file for it; else, and with `--json`, prints the answer.
+    pub(super) fn write_or_print(
+        page: Option<Self>,
+        global: &Global,
+        html: impl FnOnce() -> String,
+        shown: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        let is_printed = global.json || page.is_none();
+        if let Some(page) = page {
+            page.write(global, &html())?;
+        }
+        if is_printed {
+            output::answer(global, &shown())?;
+        }
+        Ok(())
     }
 
     /// Fills the file, gives it its name and says so.

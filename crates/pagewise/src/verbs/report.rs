@@ -22,7 +22,7 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     let mut view = view(args);
     refuse_one_look(global, &view)?;
     // before the rights to make files are given up
-    let page = args.html.as_deref().map(NewPage::start).transpose()?;
+    let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let all = global.json || page.is_some();
     let rates = all || view.processes.as_ref().is_some_and(ProcessView::needs_rates);

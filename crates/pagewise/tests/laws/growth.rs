@@ -13,6 +13,7 @@ use crate::scene::Scene;
 use pagewise_decide::{RULES, diagnose, judge};
 use pagewise_model::{Cost, Interval};
 use pagewise_report::text::TextStyle;
+use pagewise_report::view::View;
 use pagewise_report::{Answer, json, text};
 use pagewise_testkit::Work;
 

@@ -107,10 +107,30 @@ pub fn verdict(answer: &Answer<'_>) -> Vec<Block> {
     in_blocks(|page| verdict::print(page, answer))
 }
 
+/// What `doctor` says before its findings, in pieces; `ignored` is how many were left out because of their rules.
+pub fn doctor_verdict(answer: &Answer<'_>, ignored: usize) -> Vec<Block> {
+    in_blocks(|page| doctor::summary(page, answer, ignored))
+}
+
+/// The answer of `scan` in pieces.
+pub fn scan_blocks(scanned: &ScanReport<'_>) -> Vec<Block> {
+    in_blocks(|page| scan::print(page, scanned))
+}
+
+/// The answer of `bench` in pieces.
+pub fn bench_blocks(benched: &Benched<'_>) -> Vec<Block> {
+    in_blocks(|page| bench::print(page, benched))
+}
+
+/// The answer of `thp` in pieces.
+pub fn thp_blocks(seen: &HugeSeen<'_>) -> Vec<Block> {
+    in_blocks(|page| huge::print(page, seen))
+}
+
 /// The machine, the time and what looking cost, in pieces.
-pub fn circumstances(answer: &Answer<'_>) -> Vec<Block> {
+pub fn circumstances(verb: &str, answer: &Answer<'_>) -> Vec<Block> {
     in_blocks(|page| {
-        header::print(page, "report", answer);
+        header::print(page, verb, answer);
         header::cost(page, answer);
     })
 }
