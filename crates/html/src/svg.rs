@@ -59,6 +59,12 @@ impl Svg {
         );
     }
 
+    /// The chart with its title below, for a page.
+    pub(crate) fn figure(self, height: f64, title: &str, description: &str) -> String {
+        let svg = self.finish(height, title, description);
+        format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escaped(title))
+    }
+
     /// The chart, with what it shows in a few words and all that it says as text.
     pub(crate) fn finish(self, height: f64, title: &str, description: &str) -> String {
         let (width, body) = (self.width, self.body);

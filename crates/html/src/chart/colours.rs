@@ -38,7 +38,7 @@ fn style() -> String {
         format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
     });
     let rules: String = rules.collect();
-    format!("<style>@media(prefers-color-scheme:dark){{{rules}}}</style>")
+    format!("<style>@media screen and (prefers-color-scheme:dark){{{rules}}}</style>")
 }
 
 /// Puts what the picture shows and the style sheet behind the opening tag.

@@ -37,5 +37,5 @@ pub(crate) fn kills(log: &KernelLog) -> Option<String> {
     svg.text("note", Anchor::Start, [LEFT, AXIS + 18.0], &start);
     svg.text("note", Anchor::End, [RIGHT, AXIS + 18.0], "this report");
     let title = "OOM kills by time before this report";
-    Some(svg.finish(AXIS + 26.0, title, &description.join("; ")))
+    Some(svg.figure(AXIS + 26.0, title, &description.join("; ")))
 }

@@ -34,7 +34,7 @@ fn bar(parts: &[MemoryPart], total: Bytes) -> String {
     }
     let all: Vec<String> =
         parts.iter().map(|part| format!("{} {}", part.name, part.bytes)).collect();
-    svg.finish(HEIGHT + 22.0, &format!("Where {total} of RAM are"), &all.join(", "))
+    svg.figure(HEIGHT + 22.0, &format!("What {total} of RAM are used for"), &all.join(", "))
 }
 
 fn table(parts: &[MemoryPart], total: Bytes) -> String {

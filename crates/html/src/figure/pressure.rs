@@ -28,7 +28,9 @@ pub(crate) fn pressure(psi: &Psi) -> Option<String> {
             value: in_words(some, full),
         });
     }
-    rows.draw(&format!("Time lost waiting; the axis ends at {most:.0} %"))
+    rows.draw(&format!(
+        "Time lost waiting, by all tasks (left part) and by some; the axis ends at {most:.0} %"
+    ))
 }
 
 /// The last 10 and the last 300 seconds, as far as they are known.

@@ -43,7 +43,7 @@ impl Rows {
             description.push(format!("{}: {}", bar.name, bar.value));
             y += STEP;
         }
-        Some(svg.finish(y, title, &description.join("; ")))
+        Some(svg.figure(y, title, &description.join("; ")))
     }
 }
 

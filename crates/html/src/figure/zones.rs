@@ -9,6 +9,8 @@ use pagewise_model::{Bytes, Pages, Snapshot, Zone, ZonePressure};
 use super::rows::{BAR, LEFT, ROOM, WIDTH};
 use crate::svg::{Anchor, Svg, length};
 
+const TITLE: &str =
+    "Free memory of each zone against its watermarks; the axis ends at twice the high watermark";
 /// From one zone to the next: a bar, and the names of the marks below it.
 const STEP: f64 = 44.0;
 
@@ -27,7 +29,7 @@ pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {
         description.push(zone.in_words(several, page_size));
         y += STEP;
     }
-    Some(svg.finish(y, "Free memory of each zone against its watermarks", &description.join("; ")))
+    Some(svg.figure(y, TITLE, &description.join("; ")))
 }
 
 struct Marks<'a> {

@@ -13,7 +13,8 @@ const RECORDING: &str = concat!(
 /// The page that these arguments write, checked for what every page has, and what was printed.
 fn page(arguments: &[&str], status: i32) -> (String, String) {
     let folder = empty_folder();
-    std::fs::write(folder.path().join("image"), vec![7; 1 << 16]).unwrap();
+    let lines: String = (0..4096).map(|line| format!("line {line} of a file\n")).collect();
+    std::fs::write(folder.path().join("image"), &lines[..1 << 16]).unwrap();
     let ran = run_in(folder.path(), &[arguments, &["--html", "page.html"]].concat());
     assert_eq!(ran.status, status, "{arguments:?}: {}", ran.err);
     let path = folder.path().join("page.html");
