@@ -4,6 +4,7 @@
 mod answers;
 #[path = "../../../report/tests/bench/mod.rs"]
 mod bench;
+mod contrast;
 mod elements;
 #[path = "../../../report/tests/host/mod.rs"]
 mod host;
