@@ -17,7 +17,7 @@ fn schemes(page: &str) -> Vec<BTreeMap<&str, &str>> {
     let blocks = page.split(":root{").skip(1);
     blocks
         .map(|block| {
-            let block = block.split('}').next().unwrap();
+            let block = block.split('}').next().unwrap_or_default();
             let pairs = block.split([';', '\n']).filter_map(|pair| pair.trim().split_once(':'));
             pairs
                 .filter_map(|(name, colour)| {
@@ -31,7 +31,8 @@ fn schemes(page: &str) -> Vec<BTreeMap<&str, &str>> {
 /// Relative luminance of `rrggbb`.
 fn luminance(colour: &str) -> f64 {
     let channel = |at: usize| {
-        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        let value =
+            f64::from(u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour")) / 255.0;
         if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     };
     0.2126 * channel(0) + 0.7152 * channel(2) + 0.0722 * channel(4)
