@@ -33,7 +33,7 @@ use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_report::text::TextStyle;
-use pagewise_report::{TrialReport, html, json, text};
+use pagewise_report::{TrialReport, json, text};
 
 /// Readers put several files together, of which some are long.
 const LONGEST_HOST: usize = 16384;
@@ -104,7 +104,7 @@ fn replay(input: &[u8]) {
     };
     let page = text::trial(&tried, TextStyle { width: 80, colour: false });
     assert!(!page.contains(['\x1b', '\u{9b}']), "escapes are shown");
-    std::hint::black_box((page, html::trial(&tried), json::trial(&tried)));
+    std::hint::black_box((page, pagewise_html::trial(&tried), json::trial(&tried)));
 }
 
 fuzz_target!(

@@ -28,6 +28,7 @@ const CLEAN: &[&str] = &[
     "facts",
     "files",
     "guest",
+    "html",
     "journald",
     "lab",
     "model",

@@ -36,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pagewise-decide", &["pagewise-model", "pagewise-facts", "pagewise-choose"]),
     ("pagewise-plan", &["pagewise-model", "pagewise-facts", "pagewise-choose", "pagewise-decide"]),
     ("pagewise-report", &["pagewise-model"]),
+    ("pagewise-html", &["pagewise-model", "pagewise-report"]),
     ("pagewise-terminal", &["pagewise-model", "pagewise-report"]),
     (
         "pagewise-sample",
@@ -86,6 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-model",
             "pagewise-observe",
             "pagewise-report",
+            "pagewise-html",
             "pagewise-terminal",
             "pagewise-apply",
             "pagewise-stats",
@@ -108,6 +110,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-decide",
             "pagewise-plan",
             "pagewise-report",
+            "pagewise-html",
             "pagewise-terminal",
             "pagewise-sample",
             "pagewise-apply",

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use pagewise_lab::experiment::{Described, EXPERIMENT, RUNS, SUMMARY, surroundings};
 use pagewise_model::{Refusal, Snapshot, TrialRun};
-use pagewise_report::{TrialReport, html, json};
+use pagewise_report::{TrialReport, json};
 use pagewise_stats::Experiment;
 use serde_json::{Value, json};
 
@@ -94,6 +94,6 @@ impl Folder {
         let trial = &self.redaction.trial(tried.trial);
         let tried = &TrialReport { snapshot, trial, ..*tried };
         output::new_file_below(&self.path, SUMMARY, json::trial(tried).as_bytes())?;
-        output::new_file_below(&self.path, "report.html", html::trial(tried).as_bytes())
+        output::new_file_below(&self.path, "report.html", pagewise_html::trial(tried).as_bytes())
     }
 }

@@ -21,6 +21,7 @@ mod coverage;
 mod damon;
 mod document;
 pub mod duration;
+mod effective_memory;
 mod estimate;
 mod explanation;
 mod finding;
@@ -90,6 +91,7 @@ pub use configuration::{Configuration, Manager, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
+pub use effective_memory::EffectiveMemory;
 pub use estimate::{
     AlgorithmEstimate, Contents, Disturbed, Effective, Ends, Estimate, EstimateSource, HugeView,
     MemoryKind, Repeated,

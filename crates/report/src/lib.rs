@@ -3,16 +3,12 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-pub mod chart;
 pub mod csv;
-pub mod html;
 mod huge;
 pub mod json;
-mod lineup;
-mod phrases;
-mod profile;
-#[cfg(test)]
-mod testing;
+pub mod lineup;
+pub mod phrases;
+pub mod profile;
 pub mod text;
 mod time;
 pub mod view;

@@ -11,14 +11,17 @@ use crate::phrases;
 
 /// An arm against the first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ArmPair<'a> {
-    pub(crate) arm: &'a str,
-    pub(crate) verdict: Verdict,
-    pub(crate) metrics: &'a [TrialMetric],
+pub struct ArmPair<'a> {
+    /// The arm's name.
+    pub arm: &'a str,
+    /// The verdict on the metric that decides.
+    pub verdict: Verdict,
+    /// Every metric, what decides first.
+    pub metrics: &'a [TrialMetric],
 }
 
 /// All arms but the first, in order.
-pub(crate) fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
+pub fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
     let second = trial.arms.get(1).map(|arm| ArmPair {
         arm: &arm.name,
         verdict: trial.verdict,
@@ -31,26 +34,31 @@ pub(crate) fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
 }
 
 /// Whether there is more than A and B.
-pub(crate) fn is_wide(trial: &Trial) -> bool {
+pub fn is_wide(trial: &Trial) -> bool {
     trial.arms.len() > 2
 }
 
 /// An arm: what was found, and how its runs ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Row<'a> {
-    pub(crate) arm: &'a TrialArm,
+pub struct Row<'a> {
+    /// The arm.
+    pub arm: &'a TrialArm,
     /// None for the first arm, for one that was given up, and where it may not be judged.
-    pub(crate) verdict: Option<Verdict>,
-    pub(crate) word: String,
-    pub(crate) change: String,
-    pub(crate) interval: String,
-    pub(crate) median: String,
+    pub verdict: Option<Verdict>,
+    /// The verdict in a word, or why there is none.
+    pub word: String,
+    /// The change from the first arm, as `−24.9 %`; empty for the first arm.
+    pub change: String,
+    /// The interval of the change, as `−30.0 to −18.1 %`; empty for the first arm.
+    pub interval: String,
+    /// The median of the metric that decides, with its unit; empty where there is none.
+    pub median: String,
     /// What went wrong; empty where nothing did.
-    pub(crate) ended: String,
+    pub ended: String,
 }
 
 /// A row for each arm, in order.
-pub(crate) fn rows<'a>(trial: &'a Trial, runs: &[TrialRun]) -> Vec<Row<'a>> {
+pub fn rows<'a>(trial: &'a Trial, runs: &[TrialRun]) -> Vec<Row<'a>> {
     let others = against(trial);
     let row = |arm: &'a TrialArm| {
         let found = others.iter().find(|other| other.arm == arm.name);
@@ -97,23 +105,27 @@ fn row<'a>(
 
 /// One metric of all arms.
 #[derive(Debug, Clone)]
-pub(crate) struct Medians<'a> {
-    pub(crate) metric: &'a TrialMetric,
-    pub(crate) values: Vec<(&'a str, f64)>,
+pub struct Medians<'a> {
+    /// The metric.
+    pub metric: &'a TrialMetric,
+    /// The arms that have a median, each with it, in the metric's unit.
+    pub values: Vec<(&'a str, f64)>,
 }
 
 impl Medians<'_> {
-    pub(crate) fn value(&self, arm: &TrialArm) -> Option<f64> {
+    /// The median of an arm, in the metric's unit.
+    pub fn value(&self, arm: &TrialArm) -> Option<f64> {
         self.values.iter().find(|(name, _)| *name == arm.name).map(|(_, value)| *value)
     }
 
-    pub(crate) fn shown(&self, arm: &TrialArm) -> Option<String> {
+    /// The same with its unit.
+    pub fn shown(&self, arm: &TrialArm) -> Option<String> {
         self.value(arm).map(|value| phrases::value(self.metric, value))
     }
 }
 
 /// A row for each metric, what decides first; those of which no arm has a median are left out.
-pub(crate) fn medians(trial: &Trial) -> Vec<Medians<'_>> {
+pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
     let mut all: Vec<Medians<'_>> = Vec::new();
     for ArmPair { arm, metrics, .. } in against(trial) {
         for metric in metrics {
@@ -137,6 +149,6 @@ pub(crate) fn medians(trial: &Trial) -> Vec<Medians<'_>> {
 }
 
 /// Those that counted nothing in any arm, apart from what decides.
-pub(crate) fn is_nothing(medians: &Medians<'_>) -> bool {
+pub fn is_nothing(medians: &Medians<'_>) -> bool {
     medians.values.iter().all(|(_, value)| *value == 0.0)
 }

@@ -15,8 +15,9 @@ const TOP: usize = 10;
 
 /// An arm's samples, over all of its measured runs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Samples<'a> {
-    pub(crate) arm: &'a str,
+pub struct Samples<'a> {
+    /// The arm's name.
+    pub arm: &'a str,
     functions: BTreeMap<&'a str, u64>,
 }
 
@@ -44,7 +45,7 @@ impl Samples<'_> {
 }
 
 /// One for each arm that has any.
-pub(crate) fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
+pub fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
     let of_arm = |arm: &'a str| {
         let mut all = Samples { arm, ..Samples::default() };
         let measured = runs.iter().filter(|run| run.arm == arm && run.pair.is_some());
@@ -71,7 +72,7 @@ fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
 }
 
 /// A row for each of these functions and two below; a cell for each arm.
-pub(crate) fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
+pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
     let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), percent);
     let row = |function: &str| {
         (function.to_owned(), all.iter().map(|of| shown(of.share(function))).collect())
@@ -83,7 +84,7 @@ pub(crate) fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)
 }
 
 /// How the table is read.
-pub(crate) const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
+pub const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
 
 /// `12.3 %`; more than nothing never looks like it.
 fn percent(share: f64) -> String {

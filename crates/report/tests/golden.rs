@@ -16,12 +16,12 @@ use std::path::Path;
 
 use pagewise_model::plan::Ledger;
 use pagewise_model::{
-    Benchmark, Cost, Interval, Name, PageWalks, Picks, Program, Reading, Snapshot, Source, Trial,
+    Benchmark, Cost, Interval, Name, PageWalks, Picks, Reading, Snapshot, Source,
 };
 use pagewise_report::json::{COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
-use pagewise_report::{Answer, Benched, LedgerReport, TrialReport, csv, html};
+use pagewise_report::{Answer, Benched, LedgerReport, TrialReport, csv};
 
 const WIDE: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -178,34 +178,7 @@ fn a_trial_with_everything() {
     compare("tests/golden/lab.txt", &[selftest, compared].join("--\n"));
 }
 
-/// The page stands alone, has all pictures, and nothing of the command can leave its text.
-#[test]
-fn a_trial_as_a_page() {
-    let (interval, runs) = (host::interval(), trial::runs());
-    let program = Program::of_words(&["sh", "-c", "</code><script>x"]);
-    let trial = Trial { program, ..trial::trial() };
-    let snapshot = &interval.end;
-    let tried = TrialReport {
-        name: None,
-        snapshot,
-        trial: &trial,
-        runs: &runs,
-        evidence: None,
-        cost: host::cost(),
-    };
-    let page = html::trial(&tried);
-    assert_eq!(page.matches("<svg").count(), 3);
-    for outside in ["<script", "http-equiv", "src=", "@import", "url("] {
-        assert!(!page.contains(outside), "{outside}");
-    }
-    for word in ["worse", "peak-memory", "6.12.107", "lack of memory", "prefers-color-scheme:dark"]
-    {
-        assert!(page.contains(word), "{word}");
-    }
-    assert_eq!(page.matches("<tr>").count(), 2 + 4 + 19, "a row for each metric and run");
-}
-
-/// What never had a pair, or only runs that failed, has a page too.
+/// What never had a pair, or only runs that failed, is printed too.
 #[test]
 fn a_trial_that_came_to_nothing_is_told() {
     let (interval, trial) = (host::interval(), trial::nothing());
@@ -220,7 +193,6 @@ fn a_trial_that_came_to_nothing_is_told() {
             evidence: None,
             cost: host::cost(),
         };
-        assert!(html::trial(&tried).contains("undecided"));
         assert!(text::trial(&tried, WIDE).contains("only 0 of 7 pairs"));
     }
 }

@@ -206,12 +206,11 @@ pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
         let what = format!("{path}: expected no file of that name, found one; nothing was written");
-        return Refusal::advised(what, "remove it, or give another name with -o").into();
+        return Refusal::advised(what, "remove it, or give another name").into();
     }
     if error.kind() == ErrorKind::NotFound {
         let what = format!("{path}: expected a folder to put it in, found none");
-        return Refusal::advised(what, "make that folder first, or give another name with -o")
-            .into();
+        return Refusal::advised(what, "make that folder first, or give another name").into();
     }
     anyhow::Error::new(error).context(path.to_string())
 }

@@ -10,6 +10,7 @@ use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::output::{self, Printed};
 use pagewise_terminal::{Global, Outcome, screen};
 
+use super::new_page::NewPage;
 use super::{Page, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
@@ -25,6 +26,7 @@ pub(super) fn run(
         return explain(global, args.explain.as_deref());
     }
     let accepted = accepted(global, args)?;
+    let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
     let looks_inside = !args.oom && pagewise_decide::contents_may_tell(&interval);
@@ -54,6 +56,10 @@ pub(super) fn run(
         estimates: &[],
         cost: cost::so_far(started, &interval),
     };
+    let is_page = page.is_some();
+    if let Some(page) = page {
+        page.write(global, &pagewise_html::doctor(&answer, chosen.ignored))?;
+    }
     let shown = match (global.json, global.quiet, args.oom) {
         (true, _, true) => json::oom(
             &answer,
@@ -71,7 +77,8 @@ pub(super) fn run(
             text::doctor_but(&answer, chosen.ignored, screen::text_style(global))
         }
     };
-    let printed = output::answer(global, &shown)?;
+    let is_printed = global.json || !is_page;
+    let printed = if is_printed { output::answer(global, &shown)? } else { Printed::Whole };
     PAGE.remark(global, &answer);
     if let Some(unknown) = unknown.filter(|_| !global.quiet && !global.json) {
         output::message(format_args!("not known: {unknown}"));

@@ -9,6 +9,7 @@ mod explain;
 mod generate;
 mod ledger;
 mod merge;
+mod new_page;
 mod plan;
 mod report;
 mod scan;

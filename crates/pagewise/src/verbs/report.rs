@@ -11,6 +11,7 @@ use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome};
 
+use super::new_page::NewPage;
 use super::{Page, scan};
 use crate::cli::Report;
 use crate::{input, room};
@@ -20,9 +21,12 @@ const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::re
 pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
     let mut view = view(args);
     refuse_one_look(global, &view)?;
+    // before the rights to make files are given up
+    let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
-    let rates = global.json || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
-    let smaps_enough = if global.json { usize::MAX } else { sizes_needed(&view) };
+    let all = global.json || page.is_some();
+    let rates = all || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
+    let smaps_enough = if all { usize::MAX } else { sizes_needed(&view) };
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: rates, smaps_enough, ..everything };
     let interval = input::interval_of(&host, global, &scope)?;
@@ -33,7 +37,7 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     let named = view.sections.contains(&Section::Contents);
     view.no_contents = no_contents.filter(|it| named || it.was_tried).map(|it| it.why);
     let findings = super::findings(&interval, &estimates);
-    if !global.json {
+    if !all {
         add_names(&host, &interval, &mut view, args.args);
     }
     let cost = cost::so_far(started, &interval);
@@ -48,7 +52,12 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
         owners: &owners,
         cost,
     };
-    PAGE.print(global, &answer, |answer, look| text::report_in_view(answer, &view, look))?;
+    if let Some(page) = page {
+        page.write(global, &pagewise_html::report(&answer, &view))?;
+    }
+    if global.json || args.html.is_none() {
+        PAGE.print(global, &answer, |answer, look| text::report_in_view(answer, &view, look))?;
+    }
     PAGE.remark(global, &answer);
     Ok(Outcome::Done)
 }

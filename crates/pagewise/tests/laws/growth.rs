@@ -13,6 +13,7 @@ use crate::scene::Scene;
 use pagewise_decide::{RULES, diagnose, judge};
 use pagewise_model::{Cost, Interval};
 use pagewise_report::text::TextStyle;
+use pagewise_report::view::View;
 use pagewise_report::{Answer, json, text};
 use pagewise_testkit::Work;
 
@@ -198,8 +199,13 @@ fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
         stages.push((format!("rule {}", rule.id), cost));
     }
     stages.push(("text".to_owned(), work.measure(|| printed(&interval, page)).0));
+    stages.push(("html".to_owned(), work.measure(|| printed(&interval, web_page)).0));
     stages.push(("json".to_owned(), work.measure(|| printed(&interval, json::report)).0));
     stages
+}
+
+fn web_page(answer: &Answer<'_>) -> String {
+    pagewise_html::report(answer, &View::default())
 }
 
 fn page(answer: &Answer<'_>) -> String {

@@ -18,6 +18,7 @@ mod cli;
 mod hostile;
 mod lab_run;
 mod ledger;
+mod pages;
 mod plan;
 mod recordings;
 mod scan;

@@ -48,6 +48,50 @@ fn a_capture_can_be_reported_on_and_is_private() {
     }
 }
 
+/// A recording is read without the right to make files, and its page is written all the same.
+#[test]
+fn the_page_of_a_recording_is_private_and_whole() {
+    let folder = empty_folder();
+    let recording = recording();
+    let args = ["report", "--root", text(recording.path()), "--html", "page.html"];
+    let ran = run_in(folder.path(), &args);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.out.starts_with("page.html: a page of "), "{}", ran.out);
+    let path = folder.path().join("page.html");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
+    assert!(page.contains("15.5 GiB in all"), "{page}");
+    let again = run_in(folder.path(), &args);
+    assert_eq!(again.status, 1);
+    assert!(again.err.starts_with("pagewise: page.html: expected no file"), "{}", again.err);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was left");
+}
+
+#[test]
+fn no_page_is_left_of_a_recording_that_cannot_be_read() {
+    let folder = empty_folder();
+    std::fs::write(folder.path().join("x.tar"), "no archive").unwrap();
+    let ran = run_in(folder.path(), &["report", "--root", "x.tar", "--html", "page.html"]);
+    assert_eq!(ran.status, 1, "{}", ran.err);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was left");
+    let both = run_in(folder.path(), &["report", "--only", "zram", "--html", "page.html"]);
+    assert_eq!(both.status, 2, "{}", both.err);
+}
+
+/// The document is printed as ever.
+#[test]
+fn a_page_and_a_document_at_once() {
+    let folder = empty_folder();
+    let recording = recording();
+    let args = ["report", "--json", "--root", text(recording.path()), "--html", "page.html"];
+    let ran = run_in(folder.path(), &args);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.out.starts_with('{') && ran.out.contains("pagewise/report/1"), "{}", ran.out);
+    assert!(folder.path().join("page.html").exists());
+}
+
 #[test]
 fn nothing_is_overwritten() {
     let folder = empty_folder();

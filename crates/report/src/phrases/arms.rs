@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Program, Trial, TrialArm, TrialSetting, TrialSwap};
 use serde_json::Value;
 
 /// `vm.swappiness 60 → 100`, `swap off → swap on a file of 1 GiB`, or how many arms there are.
-pub(crate) fn arms(trial: &Trial) -> String {
+pub fn arms(trial: &Trial) -> String {
     match trial.arms.as_slice() {
         [a, b] if a == &TrialArm { name: a.name.clone(), ..b.clone() } => {
             format!("{}, twice", arm(&trial.program, a))
@@ -36,7 +36,7 @@ fn is_plain(arm: &TrialArm) -> bool {
 }
 
 /// `swap on zram 512 MiB lz4, then a file of 1 GiB; vm.swappiness = 60`.
-pub(crate) fn arm(usual: &Program, arm: &TrialArm) -> String {
+pub fn arm(usual: &Program, arm: &TrialArm) -> String {
     let set = |TrialSetting { knob, value }: &TrialSetting| format!("{knob} = {value}");
     let runs = |program: &Program| other(usual, program);
     let words: Vec<String> = (arm.swap.iter().map(|areas| swap(areas)))
@@ -99,14 +99,14 @@ fn plain(value: &Value) -> String {
 }
 
 /// A workload of ours with all its keys; empty for any other command.
-pub(crate) fn workload(program: &Program) -> String {
+pub fn workload(program: &Program) -> String {
     let keys = program.workload().into_iter().flatten();
     let words: Vec<String> = keys.map(|(key, value)| format!("{key} = {}", plain(value))).collect();
     words.join(", ")
 }
 
 /// A command as it could be typed; of a workload of ours its kind.
-pub(crate) fn typed(program: &Program) -> String {
+pub fn typed(program: &Program) -> String {
     let kind = program.workload().and_then(|keys| keys.get("kind")).and_then(Value::as_str);
     if let Some(kind) = kind {
         return format!("the workload {kind}");

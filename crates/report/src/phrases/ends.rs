@@ -15,7 +15,7 @@ fn end(end: RunEnd) -> String {
 }
 
 /// `killed for lack of memory ×3 (pagewise), took too long` of an arm's runs; empty where all went well.
-pub(crate) fn failures(runs: &[TrialRun], arm: &str) -> String {
+pub fn failures(runs: &[TrialRun], arm: &str) -> String {
     let mut ends: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for run in runs.iter().filter(|run| run.arm == arm && !run.end.is_good()) {
         let words = ended(run);
@@ -33,7 +33,7 @@ pub(crate) fn failures(runs: &[TrialRun], arm: &str) -> String {
 }
 
 /// How a run ended, and why where it was never started.
-pub(crate) fn ended(run: &TrialRun) -> String {
+pub fn ended(run: &TrialRun) -> String {
     match &run.refused {
         Some(why) => format!("{}: {why}", end(run.end)),
         None => end(run.end),

@@ -7,15 +7,16 @@ mod numbers;
 
 use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
-pub(crate) use arms::{arm, arms, typed, workload};
-pub(crate) use ends::{ended, failures};
-pub(crate) use numbers::{change_and_interval, effect, total, value};
-pub(crate) use pagewise_model::duration::{precise, rough};
+pub use arms::{arm, arms, typed, workload};
+pub use ends::{ended, failures};
+pub use numbers::{change_and_interval, effect, total, value};
+pub use pagewise_model::duration::{precise, rough};
 
 /// What stands where there is nothing to be said.
-pub(crate) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
-pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+/// A verdict in a word.
+pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
@@ -25,17 +26,17 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// After the experiment's name, where it has one.
-pub(crate) fn named(name: Option<&str>, text: &str) -> String {
+pub fn named(name: Option<&str>, text: &str) -> String {
     name.map_or_else(|| text.to_owned(), |name| format!("{name}: {text}"))
 }
 
 /// The command as it could be typed.
-pub(crate) fn command(trial: &Trial) -> String {
+pub fn command(trial: &Trial) -> String {
     typed(&trial.program)
 }
 
 /// Whether this clock lets it be judged; what is not is shown all the same.
-pub(crate) fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
+pub fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
     match (clock, metric.kind) {
         (Clock::Real, _) | (_, MetricKind::Count) | (Clock::Counted, MetricKind::Cpu) => true,
         // what a command says of itself may be a time: who judged knows, and says what lacks
@@ -45,7 +46,7 @@ pub(crate) fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
 }
 
 /// What follows from a metric, or that nothing may.
-pub(crate) fn judgement(clock: Clock, metric: &TrialMetric, decides: bool) -> String {
+pub fn judgement(clock: Clock, metric: &TrialMetric, decides: bool) -> String {
     match &metric.lack {
         _ if !is_judged(clock, metric) => NONE.to_owned(),
         Some(lack) => lack.clone(),
@@ -55,7 +56,7 @@ pub(crate) fn judgement(clock: Clock, metric: &TrialMetric, decides: bool) -> St
 }
 
 /// B per A and its interval, where they may be judged by.
-pub(crate) fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
+pub fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
     if !is_judged(clock, metric) {
         return [NONE.to_owned(), NONE.to_owned()];
     }
@@ -63,7 +64,7 @@ pub(crate) fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
 }
 
 /// What the verdict means, in a sentence or two.
-pub(crate) fn meaning(trial: &Trial) -> String {
+pub fn meaning(trial: &Trial) -> String {
     let Some(primary) = trial.metrics.first() else { return String::new() };
     if !is_judged(trial.clock, primary) {
         return format!("{} is shown and not judged: nothing decides here.", primary.name);
@@ -98,26 +99,26 @@ fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> 
 }
 
 /// Whether it is nothing on both sides, however few pairs say so.
-pub(crate) fn is_none(metric: &TrialMetric) -> bool {
+pub fn is_none(metric: &TrialMetric) -> bool {
     [metric.a, metric.b] == [Some(0.0), Some(0.0)]
 }
 
 /// Those of the guards that counted nothing, in a line.
-pub(crate) fn none(metrics: &[TrialMetric]) -> Option<String> {
+pub fn none(metrics: &[TrialMetric]) -> Option<String> {
     let none = metrics.iter().skip(1).filter(|metric| is_none(metric));
     let names: Vec<&str> = none.map(|metric| metric.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("0 in both: {}.", names.join(", ")))
 }
 
 /// A note as a sentence.
-pub(crate) fn sentence(note: &str) -> String {
+pub fn sentence(note: &str) -> String {
     let mut letters = note.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
 }
 
 /// How it was found out.
-pub(crate) fn method(trial: &Trial) -> String {
+pub fn method(trial: &Trial) -> String {
     let pairs = match trial.pairs {
         1 => "1 pair".to_owned(),
         pairs => format!("{pairs} pairs"),

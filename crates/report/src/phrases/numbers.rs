@@ -12,7 +12,7 @@ const MOST: f64 = 1000.0;
 
 /// A change and its interval, both in percent (`−24.9 %`, `−30.0 to −18.1 %`) or both as factors (`12.3 ×`,
 /// `0.50 to 15 ×`) where one of the three would not be read as a percentage; empty where absent.
-pub(crate) fn change_and_interval(ratio: Option<f64>, ends: Option<Ends<f64>>) -> [String; 2] {
+pub fn change_and_interval(ratio: Option<f64>, ends: Option<Ends<f64>>) -> [String; 2] {
     let is_percent = |ratio: &f64| (1.0 / MOST..FACTOR).contains(ratio);
     let all_percent = ratio.iter().chain(ends.iter().flatten()).all(is_percent);
     let (shown, unit): (fn(f64) -> String, _) =
@@ -38,12 +38,12 @@ fn factor(ratio: f64) -> String {
 }
 
 /// All of them together; evidence that somebody wrote may hold more than there is room for.
-pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
 /// An effect without a sign, as `2 %` or `0.5 %`.
-pub(crate) fn effect(effect: f64) -> String {
+pub fn effect(effect: f64) -> String {
     let percent = format!("{:.1}", effect * 100.0);
     format!("{} %", percent.strip_suffix(".0").unwrap_or(&percent))
 }
@@ -76,7 +76,7 @@ fn digits(number: f64) -> String {
 }
 
 /// A value of a metric with its unit.
-pub(crate) fn value(metric: &TrialMetric, value: f64) -> String {
+pub fn value(metric: &TrialMetric, value: f64) -> String {
     match metric.unit.as_str() {
         "seconds" => precise(value),
         "bytes" => Bytes::new(whole(value)).to_string(),

@@ -9,6 +9,12 @@ use crate::Answer;
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     header::print(page, "doctor", answer);
     page.gap();
+    summary(page, answer, ignored);
+    answer.findings.iter().for_each(|finding| findings::full(page, finding));
+}
+
+/// The verdict, and how many findings there are.
+pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     if let Some(why) = verdict::unreadable(&answer.interval.end) {
         page.prose(2, Role::Strong, &why);
     } else {
@@ -24,7 +30,6 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     if !counted.is_empty() {
         page.prose(2, Role::Plain, &counted);
     }
-    answer.findings.iter().for_each(|finding| findings::full(page, finding));
 }
 
 /// How many findings there are, those that the reader did not want included.

@@ -18,7 +18,7 @@ pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
 }
 
 /// The machine in a few words.
-pub(crate) fn machine(snapshot: &Snapshot) -> Vec<String> {
+pub fn machine(snapshot: &Snapshot) -> Vec<String> {
     let host = &snapshot.host;
     let mut items = Vec::new();
     items.extend(host.name.value().map(ToString::to_string));

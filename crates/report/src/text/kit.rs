@@ -15,6 +15,8 @@ use pagewise_model::{Name, printable};
 use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::block::Block;
+pub(super) use super::role::Role;
 use super::style::TextStyle;
 
 /// Narrower terminals are not served: nothing would be readable.
@@ -24,49 +26,6 @@ const WIDEST: usize = 100;
 /// Tables and bars use what the terminal has, up to this.
 const WIDEST_TABLE: usize = 400;
 const GLUE: char = '\u{a0}';
-
-/// What a piece of text is, from which its colour follows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Role {
-    #[default]
-    Plain,
-    /// Headings and names that the eye looks for.
-    Strong,
-    /// Explanations that a second reading can skip.
-    Quiet,
-    /// Something to paste into a shell.
-    Command,
-    Critical,
-    Warning,
-    Info,
-    Good,
-    Anon,
-    Shmem,
-    File,
-    Kernel,
-    Compressed,
-}
-
-impl Role {
-    fn style(self) -> Style {
-        let colour = |colour: AnsiColor| colour.on_default();
-        match self {
-            Self::Plain => Style::new(),
-            Self::Strong => Style::new().bold(),
-            Self::Quiet => Style::new().dimmed(),
-            Self::Command => colour(AnsiColor::Cyan),
-            Self::Critical => colour(AnsiColor::Red).bold(),
-            Self::Warning => colour(AnsiColor::Yellow).bold(),
-            Self::Info => colour(AnsiColor::Blue).bold(),
-            Self::Good => colour(AnsiColor::Green),
-            Self::Anon => colour(AnsiColor::Blue),
-            Self::Shmem => colour(AnsiColor::Magenta),
-            Self::File => colour(AnsiColor::Green),
-            Self::Kernel => colour(AnsiColor::Yellow),
-            Self::Compressed => colour(AnsiColor::Cyan),
-        }
-    }
-}
 
 /// What a [`Role`] is written as, piece by piece; the parser of the command line also underlines.
 const COLOURS: [&str; 10] = [
@@ -94,6 +53,25 @@ pub fn escape_all_but_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+fn style(role: Role) -> Style {
+    let colour = |colour: AnsiColor| colour.on_default();
+    match role {
+        Role::Plain => Style::new(),
+        Role::Strong => Style::new().bold(),
+        Role::Quiet => Style::new().dimmed(),
+        Role::Command => colour(AnsiColor::Cyan),
+        Role::Critical => colour(AnsiColor::Red).bold(),
+        Role::Warning => colour(AnsiColor::Yellow).bold(),
+        Role::Info => colour(AnsiColor::Blue).bold(),
+        Role::Good => colour(AnsiColor::Green),
+        Role::Anon => colour(AnsiColor::Blue),
+        Role::Shmem => colour(AnsiColor::Magenta),
+        Role::File => colour(AnsiColor::Green),
+        Role::Kernel => colour(AnsiColor::Yellow),
+        Role::Compressed => colour(AnsiColor::Cyan),
+    }
+}
+
 /// Text with one role.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
@@ -107,7 +85,7 @@ impl Span {
     }
 
     fn styled(&self, text: &str, colour: bool) -> String {
-        let style = self.role.style();
+        let style = style(self.role);
         if colour && style != Style::new() && !text.trim().is_empty() {
             format!("{style}{text}{style:#}")
         } else {
@@ -245,6 +223,8 @@ pub(super) struct Page {
     table_width: usize,
     colour: bool,
     out: String,
+    /// Where pieces of text are kept as they are, instead of being laid out for a terminal.
+    blocks: Option<Vec<Block>>,
 }
 
 impl Page {
@@ -255,6 +235,29 @@ impl Page {
             table_width,
             colour: look.colour,
             out: String::new(),
+            blocks: None,
+        }
+    }
+
+    /// Text in pieces, without a width.
+    pub(super) fn in_blocks() -> Self {
+        let look = TextStyle { width: WIDEST_TABLE, colour: false };
+        Self { blocks: Some(Vec::new()), ..Self::new(look) }
+    }
+
+    pub(super) fn into_blocks(self) -> Vec<Block> {
+        self.blocks.unwrap_or_default()
+    }
+
+    /// Whether pieces are kept instead of lines.
+    pub(super) fn keeps_blocks(&self) -> bool {
+        self.blocks.is_some()
+    }
+
+    /// Keeps a piece; gives it back if lines are wanted.
+    pub(super) fn keep(&mut self, block: Block) {
+        if let Some(blocks) = &mut self.blocks {
+            blocks.push(block);
         }
     }
 
@@ -272,6 +275,9 @@ impl Page {
     }
 
     pub(super) fn line(&mut self, line: &Line) {
+        if self.keeps_blocks() {
+            return self.keep(Block::prose(Role::Plain, line.text().trim()));
+        }
         self.out.push_str(&line.render(self.table_width, self.colour));
         self.out.push('\n');
     }
@@ -285,6 +291,10 @@ impl Page {
 
     /// The title of a section, and what is to know about it in a few words.
     pub(super) fn heading(&mut self, title: &str, note: &str) {
+        if self.keeps_blocks() {
+            return self
+                .keep(Block::Heading { title: title.to_owned(), note: harmless(note.to_owned()) });
+        }
         self.gap();
         let line = Line::indented(2).span(Role::Strong, title);
         if note.is_empty() {
@@ -305,6 +315,9 @@ impl Page {
 
     /// As [`Page::fact`], in a colour.
     pub(super) fn fact_in(&mut self, label: &str, role: Role, text: &str) {
+        if self.keeps_blocks() {
+            return self.keep(Block::fact(label, role, [text]));
+        }
         let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
         self.hang(start, FACTS, role, text);
     }
@@ -321,11 +334,19 @@ impl Page {
 
     /// A labelled row of facts.
     pub(super) fn fact_items(&mut self, label: &str, items: &[String]) {
+        if self.keeps_blocks() {
+            return self.keep(Block::fact(label, Role::Plain, items));
+        }
         let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
         self.row_of_items(start, FACTS, false, items);
     }
 
     fn row_of_items(&mut self, start: Line, indent: usize, mut follows: bool, items: &[String]) {
+        if self.keeps_blocks() {
+            let first = Some(start.text().trim().to_owned()).filter(|text| !text.is_empty());
+            let items = first.into_iter().chain(items.iter().map(|item| harmless(item.clone())));
+            return self.keep(Block::Items(items.collect()));
+        }
         let mut line = start;
         for item in items.iter().map(|item| harmless(item.clone())) {
             let dot = if follows { " · " } else { "" };
@@ -359,6 +380,9 @@ impl Page {
 
     /// `start`, then text that goes on under itself at column `indent`.
     pub(super) fn hang(&mut self, start: Line, indent: usize, role: Role, text: &str) {
+        if self.keeps_blocks() {
+            return self.keep(Block::prose(role, &format!("{}{text}", start.text().trim_start())));
+        }
         let glued = glue(&harmless(text.to_owned()));
         let first = " ".repeat(start.width());
         let rest = " ".repeat(indent);
@@ -380,6 +404,9 @@ impl Page {
     /// A command, continued with `\` where it is too long, so that it can be pasted. A comment after
     /// it that does not fit beside its end gets lines of its own: a shell would not continue one.
     pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
+        if self.keeps_blocks() {
+            return self.keep(Block::Command(harmless(command.to_owned())));
+        }
         let whole = harmless(command.to_owned());
         let (command, comment) = match whole.split_once("  # ") {
             Some((command, comment)) => (command, Some(comment)),

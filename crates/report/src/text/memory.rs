@@ -10,21 +10,12 @@
 use pagewise_model::{Bytes, Memory, Reading, Snapshot};
 
 use super::bars;
+use super::block::{Block, MemoryPart};
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, share};
 
-/// One kind of memory.
-#[derive(Debug)]
-pub(super) struct Part {
-    name: &'static str,
-    bytes: Bytes,
-    glyph: &'static str,
-    role: Role,
-    meaning: String,
-}
-
-impl Part {
+impl MemoryPart {
     /// As the legend of the bar names it.
     pub(super) fn glance(&self) -> String {
         format!("{} {} {}", self.glyph, self.name, self.bytes)
@@ -35,14 +26,18 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     let Some(total) = snapshot.memory.total.get() else { return };
     page.heading("Where memory is", &format!("{total} in all"));
     let parts = parts(snapshot, total);
-    bar(page, 4, &parts, total);
-    legend(page, &parts, total);
+    if page.keeps_blocks() {
+        page.keep(Block::Memory { parts, total });
+    } else {
+        bar(page, 4, &parts, total);
+        legend(page, &parts, total);
+    }
     totals(page, &snapshot.memory);
     in_tmpfs(page, snapshot, total);
 }
 
 /// The bar alone.
-pub(super) fn bar(page: &mut Page, indent: usize, parts: &[Part], total: Bytes) {
+pub(super) fn bar(page: &mut Page, indent: usize, parts: &[MemoryPart], total: Bytes) {
     let cells = page.width().saturating_sub(indent + 4).min(80);
     let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
     let mut line = Line::indented(indent);
@@ -52,7 +47,7 @@ pub(super) fn bar(page: &mut Page, indent: usize, parts: &[Part], total: Bytes) 
     page.line(&line);
 }
 
-fn legend(page: &mut Page, parts: &[Part], total: Bytes) {
+fn legend(page: &mut Page, parts: &[MemoryPart], total: Bytes) {
     let columns = ["", ""].map(Column::left).into_iter();
     let numbers = ["", ""].map(Column::right);
     let mut table = Table::new(4, columns.chain(numbers).chain([Column::words("")]).collect());
@@ -100,7 +95,7 @@ fn in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
 }
 
 /// The parts that are known, in the order of the bar.
-pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<Part> {
+pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<MemoryPart> {
     let memory = &snapshot.memory;
     let known = [
         part(
@@ -134,8 +129,8 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<Part> {
             "hugetlb pools: kept apart, used or not",
         ),
     ];
-    let shown = |part: &Part| part.bytes.get() > 0;
-    let mut parts: Vec<Part> = known.into_iter().flatten().filter(shown).collect();
+    let shown = |part: &MemoryPart| part.bytes.get() > 0;
+    let mut parts: Vec<MemoryPart> = known.into_iter().flatten().filter(shown).collect();
     if let (Some(free), Some(_)) = (memory.free.get(), memory.anon_pages.get()) {
         let sum: Bytes = parts.iter().map(|part| part.bytes).sum();
         let rest = total.saturating_sub(sum.saturating_add(free));
@@ -153,8 +148,8 @@ fn part(
     role: Role,
     bytes: Option<Bytes>,
     meaning: impl Into<String>,
-) -> Option<Part> {
-    bytes.map(|bytes| Part { name, bytes, glyph, role, meaning: meaning.into() })
+) -> Option<MemoryPart> {
+    bytes.map(|bytes| MemoryPart { name, bytes, glyph, role, meaning: meaning.into() })
 }
 
 /// Page cache without shmem.

@@ -8,6 +8,7 @@
 mod applied;
 mod bars;
 mod bench;
+mod block;
 mod capabilities;
 mod cgroups;
 mod compare;
@@ -17,7 +18,7 @@ mod elide;
 mod explanation;
 mod findings;
 mod gain;
-pub(crate) mod header;
+mod header;
 mod huge;
 mod kit;
 mod ledger;
@@ -35,6 +36,7 @@ mod process_table;
 mod processes;
 mod recovered;
 mod report;
+mod role;
 mod rules;
 mod savers;
 mod scan;
@@ -53,22 +55,27 @@ mod zones;
 mod zram;
 
 pub use applied::{applied, step, verified};
+pub use block::{Block, MemoryPart, TextCell, TextTable};
 
-use crate::view::View;
+use crate::view::{Section, View};
 use crate::{
     Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, PlannedChanges, PlannedExperiment,
     Restrained, ScanReport, TrialReport, TunedPlan,
 };
+pub use header::machine;
 use kit::Page;
 pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Explanation, Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, ThpProfile, Trial,
+    Explanation, Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, Severity,
+    Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};
+pub use role::Role;
 pub use style::TextStyle;
+pub use words::share;
 
 /// Everything, on one page.
 pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
@@ -78,6 +85,54 @@ pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
 /// What of everything was asked for.
 pub fn report_in_view(answer: &Answer<'_>, view: &View, look: TextStyle) -> String {
     printed(look, |page| report::print(page, answer, view))
+}
+
+/// One section of the report in pieces, whatever the view says of sections.
+pub fn section(answer: &Answer<'_>, view: &View, section: Section) -> Vec<Block> {
+    in_blocks(|page| report::print_section(page, answer, view, section))
+}
+
+/// Reports of the OOM killer in pieces, one row each.
+pub fn oom_kills(snapshot: &Snapshot) -> Vec<Block> {
+    in_blocks(|page| oom::list(page, snapshot))
+}
+
+/// How a severity is written, and its role.
+pub fn severity(severity: Severity) -> (&'static str, Role) {
+    (findings::label(severity), findings::role(severity))
+}
+
+/// The verdict in pieces: the line that was decided, then how many findings there are.
+pub fn verdict(answer: &Answer<'_>) -> Vec<Block> {
+    in_blocks(|page| verdict::print(page, answer))
+}
+
+/// What `doctor` says before its findings, in pieces; `ignored` is how many were left out because of their rules.
+pub fn doctor_verdict(answer: &Answer<'_>, ignored: usize) -> Vec<Block> {
+    in_blocks(|page| doctor::summary(page, answer, ignored))
+}
+
+/// The answer of `scan` in pieces.
+pub fn scan_blocks(scanned: &ScanReport<'_>) -> Vec<Block> {
+    in_blocks(|page| scan::print(page, scanned))
+}
+
+/// The answer of `bench` in pieces.
+pub fn bench_blocks(benched: &Benched<'_>) -> Vec<Block> {
+    in_blocks(|page| bench::print(page, benched))
+}
+
+/// The answer of `thp` in pieces.
+pub fn thp_blocks(seen: &HugeSeen<'_>) -> Vec<Block> {
+    in_blocks(|page| huge::print(page, seen))
+}
+
+/// The machine, the time and what looking cost, in pieces.
+pub fn circumstances(verb: &str, answer: &Answer<'_>) -> Vec<Block> {
+    in_blocks(|page| {
+        header::print(page, verb, answer);
+        header::cost(page, answer);
+    })
 }
 
 /// Facts at a glance.
@@ -213,6 +268,12 @@ pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle
 /// What experiments in which nothing differs say about a machine.
 pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     printed(look, |page| selftest::print(page, found))
+}
+
+fn in_blocks(print: impl FnOnce(&mut Page)) -> Vec<Block> {
+    let mut page = Page::in_blocks();
+    print(&mut page);
+    page.into_blocks()
 }
 
 fn printed(look: TextStyle, print: impl FnOnce(&mut Page)) -> String {

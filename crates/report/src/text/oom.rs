@@ -2,9 +2,12 @@
 //! Kills for lack of memory, each in full: `doctor --oom`.
 
 use jiff::Timestamp;
-use pagewise_model::{KernelLog, OomExplanation, Snapshot};
+use pagewise_model::{
+    KernelLog, Name, OomConstraint, OomExplanation, OomKill, OomVictim, Snapshot,
+};
 
 use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, NONE, Table};
 use super::words::{count, lack, plural};
 use super::{findings, header};
 use crate::{Answer, time};
@@ -37,6 +40,56 @@ pub(super) fn print(
     }
     let today = time::time_of(snapshot);
     explained.iter().for_each(|kill| full(page, kill, today));
+}
+
+/// Reports that are listed.
+const LISTED: usize = 50;
+
+/// Every report in a row, the newest first, after what the logs are good for.
+pub(super) fn list(page: &mut Page, snapshot: &Snapshot) {
+    let kills = &snapshot.kernel_log.kills;
+    let shown = kills.len().min(LISTED);
+    page.heading("OOM kills", "reports of the OOM killer, the newest first");
+    page.prose(2, Role::Plain, &log(&snapshot.kernel_log, shown));
+    if kills.is_empty() {
+        return;
+    }
+    let columns = vec![
+        Column::left("time"),
+        Column::name("killed"),
+        Column::right("pid"),
+        Column::right("in RAM"),
+        Column::words("ran out"),
+    ];
+    let mut table = Table::new(LABEL, columns);
+    kills.iter().rev().take(shown).for_each(|kill| table.row(row(kill)));
+    table.print(page);
+}
+
+fn row(kill: &OomKill) -> Vec<Cell> {
+    let when = kill.unix_seconds.and_then(time::timestamp).map(|at| clock(at, None));
+    let victim = kill.victim.as_ref();
+    let none = || NONE.to_owned();
+    vec![
+        when.unwrap_or_else(|| format!("{:.0} s after boot", kill.boot_seconds)).into(),
+        victim.map_or("nothing could be killed", |victim| victim.name.as_str()).into(),
+        victim.map_or_else(none, |victim| victim.pid.to_string()).into(),
+        victim.and_then(OomVictim::resident).map_or_else(none, |size| size.to_string()).into(),
+        ran_out(kill).into(),
+    ]
+}
+
+/// Which limit was reached.
+fn ran_out(kill: &OomKill) -> String {
+    let group = kill.group.as_ref().map(Name::as_str);
+    match (kill.constraint, group) {
+        (Some(OomConstraint::Host), _) => "the machine".to_owned(),
+        (Some(OomConstraint::Cpuset), _) => "the NUMA nodes of a cpuset".to_owned(),
+        (Some(OomConstraint::Policy), _) => "the NUMA nodes of a policy".to_owned(),
+        (Some(OomConstraint::Cgroup), Some(group)) => format!("the limit of {group}"),
+        (Some(OomConstraint::Cgroup), None) => "the limit of a cgroup".to_owned(),
+        (None, _) => NONE.to_owned(),
+    }
 }
 
 /// What the logs are good for.

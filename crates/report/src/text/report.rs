@@ -20,7 +20,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, view: &View) {
     header::cost(page, answer);
 }
 
-fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Section) {
+pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Section) {
     let snapshot = &answer.interval.end;
     match section {
         Section::Findings => {

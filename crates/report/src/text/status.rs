@@ -3,6 +3,7 @@
 
 use pagewise_model::{Pressure, Snapshot, Tier};
 
+use super::block::MemoryPart;
 use super::kit::{FACTS, Page, Role};
 use super::words::{lack, part_of, share, shown, stalled};
 use super::{header, memory, movement, oom, pressure, savers, thp, verdict, zones, zram};
@@ -42,7 +43,7 @@ fn where_memory_is(page: &mut Page, snapshot: &Snapshot) {
     items.extend(snapshot.memory.available.get().map(|size| format!("{size} available")));
     page.fact_items("Memory", &items);
     memory::bar(page, FACTS, &parts, total);
-    let legend: Vec<String> = parts.iter().map(memory::Part::glance).collect();
+    let legend: Vec<String> = parts.iter().map(MemoryPart::glance).collect();
     page.fact_items("", &legend);
 }
 

@@ -7,6 +7,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use super::bars;
+use super::block::{Block, TextCell, TextTable};
 use super::elide::{NamePart, elide};
 use super::kit::{Line, Page, Role, clip, harmless, wrap};
 
@@ -21,15 +23,17 @@ const BETWEEN: usize = 2;
 pub(super) const NONE: &str = "–";
 
 /// Text and its role.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
-    text: String,
-    role: Role,
-}
+pub(super) type Cell = TextCell;
 
-impl Cell {
+impl TextCell {
     pub(super) fn new(role: Role, text: impl Into<String>) -> Self {
-        Self { text: harmless(text.into()), role }
+        Self { text: harmless(text.into()), role, fill: None }
+    }
+
+    /// A bar of so many cells.
+    pub(super) fn bar(role: Role, part: u64, whole: u64, cells: usize) -> Self {
+        let text = bars::fill(part, whole, cells);
+        Self { text, role, fill: Some([part, whole]) }
     }
 
     /// Whether it says more than nothing or "there is none".
@@ -38,13 +42,13 @@ impl Cell {
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TextCell {
     fn from(text: String) -> Self {
         Self::new(Role::Plain, text)
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TextCell {
     fn from(text: &str) -> Self {
         text.to_owned().into()
     }
@@ -138,6 +142,9 @@ impl Table {
 
     /// Prints the table; titles only where at least one column has one.
     pub(super) fn print(self, page: &mut Page) {
+        if page.keeps_blocks() {
+            return page.keep(Block::Table(self.without_width()));
+        }
         let plan = self.plan(page.table_width().saturating_sub(self.indent));
         let rows = self.shortened(&plan);
         if self.columns.iter().any(|column| !column.title.is_empty()) {
@@ -146,6 +153,21 @@ impl Table {
         }
         for row in &rows {
             self.print_row(page, &plan, row);
+        }
+    }
+
+    /// All cells of the columns that have any content.
+    fn without_width(self) -> TextTable {
+        let shown: Vec<usize> =
+            (0..self.columns.len()).filter(|&at| self.has_content(at)).collect();
+        let column =
+            |&at: &usize| (self.columns[at].title.trim().to_owned(), self.columns[at].right);
+        let row = |row: &Vec<Cell>| {
+            shown.iter().map(|&at| row.get(at).cloned().unwrap_or_default()).collect()
+        };
+        TextTable {
+            columns: shown.iter().map(column).collect(),
+            rows: self.rows.iter().map(row).collect(),
         }
     }
 

@@ -3,7 +3,6 @@
 
 use pagewise_model::{Name, Snapshot, Tier, TierKind, Zram};
 
-use super::bars;
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, share, shown};
@@ -50,7 +49,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
         kind(tier, snapshot.host.virtualization.value().is_some()).into(),
         shown(&tier.priority).into(),
         fill.map_or_else(|| shown(&tier.used), |(used, size)| part_of(used, size)).into(),
-        Cell::new(role, if fill.is_some() { bars::fill(used, size, BAR) } else { String::new() }),
+        fill.map_or_else(Cell::default, |_| Cell::bar(role, used, size, BAR)),
         fill.and_then(|_| share(used, size)).unwrap_or_default().into(),
         Cell::new(Role::Quiet, note(tier, snapshot)),
     ]

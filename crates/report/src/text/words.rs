@@ -84,7 +84,7 @@ pub(super) fn part_of(part: Bytes, whole: Bytes) -> String {
 }
 
 /// A share in whole percent; what is more than nothing and less than all never looks like it.
-pub(super) fn share(part: u64, whole: u64) -> Option<String> {
+pub fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 {
         return None;
     }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `bench` may find: numbers of a real run, a row of each kind.
 
+#![allow(dead_code, reason = "each test program uses a part of this")]
+#![allow(clippy::allow_attributes, reason = "each test program uses a part of this")]
+
 use pagewise_model::*;
 
 fn figures(mean_ns: f64, block: f64) -> Figures {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Huge pages seen, collapsed and restrained: a made-up Redis.
 
+#![allow(dead_code, reason = "each test program uses a part of this")]
+#![allow(clippy::allow_attributes, reason = "each test program uses a part of this")]
+
 use pagewise_model::{
     Blocks, ByAccess, Bytes, Collapse, CollapsedProcess, Coverage, Failed, Interval, LeftAlone,
     MappingCoverage, MappingKind, Name, PageWalks, Percent, ProcessCoverage, Reading, Restrain,

@@ -75,6 +75,10 @@ pub(crate) struct Bench {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
     pub(crate) format: Format,
+    /// Write the result to this file as a web page, which needs no other file, no script and no network, instead of
+    /// printing it. pagewise never overwrites a file
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub(crate) html: Option<PathBuf>,
     /// Write the result, the measurements of every round, a table and a chart to this folder, which must be empty or
     /// new
     #[arg(long, value_name = "DIR")]

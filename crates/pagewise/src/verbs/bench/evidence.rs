@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use pagewise_bench::block::{Cell, Entrant};
-use pagewise_report::{Benched, chart, csv, json};
+use pagewise_html::chart;
+use pagewise_report::{Benched, csv, json};
 use pagewise_terminal::output;
 use serde_json::Value;
 

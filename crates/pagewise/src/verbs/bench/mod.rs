@@ -18,6 +18,7 @@ use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
+use super::new_page::NewPage;
 use super::refuse_recording;
 use crate::cli::{Bench, Format};
 use crate::input;
@@ -25,6 +26,7 @@ use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
+    let page = NewPage::start(args.html.as_deref())?;
     let folder = |at| evidence::Folder::new(at, Redaction::new(args.keep_names));
     let evidence = args.evidence.as_deref().map(folder).transpose()?;
     let stop = Stop::listen()?;
@@ -45,7 +47,7 @@ pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::
     if let Some(folder) = evidence {
         folder.fill(&benched, &measured)?;
     }
-    show(global, args, &benched)?;
+    show(global, args, page, &benched)?;
     Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
@@ -102,13 +104,18 @@ impl Setting<'_> {
     }
 }
 
-fn show(global: &Global, args: &Bench, benched: &Benched<'_>) -> anyhow::Result<()> {
-    let shown = match (global.json, args.format) {
+fn show(
+    global: &Global,
+    args: &Bench,
+    page: Option<NewPage>,
+    benched: &Benched<'_>,
+) -> anyhow::Result<()> {
+    let shown = || match (global.json, args.format) {
         (true, _) => json::bench(benched),
         (false, Format::Csv) => csv::bench(benched.benchmark),
         (false, Format::Text) => text::bench(benched, screen::text_style(global)),
     };
-    output::answer(global, &shown)?;
+    NewPage::write_or_print(page, global, || pagewise_html::bench(benched), shown)?;
     if global.verbose {
         output::message(cost::line(&benched.cost));
     }

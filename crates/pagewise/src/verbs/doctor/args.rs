@@ -17,6 +17,10 @@ pub(super) const DOCTOR: &str = "Find memory problems: print each problem (findi
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    /// Write the findings to this file as a web page, which needs no other file, no script and no network, instead of
+    /// printing it. pagewise never overwrites a file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["oom", "list", "explain"])]
+    pub(crate) html: Option<PathBuf>,
     /// Explain the last ten kills by the OOM killer: why each happened, and what would have prevented it
     #[arg(long)]
     pub(crate) oom: bool,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The arguments of `pagewise report`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use pagewise_report::view::{Field, Section, Sort};
 
@@ -22,6 +24,10 @@ pub(crate) struct Report {
     /// compression would save
     #[arg(long)]
     pub(crate) no_contents: bool,
+    /// Write the report to this file as a web page with charts, which needs no other file, no script and no
+    /// network; the page has all sections, and the report is not printed. pagewise never overwrites a file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "sort", "columns", "args"])]
+    pub(crate) html: Option<PathBuf>,
     /// Print only these sections of the report, such as memory,processes
     #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = crate::chosen::section())]
     pub(crate) only: Vec<Section>,

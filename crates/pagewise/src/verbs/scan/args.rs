@@ -30,6 +30,10 @@ pub(super) const SCAN: &str = "Estimate how small the memory in use would become
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) source: Sources,
+    /// Write the estimate to this file as a web page, which needs no other file, no script and no network, instead of
+    /// printing it. pagewise never overwrites a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Also read file-backed pages (page cache), which the kernel never swaps out: it writes changed pages
     /// back to their file, and drops unchanged pages
     #[arg(long)]

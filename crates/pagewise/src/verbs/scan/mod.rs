@@ -15,12 +15,14 @@ use pagewise_report::{ScanReport, json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output, screen};
 
+use super::new_page::NewPage;
 use super::refuse_recording;
 use crate::cli::Scan;
 use crate::input;
 
 pub(super) fn run(global: &Global, args: &Scan, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "scan")?;
+    let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?.without_start();
     let interval =
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
@@ -30,7 +32,7 @@ pub(super) fn run(global: &Global, args: &Scan, started: CostMeter) -> anyhow::R
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
     let bytes_read = cost.bytes_read.saturating_add(looked.bytes_read);
-    show(global, &interval.end, &looked, Cost { bytes_read, ..cost })?;
+    show(global, page, &interval.end, &looked, Cost { bytes_read, ..cost })?;
     Ok(Outcome::Done)
 }
 
@@ -56,6 +58,7 @@ fn own_question(snapshot: &Snapshot) -> Question {
 
 fn show(
     global: &Global,
+    page: Option<NewPage>,
     snapshot: &Snapshot,
     looked: &sampling::ScanOutcome,
     cost: Cost,
@@ -63,12 +66,14 @@ fn show(
     let (estimates, notes) = (looked.estimates.as_slice(), looked.notes.as_slice());
     let effective = effective(snapshot, estimates);
     let scanned = ScanReport { snapshot, estimates, effective, notes, cost };
-    let shown = if global.json {
-        json::scan(&scanned)
-    } else {
-        text::scan(&scanned, screen::text_style(global))
+    let shown = || {
+        if global.json {
+            json::scan(&scanned)
+        } else {
+            text::scan(&scanned, screen::text_style(global))
+        }
     };
-    output::answer(global, &shown)?;
+    NewPage::write_or_print(page, global, || pagewise_html::scan(&scanned), shown)?;
     if global.verbose {
         output::message(cost::line(&cost));
     }

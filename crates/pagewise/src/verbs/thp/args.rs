@@ -27,6 +27,10 @@ pub(super) const THP: &str = "Show which memory is in huge pages, and which othe
 pub(crate) struct Thp {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
+    /// Write the answer to this file as a web page, which needs no other file, no script and no network, instead of
+    /// printing it. pagewise never overwrites a file
+    #[arg(long, value_name = "FILE", conflicts_with = "canary")]
+    pub(crate) html: Option<PathBuf>,
     /// Count TLB misses and CPU cycles spent in page walks for this long, in the selected processes or on the whole
     /// machine; needs access to the performance counters of the CPU
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]

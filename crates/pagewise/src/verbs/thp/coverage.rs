@@ -12,6 +12,7 @@ use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::progress::Spinner;
 use pagewise_terminal::{Global, Outcome, interrupt, output, screen};
 
+use super::super::new_page::NewPage;
 use super::{block, targets, walks};
 use crate::cli::Thp;
 use crate::input;
@@ -26,6 +27,7 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
     if args.page_walks.is_some() {
         super::refuse_recording(global, "thp --page-walks")?;
     }
+    let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let scope = Scope { settings: false, ..Scope::everything(global.smaps_budget) };
     // only the host's own line has rates
@@ -53,7 +55,7 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
         page_walks: walks.as_ref(),
         cost: cost::so_far(started, &interval),
     };
-    show(global, &seen)?;
+    show(global, page, &seen)?;
     Ok(Outcome::Done)
 }
 
@@ -83,10 +85,11 @@ fn read_coverage(
     (looked, not)
 }
 
-fn show(global: &Global, seen: &HugeSeen<'_>) -> anyhow::Result<()> {
-    let shown =
-        if global.json { json::thp(seen) } else { text::thp(seen, screen::text_style(global)) };
-    output::answer(global, &shown)?;
+fn show(global: &Global, page: Option<NewPage>, seen: &HugeSeen<'_>) -> anyhow::Result<()> {
+    let shown = || {
+        if global.json { json::thp(seen) } else { text::thp(seen, screen::text_style(global)) }
+    };
+    NewPage::write_or_print(page, global, || pagewise_html::thp(seen), shown)?;
     if global.verbose {
         output::message(cost::line(&seen.cost));
     }

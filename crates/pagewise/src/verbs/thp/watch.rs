@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_model::WatchSample;
 use pagewise_procmem::coverage;
-use pagewise_report::{Collapsed, WatchReport, html, json};
+use pagewise_report::{Collapsed, WatchReport, json};
 use pagewise_terminal::output;
 
 use super::counter;
@@ -86,7 +86,7 @@ impl Evidence {
         put("moments.jsonl", &lines(&moments)?)?;
         put("answer.json", &json::collapse(&done))?;
         put("command.txt", &(command.join(" ") + "\n"))?;
-        put("report.html", &html::watched(&watched))
+        put("report.html", &pagewise_html::watched(&watched))
     }
 }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `doctor`, `scan`, `bench` and `thp` as pages: what the terminal prints, in pieces, and a chart before it.
+
+use pagewise_model::Snapshot;
+use pagewise_report::text::{self, Block};
+use pagewise_report::{Answer, Benched, HugeSeen, ScanReport};
+
+use crate::blocks::Writer;
+use crate::page::{escaped, page};
+use crate::report::{findings, footer, verdict};
+use crate::{chart, figure};
+
+/// Findings in full; `ignored` is how many were left out because their rules are ignored.
+pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
+    let title = "Findings about memory";
+    let findings = match answer.findings {
+        [] => String::new(),
+        some => format!("<h2>Findings</h2>\n{}", findings(some)),
+    };
+    let body = [
+        head(title, &answer.interval.end),
+        verdict(&text::doctor_verdict(answer, ignored)),
+        findings,
+        footer("doctor", answer),
+    ];
+    page(title, &body.concat())
+}
+
+/// What memory would become.
+pub fn scan(scanned: &ScanReport<'_>) -> String {
+    let chart = scanned.estimates.first().and_then(figure::ratios);
+    whole("What compressing would save", scanned.snapshot, chart, &text::scan_blocks(scanned))
+}
+
+/// What each algorithm costs.
+pub fn bench(benched: &Benched<'_>) -> String {
+    let title = format!("{}: read time and ratio", benched.benchmark.input.name);
+    let chart = chart::pareto(&title, &benched.benchmark.pareto);
+    whole("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
+}
+
+/// Where huge pages are.
+pub fn thp(seen: &HugeSeen<'_>) -> String {
+    let snapshot = &seen.interval.end;
+    let chart = figure::huge(&snapshot.memory);
+    whole("Huge pages", snapshot, chart, &text::thp_blocks(seen))
+}
+
+fn whole(title: &str, snapshot: &Snapshot, chart: Option<String>, blocks: &[Block]) -> String {
+    let mut writer = Writer::of_page(title);
+    writer.figure(&chart.unwrap_or_default());
+    writer.blocks(blocks);
+    page(title, &(head(title, snapshot) + &writer.finish()))
+}
+
+fn head(title: &str, snapshot: &Snapshot) -> String {
+    let machine = text::machine(snapshot).join(" · ");
+    format!(
+        "<header><h1>{}</h1>\n<p class=\"quiet\">{}</p></header>\n",
+        escaped(title),
+        escaped(&machine)
+    )
+}

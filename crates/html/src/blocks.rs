@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pieces of a section ([`Block`]) → headings, paragraphs, lists and tables.
+
+use pagewise_report::text::{Block, Role, TextCell, TextTable};
+
+use crate::figure;
+use crate::page::{escaped, wide};
+use crate::svg::{Svg, length};
+
+/// A section as it is built: its title names the tables, its note is the first table's caption.
+#[derive(Default)]
+pub(crate) struct Writer {
+    out: String,
+    title: String,
+    note: String,
+    in_list: bool,
+    /// Headings are those of a page, not of a part of it.
+    is_whole: bool,
+}
+
+impl Writer {
+    /// A section whose title has been written.
+    pub(crate) fn titled(title: &str) -> Self {
+        Self { title: title.to_owned(), ..Self::default() }
+    }
+
+    /// A page whose title has been written.
+    pub(crate) fn of_page(title: &str) -> Self {
+        Self { is_whole: true, ..Self::titled(title) }
+    }
+
+    pub(crate) fn blocks(&mut self, blocks: &[Block]) {
+        blocks.iter().for_each(|block| self.block(block));
+    }
+
+    pub(crate) fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading { title, note } => self.heading(title, note),
+            Block::Prose(text) => self.push(&paragraph(text)),
+            Block::Items(items) => self.push(&list(items)),
+            Block::Memory { parts, total } => {
+                // the caption says it
+                self.note.clear();
+                self.push(&figure::memory(parts, *total));
+            }
+            Block::Command(command) => self.push(&pasteable(command)),
+            Block::Fact { label, items } => self.fact(label, items),
+            Block::Table(table) => self.table(table),
+        }
+    }
+
+    fn push(&mut self, html: &str) {
+        self.flush();
+        self.out += html;
+    }
+
+    /// A chart, before what follows.
+    pub(crate) fn figure(&mut self, svg: &str) {
+        self.end_list();
+        self.out += svg;
+    }
+
+    /// All of it.
+    pub(crate) fn finish(mut self) -> String {
+        self.flush();
+        self.out
+    }
+
+    fn heading(&mut self, title: &str, note: &str) {
+        self.flush();
+        if !title.is_empty() && self.title != title {
+            let element = if self.is_whole { "h2" } else { "h3" };
+            self.out += &format!("<{element}>{}</{element}>\n", escaped(title));
+            title.clone_into(&mut self.title);
+        }
+        note.clone_into(&mut self.note);
+    }
+
+    fn fact(&mut self, label: &str, items: &[TextCell]) {
+        self.note();
+        if !self.in_list {
+            self.out += "<dl>\n";
+            self.in_list = true;
+        }
+        let shown = match items {
+            [one] => cell(one),
+            several => list(several.iter().map(|item| &item.text)),
+        };
+        let label = if label.is_empty() { &self.title } else { label };
+        self.out += &format!("<dt>{}</dt><dd>{shown}</dd>\n", escaped(label));
+    }
+
+    fn table(&mut self, table: &TextTable) {
+        self.end_list();
+        let caption = std::mem::take(&mut self.note);
+        let caption = if caption.is_empty() { self.title.clone() } else { caption };
+        self.out += &wide(&self.title, &rows(table, &caption));
+    }
+
+    fn flush(&mut self) {
+        self.end_list();
+        self.note();
+    }
+
+    fn end_list(&mut self) {
+        if self.in_list {
+            self.out += "</dl>\n";
+            self.in_list = false;
+        }
+    }
+
+    /// A note without a table below is a paragraph.
+    fn note(&mut self) {
+        let note = std::mem::take(&mut self.note);
+        if !note.is_empty() {
+            self.out += &format!("<p class=\"quiet\">{}</p>\n", escaped(&note));
+        }
+    }
+}
+
+fn paragraph(text: &TextCell) -> String {
+    marked("p", class(text.role), &escaped(&text.text)) + "\n"
+}
+
+/// An element of a class, which may be empty.
+pub(crate) fn marked(element: &str, class: &str, html: &str) -> String {
+    let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+    format!("<{element}{class}>{html}</{element}>")
+}
+
+fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let item = |item| format!("<li>{}</li>", escaped(AsRef::as_ref(&item)));
+    let items: String = items.into_iter().map(item).collect();
+    format!("<ul class=\"items\">{items}</ul>\n")
+}
+
+/// A command that can be pasted, its comment included.
+pub(crate) fn pasteable(command: &str) -> String {
+    format!("<pre><code>{}</code></pre>\n", escaped(command))
+}
+
+fn rows(table: &TextTable, caption: &str) -> String {
+    let mut text = format!("<table><caption>{}</caption>\n", escaped(caption));
+    if table.columns.iter().any(|(title, _)| !title.is_empty()) {
+        text += "<thead><tr>";
+        table.columns.iter().for_each(|(title, number)| text += &head(title, *number));
+        text += "</tr></thead>\n";
+    }
+    text += "<tbody>\n";
+    let name = table.columns.iter().position(|(_, number)| !number).unwrap_or(0);
+    for row in &table.rows {
+        text += "<tr>";
+        for (at, (content, (_, number))) in row.iter().zip(&table.columns).enumerate() {
+            text += &data(content, *number, at == name);
+        }
+        text += "</tr>\n";
+    }
+    text + "</tbody></table>"
+}
+
+fn head(title: &str, number: bool) -> String {
+    let class = if number { " class=\"number\"" } else { "" };
+    if title.is_empty() {
+        "<td></td>".to_owned()
+    } else {
+        format!("<th scope=\"col\"{class}>{}</th>", escaped(title))
+    }
+}
+
+fn data(content: &TextCell, number: bool, is_name: bool) -> String {
+    let class = if number { " class=\"number\"" } else { "" };
+    let shown = cell(content);
+    if is_name && !content.text.is_empty() {
+        format!("<th scope=\"row\"{class}>{shown}</th>")
+    } else {
+        format!("<td{class}>{shown}</td>")
+    }
+}
+
+/// The text in its colour, or a meter.
+fn cell(content: &TextCell) -> String {
+    if let Some([used, whole]) = content.fill {
+        return meter(used, whole);
+    }
+    let text = escaped(content.text.trim());
+    match class(content.role) {
+        "" => text,
+        class => marked("span", class, &text),
+    }
+}
+
+fn meter(used: u64, whole: u64) -> String {
+    const SIZE: [f64; 2] = [120.0, 12.0];
+    let mut svg = Svg::new(SIZE[0] + 2.0);
+    svg.area("track", [1.0, 1.0], SIZE);
+    if used > 0 {
+        svg.area("f-anon", [1.0, 1.0], [length(used, whole, SIZE[0]), SIZE[1]]);
+    }
+    let percent = length(used, whole, 100.0);
+    svg.finish(SIZE[1] + 2.0, &format!("{percent:.0} % used"), "")
+}
+
+/// The class of a role; empty for plain text.
+pub(crate) fn class(role: Role) -> &'static str {
+    match role {
+        Role::Plain | Role::Anon | Role::Shmem | Role::File | Role::Kernel | Role::Compressed => "",
+        Role::Strong => "strong",
+        Role::Quiet => "quiet",
+        Role::Command => "strong",
+        Role::Critical => "critical",
+        Role::Warning => "warning",
+        Role::Info => "info",
+        Role::Good => "good",
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The colours of pictures, by what they stand for.
+
+use plotters::style::RGBColor;
+
+use crate::page::escaped;
+
+/// What a colour is for.
+pub(super) struct Role {
+    /// As it is drawn.
+    pub(super) light: RGBColor,
+    /// As it looks on a dark screen.
+    pub(super) dark: &'static str,
+}
+
+pub(super) const INK: Role = Role { light: RGBColor(0x1f, 0x23, 0x28), dark: "#e6edf3" };
+pub(super) const PAPER: Role = Role { light: RGBColor(0xfe, 0xfe, 0xfe), dark: "#0d1117" };
+pub(super) const GRID: Role = Role { light: RGBColor(0xd8, 0xde, 0xe4), dark: "#30363d" };
+pub(super) const GOOD: Role = Role { light: RGBColor(0x09, 0x69, 0xda), dark: "#58a6ff" };
+pub(super) const REST: Role = Role { light: RGBColor(0x8c, 0x95, 0x9f), dark: "#768390" };
+pub(super) const OTHER: Role = Role { light: RGBColor(0xbc, 0x4c, 0x00), dark: "#f0883e" };
+pub(super) const THIRD: Role = Role { light: RGBColor(0x1a, 0x7f, 0x37), dark: "#56d364" };
+pub(super) const FOURTH: Role = Role { light: RGBColor(0x82, 0x50, 0xdf), dark: "#d2a8ff" };
+pub(super) const FIFTH: Role = Role { light: RGBColor(0xcf, 0x22, 0x6e), dark: "#ff7bb5" };
+pub(super) const SIXTH: Role = Role { light: RGBColor(0x4d, 0x2d, 0x00), dark: "#e3b341" };
+pub(super) const SEVENTH: Role = Role { light: RGBColor(0x0a, 0x9b, 0xa3), dark: "#39d0d8" };
+
+const ROLES: [&Role; 11] =
+    [&INK, &PAPER, &GRID, &GOOD, &REST, &OTHER, &THIRD, &FOURTH, &FIFTH, &SIXTH, &SEVENTH];
+
+/// Colours of arms, in order; those of an eighth arm and further ones return.
+pub(super) const ARMS: [&Role; 7] = [&GOOD, &OTHER, &THIRD, &FOURTH, &FIFTH, &SIXTH, &SEVENTH];
+
+/// The style sheet that goes into each picture.
+fn style() -> String {
+    let rules = ROLES.iter().map(|Role { light: RGBColor(red, green, blue), dark }| {
+        let light = format!("#{red:02X}{green:02X}{blue:02X}");
+        format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
+    });
+    let rules: String = rules.collect();
+    format!("<style>@media screen and (prefers-color-scheme:dark){{{rules}}}</style>")
+}
+
+/// Puts what the picture shows and the style sheet behind the opening tag.
+pub(super) fn styled(svg: &str, title: &str, description: &str) -> String {
+    let (title, description) = (escaped(title), escaped(description));
+    let text = format!("<title>{title}</title><desc>{description}</desc>");
+    let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
+    let (head, body) = svg.split_at(opening.unwrap_or(0));
+    let head = head.replacen("<svg", "<svg role=\"img\"", 1);
+    format!("{head}{text}{}{body}", style())
+}

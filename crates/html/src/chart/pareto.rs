@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Time of a read against how much fits: who is worse in both than another need not be looked at.
+
+use pagewise_model::ParetoPoint;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::colours::{GOOD, GRID, INK, PAPER, REST, styled};
+
+const SIZE: (u32, u32) = (820, 520);
+const FONT: &str = "sans-serif";
+
+type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// An SVG document; nothing where there is no point.
+pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
+    let mut svg = String::new();
+    // drawing into memory fails only where a range is empty, and these are not
+    (!points.is_empty()).then(|| drawn(title, points, &mut svg).ok()).flatten()?;
+    let names: Vec<String> = points.iter().map(in_words).collect();
+    Some(styled(&svg, title, &names.join("; ")))
+}
+
+/// A point as text: `lz4: 3.1 µs, ratio 2.60`.
+fn in_words(point: &ParetoPoint) -> String {
+    format!("{}: {:.1} µs, ratio {:.2}", point.contender, micros(point), ratio(point))
+}
+
+fn drawn(title: &str, points: &[ParetoPoint], into: &mut String) -> Drawn {
+    let root = SVGBackend::with_string(into, SIZE).into_drawing_area();
+    root.fill(&PAPER.light)?;
+    let mut plane: Plane<'_> = ChartBuilder::on(&root)
+        .caption(title, (FONT, 18, &INK.light))
+        .margin(16)
+        .x_label_area_size(48)
+        .y_label_area_size(56)
+        .build_cartesian_2d(range(points, micros), range(points, ratio))?;
+    axes(&mut plane)?;
+    front(&mut plane, points)?;
+    for point in points {
+        mark(&mut plane, point)?;
+    }
+    root.present()
+}
+
+fn micros(point: &ParetoPoint) -> f64 {
+    point.read_ns / 1000.0
+}
+
+fn ratio(point: &ParetoPoint) -> f64 {
+    point.original_per_memory_used
+}
+
+/// From zero, with room for names beyond the last.
+fn range(points: &[ParetoPoint], of: fn(&ParetoPoint) -> f64) -> std::ops::Range<f64> {
+    let most = points.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
+    0.0..most * 1.25
+}
+
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+fn axes(plane: &mut Plane<'_>) -> Drawn {
+    let quiet = |colour: &RGBColor| (FONT, 13).into_font().color(colour);
+    plane
+        .configure_mesh()
+        .bold_line_style(GRID.light)
+        .light_line_style(PAPER.light)
+        .axis_style(REST.light)
+        .label_style(quiet(&INK.light))
+        .axis_desc_style(quiet(&INK.light))
+        .x_desc("time of reading the smallest block (p50), µs (less is better)")
+        .y_desc("original per memory used (more is better)")
+        .draw()
+}
+
+/// The line of those that nobody beats in both.
+fn front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
+    let on_front = points.iter().filter(|point| point.is_on_front);
+    let mut line: Vec<(f64, f64)> = on_front.map(|point| (micros(point), ratio(point))).collect();
+    line.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let line = LineSeries::new(line, GOOD.light.stroke_width(2));
+    plane.draw_series(line).map(drop)
+}
+
+fn mark(plane: &mut Plane<'_>, point: &ParetoPoint) -> Drawn {
+    let colour = if point.is_on_front { GOOD.light } else { REST.light };
+    let at = (micros(point), ratio(point));
+    let [low, high] = point.read_spread.map(|ns| ns / 1000.0);
+    let spread = PathElement::new(vec![(low, at.1), (high, at.1)], colour.stroke_width(1));
+    let style = (FONT, 14).into_font().color(&INK.light).pos(Pos::new(HPos::Left, VPos::Bottom));
+    let name = EmptyElement::at(at)
+        + Circle::new((0, 0), 5, colour.filled())
+        + Text::new(point.contender.to_string(), (8, -6), style);
+    plane.draw_series([spread])?;
+    plane.draw_series([name]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::Compressor;
+
+    use super::*;
+
+    fn point(name: &str, read_ns: f64, original_per_memory_used: f64) -> ParetoPoint {
+        ParetoPoint {
+            contender: Compressor::new(name),
+            read_ns,
+            read_spread: [read_ns * 0.9, read_ns * 1.1],
+            original_per_memory_used,
+            is_on_front: name != "lzo",
+        }
+    }
+
+    #[test]
+    fn every_name_is_in_the_picture_and_dark_screens_are_served() {
+        let points =
+            [point("lz4", 3000.0, 2.6), point("zstd", 9000.0, 3.4), point("lzo", 5000.0, 2.5)];
+        let svg = pareto("read time and ratio", &points).unwrap();
+        for word in ["lz4", "zstd", "lzo", "µs", "prefers-color-scheme:dark"] {
+            assert!(svg.contains(word), "{word}");
+        }
+        assert!(!svg.contains("<script"));
+        assert_eq!(svg.matches("<svg").count(), 1);
+        assert_eq!(pareto("nothing", &[]), None);
+    }
+
+    #[test]
+    fn a_name_from_the_host_cannot_leave_its_text() {
+        let svg = pareto("t", &[point("</text><script>", 1.0, 1.0)]).unwrap();
+        assert!(!svg.contains("<script>"), "{svg}");
+    }
+}

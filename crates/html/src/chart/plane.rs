@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Axes, lines and marks that pictures of experiments share.
+//!
+//! An axis may be one of powers: its values are logarithms then, and only its labels are not. They
+//! stand at 1, 2 and 5 times a power of ten, or at powers alone where there are many.
+
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::colours::{GRID, INK, PAPER, REST, Role, styled};
+use pagewise_report::phrases;
+
+const WIDTH: u32 = 860;
+pub(super) const HEIGHT: u32 = 320;
+/// Of each of several pictures below each other.
+pub(super) const LOW: u32 = 200;
+const FONT: &str = "sans-serif";
+/// Room for the names above a plane.
+const NAMES: u32 = 26;
+
+pub(super) type Plane<'a> =
+    ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type Point = (f64, f64);
+
+/// How an axis is labelled.
+#[derive(Clone, Copy)]
+pub(super) enum Scale {
+    /// Not at all; something else says what stands where.
+    Unnamed,
+    Plain,
+    /// Of values whose logarithms are drawn.
+    Powers(fn(f64) -> String),
+}
+
+/// An axis: what it is, and where it ends.
+pub(super) struct Axis<'a> {
+    pub(super) title: &'a str,
+    pub(super) ends: [f64; 2],
+    pub(super) scale: Scale,
+}
+
+/// A picture before anything is in it.
+pub(super) struct Axes<'a> {
+    pub(super) title: &'a str,
+    pub(super) across: Axis<'a>,
+    pub(super) up: Axis<'a>,
+    pub(super) height: u32,
+    pub(super) left: u32,
+    /// Names of what is drawn, each with its colour; none where there is only one thing.
+    pub(super) names: Vec<(&'a str, &'a Role)>,
+}
+
+pub(super) fn draw(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn) -> Option<String> {
+    let mut svg = String::new();
+    // drawing into memory fails only where a range is empty, and these are not
+    drawn(axes, fill, &mut svg).ok()?;
+    let names: Vec<&str> = axes.names.iter().map(|(name, _)| *name).collect();
+    let across = format!("across: {}; up: {}", axes.across.title, axes.up.title);
+    let shown = if names.is_empty() { across } else { format!("{across}; {}", names.join(", ")) };
+    Some(styled(&svg, axes.title, &shown))
+}
+
+fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut String) -> Drawn {
+    let names = if axes.names.is_empty() { 0 } else { NAMES };
+    let root = SVGBackend::with_string(into, (WIDTH, axes.height + names)).into_drawing_area();
+    root.fill(&PAPER.light)?;
+    let (head, body) = root.split_vertically(34);
+    let middle = i32::try_from(WIDTH / 2).unwrap_or(0);
+    let style = (FONT, 16).into_font().color(&INK.light).pos(Pos::new(HPos::Center, VPos::Center));
+    head.draw(&Text::new(axes.title, (middle, 20), style))?;
+    let (legend, body) = body.split_vertically(names);
+    named(&legend, &axes.names)?;
+    let mut plane: Plane<'_> = ChartBuilder::on(&body)
+        .margin(10)
+        .margin_top(2)
+        .x_label_area_size(40)
+        .y_label_area_size(axes.left)
+        .build_cartesian_2d(
+            axes.across.ends[0]..axes.across.ends[1],
+            axes.up.ends[0]..axes.up.ends[1],
+        )?;
+    mesh(&mut plane, axes)?;
+    fill(&mut plane)?;
+    root.present()
+}
+
+/// Names in a row, each behind its colour.
+fn named(
+    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    names: &[(&str, &Role)],
+) -> Drawn {
+    const LETTER: i32 = 8;
+    let style = (FONT, 13).into_font().color(&INK.light).pos(Pos::new(HPos::Left, VPos::Center));
+    let mut left = 72;
+    for (name, role) in names {
+        let shown: String = name.chars().take(16).collect();
+        area.draw(&Circle::new((left, 12), 5, role.light.filled()))?;
+        area.draw(&Text::new(shown.clone(), (left + 12, 12), style.clone()))?;
+        left += 36 + LETTER * i32::try_from(shown.chars().count()).unwrap_or(16);
+    }
+    Ok(())
+}
+
+fn mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
+    let quiet = || (FONT, 12).into_font().color(&INK.light);
+    let (across, up) = (digits(axes.across.ends), digits(axes.up.ends));
+    let across = |value: &f64| format!("{value:.across$}");
+    let up = |value: &f64| format!("{value:.up$}");
+    let labels = |axis: &Axis<'_>, many| if matches!(axis.scale, Scale::Plain) { many } else { 0 };
+    let mut mesh = plane.configure_mesh();
+    mesh.x_label_formatter(&across).y_label_formatter(&up);
+    mesh.bold_line_style(GRID.light)
+        .light_line_style(PAPER.light)
+        .axis_style(REST.light)
+        .label_style(quiet())
+        .axis_desc_style(quiet())
+        .x_desc(axes.across.title)
+        .y_desc(axes.up.title)
+        .x_labels(labels(&axes.across, 10))
+        .y_labels(labels(&axes.up, if axes.height < HEIGHT { 4 } else { 7 }));
+    if !matches!(axes.across.scale, Scale::Plain) {
+        mesh.disable_x_mesh();
+    }
+    if !matches!(axes.up.scale, Scale::Plain) {
+        mesh.disable_y_mesh();
+    }
+    mesh.draw()?;
+    powers(plane, axes)
+}
+
+/// Lines and labels of the axes of powers.
+fn powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
+    let (x, y) = (axes.across.ends, axes.up.ends);
+    if let Scale::Powers(shown) = axes.up.scale {
+        for value in ticks(y) {
+            let at = value.log10();
+            line(plane, [(x[0], at), (x[1], at)], &GRID, 1)?;
+            label(plane, &shown(value), (x[0], at))?;
+        }
+    }
+    if let Scale::Powers(shown) = axes.across.scale {
+        for value in ticks(x) {
+            let at = value.log10();
+            line(plane, [(at, y[0]), (at, y[1])], &GRID, 1)?;
+            below(plane, &shown(value), (at, y[0]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Round values between two logarithms.
+fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
+    let steps: &[f64] = if most - least < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
+    let powers = least.floor() as i32..=most.ceil() as i32;
+    let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
+    all.filter(|value| (least..=most).contains(&value.log10())).collect()
+}
+
+/// A round value as it is written: no digit that is none.
+pub(super) fn round(value: f64) -> String {
+    let below = (-value.log10()).ceil().clamp(0.0, 9.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 9")]
+    let below = below as usize;
+    format!("{value:.below$}")
+}
+
+/// A round time.
+pub(super) fn moment(seconds: f64) -> String {
+    phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
+}
+
+/// From the least to the largest, and some room around.
+pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    let most = values.iter().copied().reduce(f64::max)?;
+    let around = ((most - least) * 0.12).max(most.abs() * 0.01).max(1e-9);
+    Some([least - around, most + around])
+}
+
+/// Behind the point, so that neighbouring labels differ.
+fn digits([least, most]: [f64; 2]) -> usize {
+    match most - least {
+        wide if wide >= 5.0 => 0,
+        some if some >= 0.5 => 1,
+        narrow if narrow >= 0.05 => 2,
+        _ => 4,
+    }
+}
+
+pub(super) fn line(plane: &mut Plane<'_>, ends: [Point; 2], role: &Role, width: u32) -> Drawn {
+    path(plane, ends.to_vec(), role, width)
+}
+
+pub(super) fn path(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role, width: u32) -> Drawn {
+    plane.draw_series([PathElement::new(points, role.light.stroke_width(width))]).map(drop)
+}
+
+/// One that steps back behind others.
+pub(super) fn faint(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role) -> Drawn {
+    plane.draw_series([PathElement::new(points, role.light.mix(0.3).stroke_width(1))]).map(drop)
+}
+
+/// A bound of an interval.
+pub(super) fn dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role) -> Drawn {
+    const DASHES: u32 = 60;
+    let at = |dash: f64| (last * dash / f64::from(2 * DASHES), height);
+    for dash in 0..DASHES {
+        let dash = f64::from(2 * dash);
+        line(plane, [at(dash), at(dash + 1.0)], role, 1)?;
+    }
+    Ok(())
+}
+
+/// A name beside the axis, which has none of its own here. Nothing is drawn outside of the plane, so
+/// this is drawn on the whole picture.
+pub(super) fn label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
+    beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
+}
+
+fn below(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
+    beside(plane, text, at, (0, 14), Pos::new(HPos::Center, VPos::Top))
+}
+
+fn beside(plane: &Plane<'_>, text: &str, at: Point, by: (i32, i32), anchor: Pos) -> Drawn {
+    let style = (FONT, 12).into_font().color(&INK.light).pos(anchor);
+    let area = plane.plotting_area().strip_coord_spec();
+    let ((x, y), (left, top)) = (plane.backend_coord(&at), area.get_base_pixel());
+    let shown: String = text.chars().take(24).collect();
+    area.draw(&Text::new(shown, (x - left + by.0, y - top + by.1), style))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_have_round_labels() {
+        let few: Vec<String> = ticks([-1.1, 0.4]).iter().map(|at| format!("{at:.2}")).collect();
+        assert_eq!(few, ["0.10", "0.20", "0.50", "1.00", "2.00"]);
+        assert_eq!(ticks([1.5, 6.5]).len(), 5);
+        assert_eq!([50.0, 1.0, 0.1, 0.2, 0.05].map(round), ["50", "1", "0.1", "0.2", "0.05"]);
+    }
+}

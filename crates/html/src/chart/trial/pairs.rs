@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An arm against the first in each pair, in percent, with the interval and what does not matter.
+
+use pagewise_model::{MetricKind, Trial, TrialMetric, TrialRun};
+use plotters::prelude::*;
+
+use super::super::colours::{GRID, REST};
+use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, dashed, draw, line, room};
+use super::arms::{colour, percent};
+use pagewise_report::lineup::{self, ArmPair};
+
+/// A picture for each arm that was compared.
+pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
+    let others = lineup::against(trial);
+    others.iter().filter_map(|other| of_arm(trial, other, runs)).collect()
+}
+
+fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<String> {
+    let metric = other.metrics.first()?;
+    let points = changes(trial, other.arm, metric, runs);
+    let ends = metric.interval.map(|ends| ends.map(percent));
+    let least = trial.min_effect * 100.0;
+    let values = points.iter().map(|point| point.1).chain(ends.into_iter().flatten());
+    let values: Vec<f64> = values.chain([least, -least]).collect();
+    let last = points.last()?.0 + 1.0;
+    let first = &trial.arms.first()?.name;
+    let (is_wide, what) = (lineup::is_wide(trial), format!("{} against {first}", other.arm));
+    let axes = Axes {
+        title: if is_wide { &what } else { "Every pair" },
+        across: Axis { title: "pair", ends: [0.0, last], scale: Scale::Plain },
+        up: Axis {
+            title: &if is_wide { "%".to_owned() } else { format!("{what}, %") },
+            ends: room(&values)?,
+            scale: Scale::Plain,
+        },
+        height: if is_wide { LOW } else { HEIGHT },
+        left: 72,
+        names: Vec::new(),
+    };
+    let role = colour(trial, other.arm);
+    draw(&axes, |plane| {
+        let band = Rectangle::new([(0.0, -least), (last, least)], GRID.light.filled());
+        plane.draw_series([band])?;
+        line(plane, [(0.0, 0.0), (last, 0.0)], &REST, 1)?;
+        for end in ends.into_iter().flatten() {
+            dashed(plane, end, last, role)?;
+        }
+        plane
+            .draw_series(points.iter().map(|at| Circle::new(*at, 4, role.light.filled())))
+            .map(drop)
+    })
+}
+
+/// The pairs both of whose runs went well.
+fn changes(trial: &Trial, arm: &str, metric: &TrialMetric, runs: &[TrialRun]) -> Vec<Point> {
+    let first = trial.arms.first().map_or("a", |arm| &arm.name);
+    let value = |pair: u32, arm: &str| {
+        let run = runs.iter().find(|run| run.pair == Some(pair) && run.arm == arm)?;
+        run.values.get(&metric.name).filter(|_| run.end.is_good())
+    };
+    // as it was judged: a count may be 0
+    let is_whole = metric.kind == MetricKind::Count && metric.unit != "share";
+    let more = if is_whole { 0.5 } else { 0.0 };
+    let change = |pair: u32| {
+        let (a, b) = (value(pair, first)?, value(pair, arm)?);
+        let ratio = (b + more) / (a + more);
+        ratio.is_finite().then(|| (f64::from(pair), percent(ratio)))
+    };
+    (1..=trial.planned_pairs).filter_map(change).collect()
+}

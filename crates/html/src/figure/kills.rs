@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! OOM kills on a time line that ends when the host was read.
+
+use pagewise_model::{KernelLog, OomKill, duration::rough};
+
+use super::rows::{WIDTH, shortened};
+use crate::svg::{Anchor, Svg};
+
+const LEFT: f64 = 20.0;
+const RIGHT: f64 = WIDTH - 60.0;
+const AXIS: f64 = 56.0;
+/// A name needs so much room.
+const NAMED: f64 = 90.0;
+
+/// `None` if no kill has a known time.
+pub(crate) fn kills(log: &KernelLog) -> Option<String> {
+    let timed: Vec<(f64, &OomKill)> =
+        log.kills.iter().filter_map(|kill| Some((kill.seconds_ago?.max(0.0), kill))).collect();
+    // some room before the first one
+    let span = timed.iter().map(|(ago, _)| *ago).reduce(f64::max)?.max(1.0) * 1.1;
+    let mut svg = Svg::new(WIDTH);
+    svg.line("axis", [LEFT, AXIS], [RIGHT, AXIS]);
+    let mut named_to = f64::MIN;
+    let mut description = Vec::new();
+    for (ago, kill) in timed {
+        let x = RIGHT - ago / span * (RIGHT - LEFT);
+        let name = kill.victim.as_ref().map_or("nothing", |victim| victim.name.as_str());
+        svg.line("mark", [x, AXIS - 16.0], [x, AXIS]);
+        svg.dot("f-bad", [x, AXIS - 18.0]);
+        if x >= named_to {
+            svg.text("", Anchor::Start, [x, AXIS - 30.0], &shortened(name, 14));
+            named_to = x + NAMED;
+        }
+        description.push(format!("{name}, {} before", rough(ago)));
+    }
+    let start = format!("{} before", rough(span));
+    svg.text("note", Anchor::Start, [LEFT, AXIS + 18.0], &start);
+    svg.text("note", Anchor::End, [RIGHT, AXIS + 18.0], "this report");
+    let title = "OOM kills by time before this report";
+    Some(svg.figure(AXIS + 26.0, title, &description.join("; ")))
+}

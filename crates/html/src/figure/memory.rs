@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where memory is: one bar for all of RAM, and a table that says what each part of it means.
+
+use pagewise_model::Bytes;
+use pagewise_report::text::{MemoryPart, Role, share};
+
+use crate::page::{escaped, wide};
+use crate::svg::{Anchor, Svg, length};
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 34.0;
+/// A part that is narrower has its name in the table alone.
+const NAMED: f64 = 70.0;
+
+pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {
+    bar(parts, total) + &wide("Where memory is", &table(parts, total))
+}
+
+fn bar(parts: &[MemoryPart], total: Bytes) -> String {
+    let mut svg = Svg::new(WIDTH);
+    svg.area("track", [0.5, 0.5], [WIDTH - 1.0, HEIGHT]);
+    let mut x = 0.0;
+    for part in parts {
+        let width = length(part.bytes.get(), total.get(), WIDTH).min(WIDTH - x);
+        if width >= 1.0 {
+            // a gap tells neighbours apart without their colours
+            svg.area(class(part), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
+        }
+        if width >= NAMED {
+            let at = [x + width / 2.0, HEIGHT + 16.0];
+            svg.text("note", Anchor::Middle, at, part.name);
+        }
+        x += width;
+    }
+    let all: Vec<String> =
+        parts.iter().map(|part| format!("{} {}", part.name, part.bytes)).collect();
+    svg.figure(HEIGHT + 22.0, &format!("What {total} of RAM are used for"), &all.join(", "))
+}
+
+fn table(parts: &[MemoryPart], total: Bytes) -> String {
+    let mut text = format!(
+        "<table><caption>{total} in all</caption>\n<thead><tr><th scope=\"col\">kind</th>\
+         <th scope=\"col\" class=\"number\">size</th><th scope=\"col\" class=\"number\">of RAM</th>\
+         <th scope=\"col\">what it is</th></tr></thead>\n<tbody>\n"
+    );
+    for part in parts {
+        let share = escaped(&share(part.bytes.get(), total.get()).unwrap_or_default());
+        text += &format!(
+            "<tr><th scope=\"row\"><span class=\"swatch {}\"></span>{}</th>\
+             <td class=\"number\">{}</td><td class=\"number\">{share}</td><td>{}</td></tr>\n",
+            class(part),
+            escaped(part.name),
+            part.bytes,
+            escaped(&part.meaning)
+        );
+    }
+    text + "</tbody></table>"
+}
+
+fn class(part: &MemoryPart) -> &'static str {
+    match part.role {
+        Role::Anon => "f-anon",
+        Role::Shmem => "f-shmem",
+        Role::File => "f-file",
+        Role::Kernel => "f-kernel",
+        Role::Compressed => "f-compressed",
+        _ if part.name == "free" => "f-free",
+        _ => "f-rest",
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The charts of a report, each with its numbers as text. Nothing is drawn of what is not known.
+
+mod effective;
+mod huge;
+mod kills;
+mod memory;
+mod pressure;
+mod ratios;
+mod rows;
+mod zones;
+mod zram;
+
+pub(crate) use effective::effective;
+pub(crate) use huge::huge;
+pub(crate) use kills::kills;
+pub(crate) use memory::memory;
+pub(crate) use pressure::pressure;
+pub(crate) use ratios::ratios;
+pub(crate) use zones::zones;
+pub(crate) use zram::zram;

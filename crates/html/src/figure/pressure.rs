@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Share of time lost waiting for memory, I/O and CPUs.
+
+use pagewise_model::{Percent, Pressure, Psi, Reading};
+
+use super::rows::{Bar, ROOM, Rows};
+
+/// The shortest axis, in percent: less would make noise look like much.
+const LEAST: f64 = 10.0;
+
+pub(crate) fn pressure(psi: &Psi) -> Option<String> {
+    let all: Vec<(String, Percent, Option<Percent>)> =
+        [("memory", &psi.memory), ("io", &psi.io), ("cpu", &psi.cpu)]
+            .iter()
+            .flat_map(|(name, pressure)| spans(name, pressure))
+            .collect();
+    let most = all.iter().map(|(_, some, _)| some.get()).fold(LEAST, f64::max);
+    let mut rows = Rows::default();
+    for (name, some, full) in all {
+        let scaled = |share: f64| (share / most).clamp(0.0, 1.0) * ROOM;
+        let stopped = full.map_or(0.0, Percent::get).min(some.get());
+        rows.push(Bar {
+            name,
+            pieces: vec![
+                ("f-bad", scaled(stopped)),
+                ("f-kernel", scaled(some.get()) - scaled(stopped)),
+            ],
+            value: in_words(some, full),
+        });
+    }
+    rows.draw(&format!(
+        "Time lost waiting, by all tasks (left part) and by some; the axis ends at {most:.0} %"
+    ))
+}
+
+/// The last 10 and the last 300 seconds, as far as they are known.
+fn spans(
+    name: &str,
+    Pressure { some, full }: &Pressure,
+) -> impl Iterator<Item = (String, Percent, Option<Percent>)> {
+    let of = |span: &str, some: &Reading<Percent>, full: &Reading<Percent>| {
+        Some((format!("{name}, {span}"), some.get()?, full.get()))
+    };
+    let spans = [of("10 s", &some.avg10, &full.avg10), of("5 min", &some.avg300, &full.avg300)];
+    spans.into_iter().flatten()
+}
+
+fn in_words(some: Percent, full: Option<Percent>) -> String {
+    let all = full.map(|full| format!(", all {}", full.of_time()));
+    format!("some {}{}", some.of_time(), all.unwrap_or_default())
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rows of a name, a bar and a value, as most charts have them.
+
+use crate::svg::{Anchor, Svg};
+
+pub(super) const WIDTH: f64 = 960.0;
+/// Where bars begin.
+pub(super) const LEFT: f64 = 150.0;
+/// The longest bar; values stand behind it.
+pub(super) const ROOM: f64 = 580.0;
+pub(super) const BAR: f64 = 16.0;
+/// From one row to the next.
+pub(super) const STEP: f64 = 26.0;
+
+/// Several bars over each other.
+#[derive(Default)]
+pub(super) struct Rows {
+    bars: Vec<Bar>,
+}
+
+/// One row: its name, its pieces (a class and a length from 0 to [`ROOM`]), and its value in words.
+pub(super) struct Bar {
+    pub(super) name: String,
+    pub(super) pieces: Vec<(&'static str, f64)>,
+    pub(super) value: String,
+}
+
+impl Rows {
+    pub(super) fn push(&mut self, bar: Bar) {
+        self.bars.push(bar);
+    }
+
+    /// The chart; `None` if it has no row.
+    pub(super) fn draw(self, title: &str) -> Option<String> {
+        if self.bars.is_empty() {
+            return None;
+        }
+        let mut svg = Svg::new(WIDTH);
+        let mut description = Vec::new();
+        let mut y = 4.0;
+        for bar in &self.bars {
+            draw(&mut svg, bar, y);
+            description.push(format!("{}: {}", bar.name, bar.value));
+            y += STEP;
+        }
+        Some(svg.figure(y, title, &description.join("; ")))
+    }
+}
+
+fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
+    let base = y + BAR - 3.0;
+    svg.text("", Anchor::End, [LEFT - 10.0, base], &shortened(&bar.name, 22));
+    svg.area("track", [LEFT, y], [ROOM, BAR]);
+    let mut x = LEFT;
+    for &(class, length) in bar.pieces.iter().filter(|(_, length)| *length > 0.0) {
+        svg.area(class, [x, y], [length, BAR]);
+        x += length;
+    }
+    svg.text("", Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
+}
+
+/// A name that fits beside a bar; the table below the chart has it whole.
+pub(super) fn shortened(name: &str, letters: usize) -> String {
+    if name.chars().count() <= letters {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(letters - 1).collect();
+    kept + "…"
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What each device in compressed RAM stores, what that takes, and the most that it may take.
+
+use pagewise_model::{Bytes, Reading, Zram};
+
+use super::rows::{Bar, ROOM, Rows};
+use crate::svg::length;
+
+/// `None` if no device stores anything.
+pub(crate) fn zram<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<String> {
+    let busy: Vec<&Zram> =
+        devices.filter(|zram| zram.mm_stat.original.get().is_some_and(|it| it.get() > 0)).collect();
+    let sizes = busy.iter().flat_map(|zram| sizes(zram)).filter_map(|(_, _, size)| size.get());
+    let most = sizes.max()?.get();
+    let mut rows = Rows::default();
+    for zram in busy {
+        for (name, class, size) in sizes_of(zram) {
+            rows.push(Bar {
+                name: format!("{} {name}", zram.name()),
+                pieces: vec![(class, length(size.get(), most, ROOM))],
+                value: size.to_string(),
+            });
+        }
+    }
+    rows.draw("What devices in compressed RAM store, and what that takes")
+}
+
+fn sizes_of(zram: &Zram) -> impl Iterator<Item = (&'static str, &'static str, Bytes)> + '_ {
+    let known = sizes(zram).into_iter();
+    known.filter_map(|(name, class, size)| Some((name, class, size.get()?)))
+}
+
+fn sizes(zram: &Zram) -> [(&'static str, &'static str, &Reading<Bytes>); 4] {
+    let stat = &zram.mm_stat;
+    [
+        ("stored", "f-anon", &stat.original),
+        ("compressed", "f-compressed", &stat.compressed),
+        ("memory used", "f-kernel", &stat.memory_used),
+        ("peak", "f-rest", &stat.memory_used_max),
+    ]
+}

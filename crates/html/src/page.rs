@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A page that needs no other file, and text in it.
+//!
+//! Colours are custom properties, so that charts and text change together with the reader's scheme; on paper they are
+//! those of the light one. Every colour of text has a contrast of at least 4.5 to 1 with the paper, every colour of an
+//! area at least 3 to 1.
+
+const STYLE: &str = include_str!("style.css");
+
+/// What a picture needs as a file of its own, and not in a page.
+const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
+
+/// A whole page: `body` begins with its first heading.
+pub(crate) fn page(title: &str, body: &str) -> String {
+    let body = body.replace(NAME_SPACE, "");
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n\
+         <main id=\"main\" tabindex=\"-1\">\n{body}</main>\n</body>\n</html>\n",
+        escaped(title)
+    )
+}
+
+/// Text that stays text, whatever stands in it.
+pub(crate) fn escaped(text: &str) -> String {
+    let safe = pagewise_model::Name::from(text);
+    let mut shown = String::with_capacity(text.len());
+    for letter in safe.as_str().chars() {
+        match letter {
+            '&' => shown.push_str("&amp;"),
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '"' => shown.push_str("&quot;"),
+            '\'' => shown.push_str("&#39;"),
+            letter => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// A table that scrolls by itself if it is too wide; a keyboard can reach it. `label` names it.
+pub(crate) fn wide(label: &str, table: &str) -> String {
+    format!(
+        "<div class=\"wide\" role=\"group\" aria-label=\"{}\" tabindex=\"0\">{table}</div>\n",
+        escaped(label)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn text_stays_text() {
+        let page = page("a<b>", &escaped("</body><script>\"'&\u{1b}"));
+        assert!(page.contains("<title>a&lt;b&gt;</title>"), "{page}");
+        assert!(page.contains("&lt;/body&gt;&lt;script&gt;&quot;&#39;&amp;\\u{1b}"), "{page}");
+        assert_eq!(page.matches("</body>").count(), 1);
+    }
+
+    proptest! {
+        /// Nothing in escaped text ends a text or an attribute, and nothing in it is a control character.
+        #[test]
+        fn no_text_leaves_its_place(text in any::<String>()) {
+            let escaped = escaped(&text);
+            prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
+            prop_assert!(!escaped.contains(char::is_control));
+            let ends = escaped.split('&').skip(1).all(|rest| {
+                ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| rest.starts_with(entity))
+            });
+            prop_assert!(ends, "{escaped}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Findings in full: what, why, where it was read, and what to do next.
+
+use pagewise_model::{Evidence, Finding};
+use pagewise_report::text::severity;
+
+use crate::blocks::{class, pasteable};
+use crate::page::{escaped, wide};
+
+pub(crate) fn findings(all: &[Finding]) -> String {
+    (1..).zip(all).map(|(number, finding)| article(number, finding)).collect()
+}
+
+fn article(number: u32, finding: &Finding) -> String {
+    let (label, role) = severity(finding.severity);
+    let class = class(role);
+    format!(
+        "<article class=\"{class}\" id=\"finding-{number}\"><h3><span class=\"{class} tag\">{label}</span> {}</h3>\n\
+         <p>{}</p>\n<p><strong>Why:</strong> {}</p>\n{}{}</article>\n",
+        escaped(&finding.title),
+        escaped(&finding.what),
+        escaped(&finding.why),
+        next(&finding.next),
+        evidence(finding.id, &finding.evidence)
+    )
+}
+
+fn next(commands: &[String]) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    let commands: String = commands.iter().map(|command| pasteable(command)).collect();
+    format!("<p><strong>Next:</strong></p>\n{commands}")
+}
+
+/// Where each number was read; closed until somebody wants it.
+fn evidence(id: &str, all: &[Evidence]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let id = escaped(id);
+    let mut text = format!(
+        "<table><caption>Readings that prove {id}</caption>\n<thead><tr><th scope=\"col\">file and line</th>\
+         <th scope=\"col\">value</th></tr></thead>\n<tbody>\n"
+    );
+    for evidence in all {
+        let line = evidence.line.map(|line| format!(":{line}")).unwrap_or_default();
+        text += &format!(
+            "<tr><th scope=\"row\"><code>{}{line}</code></th><td>{}</td></tr>\n",
+            escaped(&evidence.path),
+            escaped(&evidence.value)
+        );
+    }
+    let table = wide(&format!("Evidence of {id}"), &(text + "</tbody></table>"));
+    format!("<details><summary>Evidence ({id})</summary>\n{table}</details>\n")
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise report` as a page: the verdict and the findings first, then every section with its charts.
+//!
+//! The sections are the terminal's own, in pieces; see [`pagewise_report::text::section`]. The page has in addition the
+//! charts, the effective memory, processes and cgroups in several orders, and OOM kills.
+
+mod findings;
+
+pub(crate) use findings::findings;
+
+use pagewise_model::{EffectiveMemory, Outcome, Snapshot};
+use pagewise_report::Answer;
+use pagewise_report::text::{self, Block};
+use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
+
+use crate::blocks::{Writer, class, marked};
+use crate::figure;
+use crate::page::{escaped, page};
+
+/// A whole report as a page. Of `view` only the number of rows counts, and why no page contents were read.
+pub fn report(answer: &Answer<'_>, view: &View) -> String {
+    let snapshot = &answer.interval.end;
+    let machine = text::machine(snapshot);
+    let name = snapshot.host.name.value().map_or("this machine", |name| name.as_str());
+    let title = format!("Memory of {name}");
+    let chapters: Vec<Chapter> = chapters(answer, view);
+    let mut body = format!("<header><h1>{}</h1>\n", escaped(&title));
+    body += &format!("<p class=\"quiet\">{}</p></header>\n", escaped(&machine.join(" · ")));
+    body += &verdict(&text::verdict(answer));
+    body += &contents(&chapters);
+    chapters.iter().for_each(|chapter| body += &chapter.html());
+    body += &footer("report", answer);
+    page(&title, &body)
+}
+
+/// A part of the page with a heading of its own.
+struct Chapter {
+    id: &'static str,
+    title: &'static str,
+    body: String,
+    /// Long lists that few read are closed until somebody wants them.
+    closed: bool,
+}
+
+impl Chapter {
+    fn html(&self) -> String {
+        let Self { id, title, body, closed } = self;
+        let body = if *closed {
+            format!("<details><summary>Show: {title}</summary>\n{body}</details>\n")
+        } else {
+            body.clone()
+        };
+        format!(
+            "<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2>\n{body}</section>\n"
+        )
+    }
+}
+
+/// Sentences, the first in the colour of the verdict.
+pub(crate) fn verdict(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    for block in blocks {
+        let Block::Prose(line) = block else { continue };
+        let class = match class(line.role) {
+            "" => String::new(),
+            role => format!("verdict {role}"),
+        };
+        text += &marked("p", &class, &escaped(&line.text));
+    }
+    text
+}
+
+/// Links to every part.
+fn contents(chapters: &[Chapter]) -> String {
+    let link =
+        |chapter: &Chapter| format!("<li><a href=\"#{}\">{}</a></li>", chapter.id, chapter.title);
+    let links: String = chapters.iter().map(link).collect();
+    format!("<nav aria-label=\"Sections\"><ul>{links}</ul></nav>\n")
+}
+
+pub(crate) fn footer(verb: &str, answer: &Answer<'_>) -> String {
+    let mut writer = Writer::titled("");
+    writer.blocks(&text::circumstances(verb, answer));
+    format!("<footer class=\"quiet\">\n{}</footer>\n", writer.finish())
+}
+
+/// Those that have anything to say, in the order of the page.
+fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
+    let snapshot = &answer.interval.end;
+    let findings = Chapter {
+        id: "findings",
+        title: "Findings",
+        body: findings(answer.findings),
+        closed: false,
+    };
+    let effective = Chapter {
+        id: "effective",
+        title: "Effective memory",
+        body: effective(snapshot),
+        closed: false,
+    };
+    let kills = Chapter { id: "oom", title: "OOM kills", body: kills(snapshot), closed: false };
+    let part = |id, title, section, closed| {
+        let body = section_with_charts(answer, view, section, title);
+        Chapter { id, title, body, closed }
+    };
+    let all = [
+        findings,
+        part("memory", "Where memory is", Section::Memory, false),
+        effective,
+        part("swap", "Swap tiers", Section::Swap, false),
+        part("contents", "What compressing would save", Section::Contents, false),
+        part("movement", "Movement", Section::Movement, false),
+        part("pressure", "Pressure", Section::Pressure, false),
+        part("zones", "Zones", Section::Zones, false),
+        part("zram", "zram", Section::Zram, false),
+        part("thp", "Huge pages", Section::Thp, false),
+        part("savers", "zswap, KSM, MGLRU and DAMON", Section::Savers, false),
+        tables(answer, view, "cgroups", "Memory cgroups", Section::Cgroups),
+        tables(answer, view, "processes", "Processes", Section::Processes),
+        kills,
+        part("settings", "Settings", Section::Settings, true),
+        part("owners", "Settings that files set", Section::Owners, true),
+        part("features", "Kernel features", Section::Features, true),
+        part("missing", "What could not be read", Section::Missing, true),
+    ];
+    let (told, empty): (Vec<Chapter>, Vec<Chapter>) =
+        all.into_iter().partition(|chapter| !chapter.body.is_empty());
+    told.into_iter().chain(nothing(&empty)).collect()
+}
+
+/// Which parts the page does not have.
+fn nothing(empty: &[Chapter]) -> Option<Chapter> {
+    let names: Vec<&str> = empty.iter().map(|chapter| chapter.title).collect();
+    let body =
+        format!("<p>This host has nothing of these, or does not say: {}.</p>\n", names.join("; "));
+    (!names.is_empty()).then_some(Chapter {
+        id: "nothing",
+        title: "Not shown",
+        body,
+        closed: false,
+    })
+}
+
+fn section_with_charts(
+    answer: &Answer<'_>,
+    view: &View,
+    section: Section,
+    title: &'static str,
+) -> String {
+    let mut writer = Writer::titled(title);
+    let blocks = text::section(answer, view, section);
+    let (heading, rest) =
+        blocks.split_at(usize::from(matches!(blocks.first(), Some(Block::Heading { .. }))));
+    // the chapter's title may say more than the terminal's
+    if let Some(Block::Heading { note, .. }) = heading.first() {
+        writer.block(&Block::Heading { title: title.to_owned(), note: note.clone() });
+    }
+    if let Some(svg) = chart(&answer.interval.end, section) {
+        writer.figure(&svg);
+    }
+    writer.blocks(rest);
+    writer.finish()
+}
+
+fn chart(snapshot: &Snapshot, section: Section) -> Option<String> {
+    match section {
+        Section::Pressure => figure::pressure(&snapshot.psi),
+        Section::Zones => figure::zones(snapshot),
+        Section::Zram => figure::zram(snapshot.compressed()),
+        Section::Thp => figure::huge(&snapshot.memory),
+        _ => None,
+    }
+}
+
+/// What programs use, in sentences and as a chart; or why that is not known.
+fn effective(snapshot: &Snapshot) -> String {
+    let why = match snapshot.effective_memory().outcome {
+        Outcome::Value(memory) => return effective_known(&memory),
+        Outcome::Absent(why) => why,
+        Outcome::Denied(help) => help,
+    };
+    format!("<p>Not known: {}.</p>\n", escaped(&why))
+}
+
+fn effective_known(memory: &EffectiveMemory) -> String {
+    let Some(ratio) = memory.stored_per_pool().filter(|_| memory.stored.get() > 0) else {
+        return format!(
+            "<p>Nothing is stored compressed: the {} in use are what programs and the kernel have.</p>\n",
+            memory.in_use
+        );
+    };
+    let percent = memory.of_ram().map(|share| format!(" ({} of RAM)", share.of_time()));
+    format!(
+        "{}<p>{} of memory are stored compressed in {} ({:.2} to 1). Without compression, {}{} would be in use \
+         instead of {}.</p>\n<p class=\"quiet\">In use: what the kernel does not count as available \
+         (MemTotal without MemAvailable).</p>\n",
+        figure::effective(memory).unwrap_or_default(),
+        memory.stored,
+        memory.pool,
+        ratio.get(),
+        memory.uncompressed(),
+        percent.unwrap_or_default(),
+        memory.in_use
+    )
+}
+
+fn kills(snapshot: &Snapshot) -> String {
+    let mut writer = Writer::titled("OOM kills");
+    for block in text::oom_kills(snapshot) {
+        if let (Block::Table(_), Some(svg)) = (&block, figure::kills(&snapshot.kernel_log)) {
+            writer.figure(&svg);
+        }
+        writer.block(&block);
+    }
+    writer.finish()
+}
+
+/// Other orders than by size, and what each is called.
+const ORDERS: [(Sort, &str); 4] = [
+    (Sort::Swap, "by memory in swap"),
+    (Sort::Growth, "by growth"),
+    (Sort::Refaults, "by faults"),
+    (Sort::Cpu, "by CPU time"),
+];
+
+/// A table by size, and one for each other order in which anything is to be seen.
+fn tables(
+    answer: &Answer<'_>,
+    view: &View,
+    id: &'static str,
+    title: &'static str,
+    section: Section,
+) -> Chapter {
+    let mut body = section_with_charts(answer, view, section, title);
+    for (sort, order) in ORDERS {
+        let view = View { rows: view.rows, processes: Some(sorted(sort)), ..View::default() };
+        // cgroups have no CPU time
+        let is_new = section == Section::Processes || sort != Sort::Cpu;
+        let blocks = text::section(answer, &view, section);
+        if is_new && blocks.iter().any(|block| matches!(block, Block::Table(_))) {
+            let mut writer = Writer::titled(&format!("{title} {order}"));
+            writer.blocks(&without_title(blocks, &body));
+            body += &format!("<h3>{title} {order}</h3>\n{}", writer.finish());
+        }
+    }
+    Chapter { id, title, body, closed: false }
+}
+
+/// The heading's note becomes the caption of the table; sentences that the page has already are left out.
+fn without_title(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
+    blocks.retain(|block| match block {
+        Block::Prose(text) => !before.contains(&escaped(&text.text)),
+        _ => true,
+    });
+    for block in &mut blocks {
+        if let Block::Heading { title, .. } = block {
+            title.clear();
+        }
+    }
+    blocks
+}
+
+fn sorted(sort: Sort) -> ProcessView {
+    use Field::{Command, Cpu, Faults, Growth, Pid, Pss, Resident, Swap, Unit};
+    let mut fields = vec![Pid, Command, Unit, Resident, Pss, Swap, Growth];
+    match sort {
+        Sort::Cpu => fields.push(Cpu),
+        Sort::Refaults => fields.push(Faults),
+        Sort::Size | Sort::Swap | Sort::Growth => {}
+    }
+    ProcessView { sort, fields, ..ProcessView::default() }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An experiment on a page: the verdict, every arm and metric, how it was found out, and every run.
+
+mod arms;
+mod metrics;
+mod pictures;
+mod profile;
+mod runs;
+
+use pagewise_model::{Bytes, Trial};
+
+use crate::page::{escaped, page};
+use pagewise_report::text::machine;
+use pagewise_report::{TrialReport, lineup, phrases};
+
+/// What a reader may keep.
+pub fn trial(tried: &TrialReport<'_>) -> String {
+    let trial = tried.trial;
+    let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
+    page(&phrases::named(tried.name, &title(trial)), &(body + &method(tried) + &runs::table(tried)))
+}
+
+fn title(trial: &Trial) -> String {
+    if lineup::is_wide(trial) {
+        format!("{} on {}", phrases::arms(trial), phrases::command(trial))
+    } else {
+        format!("{}: {}", phrases::arms(trial), phrases::verdict(trial.verdict))
+    }
+}
+
+fn two(tried: &TrialReport<'_>) -> String {
+    let trial = tried.trial;
+    [
+        heading(tried),
+        metrics::table(trial, "b", &trial.metrics),
+        pictures::of_two(tried),
+        pictures::courses(tried),
+        profile::table(tried),
+    ]
+    .concat()
+}
+
+fn several(tried: &TrialReport<'_>) -> String {
+    let trial = tried.trial;
+    [
+        arms::heading(tried),
+        arms::table(tried),
+        pictures::of_arms(tried),
+        arms::medians(trial),
+        pictures::courses(tried),
+        profile::table(tried),
+        arms::each(trial),
+    ]
+    .concat()
+}
+
+fn paragraph(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escaped(text)) }
+}
+
+fn stopped(trial: &Trial) -> String {
+    let stopped = trial.stopped.as_ref().map(|why| format!("Stopped early: {why}."));
+    paragraph(&stopped.unwrap_or_default())
+}
+
+fn heading(tried: &TrialReport<'_>) -> String {
+    let trial = tried.trial;
+    let word = phrases::verdict(trial.verdict);
+    format!(
+        "<h1>{}: <span class=\"verdict {word}\">{word}</span></h1>\n\
+         <p class=\"quiet\">on <code>{}</code></p>\n{}{}",
+        escaped(&phrases::named(tried.name, &phrases::arms(trial))),
+        escaped(&phrases::command(trial)),
+        stopped(trial),
+        paragraph(&phrases::meaning(trial))
+    )
+}
+
+fn method(tried: &TrialReport<'_>) -> String {
+    let trial = tried.trial;
+    let limit = trial
+        .memory_limit_bytes
+        .map(|limit| format!("The command had at most {} of memory.", Bytes::new(limit)));
+    let mut text = String::from("<h2>How it was found out</h2>\n");
+    text += &paragraph(&machine(tried.snapshot).join(" · "));
+    let workload = phrases::workload(&trial.program);
+    if !workload.is_empty() {
+        text += &paragraph(&format!("The workload: {workload}."));
+    }
+    text += &paragraph(&phrases::method(trial));
+    text += &paragraph(&limit.unwrap_or_default());
+    text += &paragraph(
+        "The estimate is Hodges and Lehmann's of the paired ratio, the interval that of the \
+         signed-rank test. Runs far from the others count like any.",
+    );
+    for note in &trial.notes {
+        text += &paragraph(&phrases::sentence(note));
+    }
+    text
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pictures, each with a sentence that says how it is read.
+
+use pagewise_model::Trial;
+
+use crate::page::escaped;
+use pagewise_report::{TrialReport, phrases};
+
+use crate::chart;
+
+const STEPS: &str = "A slope or a step is the machine's: pairs do not feel it.";
+
+fn figure(svg: Option<String>, caption: &str) -> String {
+    let wrapped = |svg| {
+        format!("<figure>\n{svg}\n<figcaption>{}</figcaption>\n</figure>\n", escaped(caption))
+    };
+    svg.map(wrapped).unwrap_or_default()
+}
+
+/// Every run, every pair, every metric.
+pub(super) fn of_two(tried: &TrialReport<'_>) -> String {
+    let trial = tried.trial;
+    let arm = trial.arms.get(1).map_or("b", |arm| &arm.name);
+    [runs(tried), pairs(tried), intervals(trial, arm)].concat()
+}
+
+/// Every arm, every run, and the pairs of each arm.
+pub(super) fn of_arms(tried: &TrialReport<'_>) -> String {
+    let least = phrases::effect(tried.trial.min_effect);
+    let caption = format!("Grey: up to {least}, which does not matter.");
+    [figure(chart::arms(tried.trial), &caption), runs(tried), pairs(tried)].concat()
+}
+
+fn runs(tried: &TrialReport<'_>) -> String {
+    let caption = format!("Unfilled points were discarded or failed. {STEPS}");
+    figure(chart::runs(tried.trial, tried.runs), &caption)
+}
+
+fn pairs(tried: &TrialReport<'_>) -> String {
+    let least = phrases::effect(tried.trial.min_effect);
+    let caption = format!("Dashed: the interval. Grey: up to {least}, which does not matter.");
+    let all = chart::pairs(tried.trial, tried.runs);
+    figure((!all.is_empty()).then(|| all.join("\n")), &caption)
+}
+
+/// Every metric of one arm.
+pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
+    let caption = format!(
+        "In colour: what decides. Grey: up to {}. What lies beyond −100 or 200 % is drawn there.",
+        phrases::effect(trial.min_effect)
+    );
+    figure(chart::intervals(trial, arm), &caption)
+}
+
+/// How a workload of ours went.
+pub(super) fn courses(tried: &TrialReport<'_>) -> String {
+    [
+        figure(
+            chart::settling(tried.trial, tried.runs),
+            "Each arm's middle run, its others faint; a ring where the steady state begins.",
+        ),
+        figure(
+            chart::latencies(tried.trial, tried.runs),
+            "All measured runs of an arm together. The right end is what the slowest see.",
+        ),
+    ]
+    .concat()
+}
