@@ -27,10 +27,12 @@ pub(super) fn run(
     };
     // both are anybody's: the first file is opened before rights to open others are given up
     Confinement::for_recording(true).enter();
-    let before = interval(&args.before)?;
-    let after = match after {
-        Second::Recording(path) => interval(path)?,
-        Second::Live(interval) => interval,
+    let (before, first) = intervals(&args.before)?;
+    let (before, after) = match (after, first) {
+        (Second::Recording(path), _) => (before, intervals(path)?.0),
+        // of a recording over time, its own last readings are what came after
+        (Second::Live(_), Some(first)) => (first, before),
+        (Second::Live(live), None) => (before, live),
     };
     let Compared { comparison, interval } = compared(before, after);
     let shown = if global.json {
@@ -68,11 +70,18 @@ fn compared(before: Interval, after: Interval) -> Compared {
     compare(before, after, verdicts)
 }
 
-fn interval(path: &Path) -> anyhow::Result<Interval> {
-    let recording = pagewise_observe::open(path)?;
-    let interval = recording.interval(&scope(), || anyhow::Ok(()))?;
+/// A recording; of one over time its last two readings, and besides its first two.
+fn intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
+    let (recording, first) = pagewise_observe::open_readings(path)?;
+    let read = |it: &Recording| it.interval(&scope(), || anyhow::Ok(()));
+    let interval = read(&recording)?;
     refuse_cut(path, &interval)?;
-    Ok(interval)
+    // a recording over time that was cut has whole readings up to there
+    let cut = interval.end.problems.iter().find(|problem| problem.path.as_str() == "steps");
+    if let Some(problem) = cut {
+        output::message(problem);
+    }
+    Ok((interval, first.as_ref().map(read).transpose()?))
 }
 
 /// What is missing from a recording would be shown as gone.

@@ -12,6 +12,8 @@ pub(super) const COMPARE: &str = "Compare two recordings, or a recording with th
     and which cgroups and processes changed most. If both are of the same boot, rates over the time between \
     are shown, too. Recordings contain no host name and no boot ID, so pagewise infers this from the time of \
     the boot and from processes that both contain, and says what it infers it from.\n\n\
+    Of a recording over time (`pagewise capture --every`), its last two readings are compared. Given alone, its \
+    first two readings are compared with its last two.\n\n\
     The output lists measures that became better or worse, but a comparison is not an experiment: the load \
     differs, too. If a setting changed that `pagewise trial` can test, the output contains the command. The \
     exit status does not depend on what changed.\n\n  \
