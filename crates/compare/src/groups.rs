@@ -21,7 +21,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupCha
     let mut all = Vec::new();
     let mut unmatched = 0;
     for then in start.cgroups.groups.iter().filter(is_no_root) {
-        match matching.group_after(&then.path) {
+        match matching.group_after(&then.path, |path| later.contains_key(path)) {
             Some(path) => all.push(change(Some(then), later.remove(&path), interval.seconds())),
             None => unmatched += 1,
         }

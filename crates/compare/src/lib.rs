@@ -21,7 +21,7 @@ mod threads;
 
 use pagewise_model::{ComparedHost, Comparison, Interval, Relation, Snapshot};
 
-use names::Matching;
+use names::{Matching, Naming};
 
 /// What changed from one host to another.
 #[derive(Debug)]
@@ -38,14 +38,14 @@ pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Comp
     let found = relation::relation(&before.end, &after.end);
     let own_rates = activity::own_rates(&before, &after);
     // as they were read: they are given one boot id below
-    let one_numbering = names::has_one_numbering(&before.end, &after.end);
+    let naming = Naming::new(&before.end, &after.end);
     let [before_line, after_line] = verdicts;
     let hosts = (compared_host(&before, before_line), compared_host(&after, after_line));
     let mut interval = Interval { start: Some(Box::new(before.end)), end: after.end };
     if found.relation == Relation::SameBoot {
         join_boots(&mut interval);
     }
-    let matching = Matching::new(&interval, found.relation, one_numbering);
+    let matching = Matching::new(&interval, found.relation, naming);
     let comparison = differences(&interval, hosts, found, own_rates, &matching);
     Compared { comparison, interval }
 }

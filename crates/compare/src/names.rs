@@ -11,21 +11,42 @@ use pagewise_model::{Interval, Name, Process, Relation, Snapshot};
 
 use crate::relation::is_hashed;
 
+/// How names of the two hosts relate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// The same name is the same thing: both are of one recording, or both were read directly.
+    One,
+    /// Each is a recording of its own: what is not numbered is well known.
+    Numbered,
+    /// One is a recording, and the other was read directly: a name of one may be a number in the other.
+    Mixed,
+}
+
+impl Naming {
+    pub(crate) fn new(before: &Snapshot, after: &Snapshot) -> Self {
+        let (one, other) = (before.taken.boot_id.value(), after.taken.boot_id.value());
+        let hashed = [one, other].map(|id| id.is_some_and(is_hashed));
+        match hashed {
+            [true, true] if one != other => Self::Numbered,
+            [true, false] | [false, true] => Self::Mixed,
+            _ => Self::One,
+        }
+    }
+}
+
 /// What of the first host is what of the second.
 #[derive(Debug)]
 pub(crate) struct Matching {
-    /// Whether numbered names mean the same on both sides.
-    one_numbering: bool,
+    naming: Naming,
     /// Ids of processes that are the same.
     pub(crate) processes: BTreeSet<u32>,
-    /// Paths of cgroups before → after, where a name in them is numbered.
+    /// Paths of cgroups before → after, where they may be called otherwise.
     groups: BTreeMap<Name, Name>,
 }
 
 impl Matching {
-    pub(crate) fn new(interval: &Interval, relation: Relation, one_numbering: bool) -> Self {
-        let mut matching =
-            Self { one_numbering, processes: BTreeSet::new(), groups: BTreeMap::new() };
+    pub(crate) fn new(interval: &Interval, relation: Relation, naming: Naming) -> Self {
+        let mut matching = Self { naming, processes: BTreeSet::new(), groups: BTreeMap::new() };
         if let (Relation::SameBoot, Some(start)) = (relation, interval.start.as_deref()) {
             matching.match_processes(start, &interval.end);
         }
@@ -47,9 +68,9 @@ impl Matching {
     }
 
     /// Both paths and all paths above them. A process that moved between two groups would match what does
-    /// not belong together, so the shape must be the same, and the first match stays.
+    /// not belong together, so the paths must be alike, and the first match stays.
     fn match_groups(&mut self, before: &str, after: &str) {
-        if self.one_numbering || shape(before) != shape(after) {
+        if self.naming == Naming::One || !are_alike(before, after) {
             return;
         }
         let parts = |path: &str| -> Vec<String> {
@@ -57,35 +78,39 @@ impl Matching {
             ends.map(|end| path[..end].to_owned()).collect()
         };
         for (one, other) in parts(before).into_iter().zip(parts(after)) {
-            if is_numbered_path(&one) {
-                self.groups.entry(one.as_str().into()).or_insert_with(|| other.as_str().into());
-            }
+            self.groups.entry(one.as_str().into()).or_insert_with(|| other.as_str().into());
         }
     }
 
-    /// What a cgroup of the first host is called on the second; `None` where that cannot be told.
-    pub(crate) fn group_after(&self, path: &Name) -> Option<Name> {
-        if self.one_numbering || !is_numbered_path(path.as_str()) {
-            return Some(path.clone());
+    /// What a cgroup of the first host is called on the second, if it is there; `None` where that cannot be
+    /// told.
+    pub(crate) fn group_after(
+        &self,
+        path: &Name,
+        is_there: impl Fn(&Name) -> bool,
+    ) -> Option<Name> {
+        let known = self.groups.get(path).cloned();
+        match self.naming {
+            Naming::One => Some(path.clone()),
+            _ if known.is_some() => known,
+            Naming::Numbered => Some(path.clone()).filter(|path| !is_numbered_path(path.as_str())),
+            Naming::Mixed => Some(path.clone()).filter(is_there),
         }
-        self.groups.get(path).cloned()
     }
 
     /// Whether a cgroup of the second host that is none of the first is known to be new.
     pub(crate) fn is_new_group(&self, path: &Name) -> bool {
-        self.one_numbering || !is_numbered_path(path.as_str())
+        match self.naming {
+            Naming::One => true,
+            Naming::Numbered => !is_numbered_path(path.as_str()),
+            Naming::Mixed => false,
+        }
     }
 
     /// Whether a program's name says which program it is, on both sides.
     pub(crate) fn is_telling(&self, name: &Name) -> bool {
-        self.one_numbering || !is_numbered(name.as_str(), "proc-")
+        self.naming == Naming::One || !is_numbered(name.as_str(), "proc-")
     }
-}
-
-/// Of one recording, or of two hosts that were read directly: these have boot ids as the kernel writes them.
-pub(crate) fn has_one_numbering(before: &Snapshot, after: &Snapshot) -> bool {
-    let (one, other) = (before.taken.boot_id.value(), after.taken.boot_id.value());
-    one == other || [one, other].into_iter().flatten().all(|id| !is_hashed(id))
 }
 
 /// The same process: the same id and the same start. Where a start was not recorded, the same name.
@@ -116,13 +141,11 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A path without the numbers of its numbered parts.
-fn shape(path: &str) -> String {
-    let bare = |part: &str| match is_numbered_group(part) {
-        true => part.chars().filter(|c| !c.is_ascii_digit()).collect(),
-        false => part.to_owned(),
-    };
-    path.split('/').map(bare).collect::<Vec<String>>().join("/")
+/// Whether two paths may be of one cgroup: each part has the same name, or is numbered in one of them.
+fn are_alike(one: &str, other: &str) -> bool {
+    let (one, other) = (one.split('/'), other.split('/'));
+    one.clone().count() == other.clone().count()
+        && one.zip(other).all(|(a, b)| a == b || is_numbered_group(a) || is_numbered_group(b))
 }
 
 #[cfg(test)]
@@ -138,6 +161,8 @@ mod tests {
             assert!(!is_numbered_group(part), "{part}");
         }
         assert!(is_numbered("proc-7", "proc-") && !is_numbered("proc-seven", "proc-"));
-        assert_eq!(shape("/system.slice/cg-12.service"), "/system.slice/cg-.service");
+        assert!(are_alike("/system.slice/cg-12.service", "/system.slice/bank.service"));
+        assert!(!are_alike("/system.slice/cg-1", "/user.slice/cg-1"));
+        assert!(!are_alike("/system.slice/cg-1", "/system.slice"));
     }
 }

@@ -141,7 +141,7 @@ fn against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<S
 }
 
 /// The digits of a release: recordings keep no more.
-fn version(release: &Name) -> &str {
+pub(crate) fn version(release: &Name) -> &str {
     let text = release.as_str();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')

@@ -9,6 +9,7 @@ use pagewise_model::{
 };
 
 use crate::names::Matching;
+use crate::relation::version;
 
 pub(crate) fn changes(
     before: &Snapshot,
@@ -16,8 +17,11 @@ pub(crate) fn changes(
     matching: &Matching,
 ) -> Vec<SettingChange> {
     let mut changes = Vec::new();
-    let [from, to] = [before, after].map(|host| host.taken.kernel.value().cloned());
-    push(&mut changes, "kernel", None, from, to);
+    if let (Some(from), Some(to)) = (before.taken.kernel.value(), after.taken.kernel.value())
+        && version(from) != version(to)
+    {
+        push(&mut changes, "kernel", None, Some(from.clone()), Some(to.clone()));
+    }
     listed(&mut changes, "boot parameter", &parameters(before), &parameters(after));
     listed(&mut changes, "swap area", &swap_areas(before), &swap_areas(after));
     listed(&mut changes, "zram device", &devices(before), &devices(after));
@@ -98,7 +102,8 @@ fn knobs(
         it.knob.access == Access::ReadWrite && !SHOWN_ELSEWHERE.contains(&it.knob.name)
     };
     for then in before.knobs.iter().filter(is_setting) {
-        let Some(instance) = instance_after(then, matching) else { continue };
+        let is_there = |path: &Name| later.contains_key(&(then.knob.name, Some(path.clone())));
+        let Some(instance) = instance_after(then, matching, is_there) else { continue };
         let Some(now) = later.get(&(then.knob.name, instance.clone())) else { continue };
         if let (Some(from), Some(to)) = (value(then), value(now)) {
             push(changes, then.knob.name, instance, from, to);
@@ -107,9 +112,15 @@ fn knobs(
 }
 
 /// How the second host calls what this setting belongs to; `None` where that cannot be told.
-fn instance_after(then: &KnobReading, matching: &Matching) -> Option<Option<Name>> {
+fn instance_after(
+    then: &KnobReading,
+    matching: &Matching,
+    is_there: impl Fn(&Name) -> bool,
+) -> Option<Option<Name>> {
     match &then.instance {
-        Some(group) if then.knob.path.contains("{cgroup}") => matching.group_after(group).map(Some),
+        Some(group) if then.knob.path.contains("{cgroup}") => {
+            matching.group_after(group, is_there).map(Some)
+        }
         instance => Some(instance.clone()),
     }
 }

@@ -197,6 +197,31 @@ fn numbered_cgroups_are_matched_by_their_processes_alone() {
     assert_eq!(comparison.unmatched_cgroups, 3, "two before and one after");
 }
 
+/// A machine that is read directly has names where its recording has numbers.
+#[test]
+fn a_recording_and_the_machine_are_matched_by_processes() {
+    let (mut before, mut after) = (host("bb", 1000), host("a-a", 2000));
+    before.taken.kernel = found(Name::from("6.18.44"));
+    after.taken.kernel = found(Name::from("6.18.44-of-bank"));
+    before.cgroups.groups = vec![group("/system.slice/cg-1.service", 10), group("/cg-2", 5)];
+    after.cgroups.groups = vec![group("/system.slice/bank.service", 90), group("/secret", 50)];
+    let within = |name: &str, cgroup: &str| Process {
+        cgroup: found(Name::from(cgroup)),
+        ..process(7, name, 40_000, 1)
+    };
+    before.processes.list = vec![within("proc-1", "/system.slice/cg-1.service")];
+    after.processes.list = vec![within("bank", "/system.slice/bank.service")];
+    let comparison = single(before, after);
+    assert_eq!(comparison.settings, []);
+    let [group] = &comparison.cgroups[..] else { panic!("{:?}", comparison.cgroups) };
+    assert_eq!(
+        (group.path.as_str(), group.presence),
+        ("/system.slice/bank.service", Presence::Same)
+    );
+    assert_eq!(comparison.unmatched_cgroups, 2);
+    assert_eq!(comparison.processes, []);
+}
+
 /// The command has the settings that changed and can be lent, in both arms.
 #[test]
 fn the_trial_that_would_tell_is_named() {

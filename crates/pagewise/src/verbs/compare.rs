@@ -107,3 +107,25 @@ fn refuse_root(global: &Global) -> anyhow::Result<()> {
     let next = format!("name both as arguments: pagewise compare BEFORE {root}");
     Err(Refusal::advised("compare takes its recordings as arguments, not with --root", next).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_report::text::TextStyle;
+    use pagewise_testkit::scene::{Scene, slugs};
+
+    /// No line is wider than the terminal, whatever two recordings are compared.
+    #[test]
+    fn comparisons_fit_into_80_and_120_columns() {
+        for pair in slugs().windows(2) {
+            let [before, after] = [&pair[0], &pair[1]].map(|slug| Scene::load(slug).replay());
+            let comparison = compared(before, after).comparison;
+            for width in [80, 120] {
+                let text = text::comparison(&comparison, TextStyle { width, colour: false });
+                let widest = text.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(width), "{pair:?}: {widest:?}\n{text}");
+                assert!(text.lines().count() >= 20, "{text}");
+            }
+        }
+    }
+}
