@@ -9,7 +9,7 @@ use std::io::{Error, Write};
 use tar::{Builder, EntryType, Header};
 
 use super::Capture;
-use pagewise_files::recording::{MAX_FILE, MAX_SUM, Step, stored_path};
+use pagewise_files::recording::{MAX_FILE, MAX_FIRST, MAX_SUM, Step, stored_path};
 
 /// Enough for text; more costs seconds of CPU for a few per cent.
 const LEVEL: i32 = 12;
@@ -102,6 +102,7 @@ impl<'a> Stream<'a> {
     pub fn add_step(&mut self, step: &Step) -> Result<bool, Error> {
         let document = step.to_json();
         let is_too_large = document.len() > MAX_FILE
+            || self.steps == 0 && self.unpacked > MAX_FIRST
             || self.unpacked + stored_size(document.len()) + END > MAX_SUM;
         if is_too_large {
             return Ok(false);

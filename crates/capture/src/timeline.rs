@@ -4,7 +4,7 @@
 //!
 //! The first reading is a whole recording; of each later one there is what changed ([`Step`]).
 
-use pagewise_files::recording::Step;
+use pagewise_files::recording::{MAX_WORK, Step};
 use pagewise_files::{Entry, Files};
 use pagewise_observe::{Tape, TapeEnd};
 
@@ -16,6 +16,8 @@ use super::{Capture, clock, plain, table};
 pub struct Timeline {
     names: Names,
     files: Files,
+    /// Bytes of files that a reader rewrites to open it.
+    work: usize,
 }
 
 impl Timeline {
@@ -24,17 +26,18 @@ impl Timeline {
         let mut names = Names::from_tape(tape);
         let capture = Capture::with_names(tape, &mut names);
         let files = tape.ends.last().map(|end| redacted(end, &mut names)).unwrap_or_default();
-        (Self { names, files }, capture)
+        (Self { names, files, work: 0 }, capture)
     }
 
-    /// What changed since the last reading; `None` if the tape is empty.
+    /// What changed since the last reading; `None` if nobody would open a recording with one more.
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
         self.names.meet(tape);
         let files = redacted(end, &mut self.names);
         let step = Step::between(clock(end), &self.files, &files);
+        self.work += step.work(&self.files);
         self.files = files;
-        Some(step)
+        (self.work <= MAX_WORK).then_some(step)
     }
 }
 

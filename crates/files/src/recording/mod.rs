@@ -43,7 +43,7 @@ pub use error::OpenError;
 pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
 pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
-pub use step::Step;
+pub use step::{MAX_FIRST, MAX_WORK, Step};
 
 /// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
 /// is printed.

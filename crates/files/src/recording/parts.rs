@@ -9,7 +9,7 @@ use super::ends::Ends;
 use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
-use super::step::{self, MAX_WORK, Replaced, Step};
+use super::step::{self, MAX_FIRST, MAX_WORK, Replaced, Step};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -163,10 +163,14 @@ impl Parts {
     fn add_step(&mut self, path: &str, step: Step) -> Result<(), Full> {
         self.steps.work = self.steps.work.saturating_add(step.work(&self.end));
         if self.steps.work > MAX_WORK {
-            self.trouble(path, "steps that rewrite at most 1 GiB", "more");
+            self.trouble(path, "steps that rewrite at most 512 MiB", "more");
             return Err(Full);
         }
         if self.steps.taken == 0 {
+            if self.sum > MAX_FIRST {
+                self.trouble(path, "a first reading of at most 16 MiB", "more");
+                return Err(Full);
+            }
             self.begin_steps();
         }
         let mut at = step.end().clone();

@@ -18,8 +18,11 @@ use crate::answer::{Entry, Files};
 /// The folder of steps in an archive.
 pub(super) const FOLDER: &str = "steps/";
 
-/// Bytes of files that steps may rewrite in all: of a recording that costs more to read than it could be worth.
-pub(super) const MAX_WORK: usize = 1 << 30;
+/// Bytes of files that the steps of a recording may rewrite in all: more would take seconds to open.
+pub const MAX_WORK: usize = 512 << 20;
+
+/// Bytes of the first reading of a recording over time: four readings are in memory when it is open.
+pub const MAX_FIRST: usize = 16 << 20;
 
 /// From one reading to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -101,8 +104,9 @@ impl Step {
         &self.end
     }
 
-    /// Bytes of files that [`Step::apply`] rewrites.
-    pub(super) fn work(&self, files: &Files) -> usize {
+    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied.
+    #[must_use]
+    pub fn work(&self, files: &Files) -> usize {
         let size = |path: &String| match files.get(path) {
             Some(Entry::File(bytes)) => bytes.len(),
             Some(Entry::Refused(_)) | None => 0,

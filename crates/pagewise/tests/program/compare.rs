@@ -150,7 +150,7 @@ fn what_cannot_be_recorded_is_refused_before_anything_is_written() {
     for (arguments, status, expected) in [
         (vec!["--every", "10s", "--for", "5s", "x"], 1, "--for is shorter than --every"),
         (vec!["--every", "100ms", "--for", "5s", "x"], 1, "expected 1 s or more"),
-        (vec!["--every", "1s", "--for", "7d", "x"], 1, "at most 8640 readings"),
+        (vec!["--every", "1s", "--for", "9h", "x"], 1, "at most 8640 readings"),
         (vec!["--every", "1s", "--for", "2s", "--root", "mine"], 1, "has its times already"),
         (vec!["--every", "1s", "--for", "2s", "mine"], 1, "expected no file of that name"),
         (vec!["--every", "1s", "x"], 2, "--for"),

@@ -66,7 +66,7 @@ impl Noun {
             Self::Status => "status",
             Self::Doctor => "doctor",
             Self::Explain => "explain",
-            Self::Compare => "compare",
+            Self::Compare => "comparison",
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
@@ -88,6 +88,7 @@ impl Noun {
     pub(super) const fn command(self) -> &'static str {
         match self {
             Self::Lab => "lab run",
+            Self::Compare => "compare",
             Self::Collapse => "thp collapse",
             Self::Restrain => "thp restrain",
             other => other.name(),

@@ -223,30 +223,27 @@ fn print_threads(page: &mut Page, comparison: &Comparison) {
 }
 
 fn print_cgroups(page: &mut Page, comparison: &Comparison) {
-    let left_out = |count: usize| {
-        let groups = plural(count as u64, "group");
-        format!("{groups} left out: recordings number names, each in an order of its own")
+    let unmatched = match comparison.unmatched_cgroups as u64 {
+        0 => String::new(),
+        many => {
+            format!("{} left out: each recording numbers names otherwise", plural(many, "group"))
+        }
     };
-    let unmatched = comparison.unmatched_cgroups;
-    let unmatched = if unmatched == 0 { String::new() } else { left_out(unmatched) };
     if comparison.cgroups.is_empty() {
         page.gap();
-        let none = "none changed by 1 MiB or more";
-        let separator = if unmatched.is_empty() { "" } else { "; " };
-        return page.fact("Cgroups", &format!("{none}{separator}{unmatched}"));
+        let none = ["none changed by 1 MiB or more", &unmatched].join(" · ");
+        return page.fact("Cgroups", none.trim_end_matches(" · "));
     }
     page.heading("Cgroups", &unmatched);
-    let mut table = Table::new(INDENT, columns_of("cgroup", ["waited", "refaults"]));
-    for group in comparison.cgroups.iter().take(SHOWN) {
+    let rows = comparison.cgroups.iter().map(|group| {
         let mut cells = vec![Cell::from(group.path.as_str()), presence(group.presence)];
         cells.extend(change_of(group.memory_before.get(), group.memory_after.get()));
         cells.push(signed_swap(group.swap_before.get(), group.swap_after.get()));
         cells.push(share(group.waited));
         cells.push(group.refaults.map(count).unwrap_or_default().into());
-        table.row(cells);
-    }
-    table.print(page);
-    print_rest(page, comparison.cgroups.len());
+        cells
+    });
+    print_rows(page, columns_of("cgroup", ["waited", "refaults"]), rows);
 }
 
 fn print_programs(page: &mut Page, programs: &[ProgramChange]) {
@@ -255,17 +252,31 @@ fn print_programs(page: &mut Page, programs: &[ProgramChange]) {
         return page.fact("Processes", "none changed by 1 MiB or more");
     }
     page.heading("Processes", "resident memory; pages that processes share count in each of them");
-    let mut table = Table::new(INDENT, columns_of("process", ["CPU", "major faults"]));
-    for program in programs.iter().take(SHOWN) {
+    let rows = programs.iter().map(|program| {
         let mut cells = vec![Cell::from(named(program)), presence(program.presence)];
         cells.extend(change_of(program.resident_before, program.resident_after));
         cells.push(signed_swap(program.swap_before, program.swap_after));
         cells.push(program.cpu_seconds.map(seconds).unwrap_or_default().into());
         cells.push(program.major_faults.map(count).unwrap_or_default().into());
-        table.row(cells);
-    }
+        cells
+    });
+    print_rows(page, columns_of("process", ["CPU", "major faults"]), rows);
+}
+
+/// The first rows, and how many more there are.
+fn print_rows(
+    page: &mut Page,
+    columns: Vec<Column>,
+    rows: impl ExactSizeIterator<Item = Vec<Cell>>,
+) {
+    let more = rows.len().saturating_sub(SHOWN);
+    let mut table = Table::new(INDENT, columns);
+    rows.take(SHOWN).for_each(|row| table.row(row));
     table.print(page);
-    print_rest(page, programs.len());
+    if more > 0 {
+        let text = format!("and {more} more, with smaller changes; --json has all");
+        page.prose(INDENT, Role::Quiet, &text);
+    }
 }
 
 fn columns_of(name: &str, spare: [&str; 2]) -> Vec<Column> {
@@ -301,12 +312,5 @@ fn named(program: &ProgramChange) -> String {
         (Some(pid), _, _) => format!("{name} ({pid})"),
         (None, 0 | 1, 0 | 1) => name.to_string(),
         (None, before, after) => format!("{name} × {before} → {after}"),
-    }
-}
-
-fn print_rest(page: &mut Page, rows: usize) {
-    if rows > SHOWN {
-        let text = format!("and {} more, with smaller changes; --json has all", rows - SHOWN);
-        page.prose(INDENT, Role::Quiet, &text);
     }
 }

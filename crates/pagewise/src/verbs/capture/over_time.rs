@@ -123,8 +123,11 @@ impl Readings<'_> {
             if !self.wait_until(started + self.every * number) {
                 return Ok(Ended::Stopped);
             }
-            let Some(step) = timeline.step(&read()?) else { continue };
-            if !file.add(|stream| stream.add_step(&step))? {
+            let is_added = match timeline.step(&read()?) {
+                Some(step) => file.add(|stream| stream.add_step(&step))?,
+                None => false,
+            };
+            if !is_added {
                 return Ok(Ended::Full);
             }
         }
