@@ -34,7 +34,7 @@ impl Timeline {
         let end = tape.ends.last()?;
         self.names.meet(tape);
         let files = redacted(end, &mut self.names);
-        let step = Step::between(clock(end), &self.files, &files);
+        let step = Step::between(&clock(end), &self.files, &files);
         self.work += step.work(&self.files);
         self.files = files;
         (self.work <= MAX_WORK).then_some(step)

@@ -28,9 +28,10 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupCha
     }
     for now in interval.end.cgroups.groups.iter().filter(is_no_root) {
         if later.contains_key(&now.path) {
-            match matching.is_new_group(&now.path) {
-                true => all.push(change(None, Some(now), interval.seconds())),
-                false => unmatched += 1,
+            if matching.is_new_group(&now.path) {
+                all.push(change(None, Some(now), interval.seconds()));
+            } else {
+                unmatched += 1;
             }
         }
     }

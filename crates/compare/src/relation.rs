@@ -61,9 +61,12 @@ fn same_boot_id(before: &Snapshot, after: &Snapshot) -> Option<Found> {
     }
     let differ = !is_hashed(one) && !is_hashed(other);
     let same_name = before.host.name.value() == after.host.name.value();
-    differ.then(|| match same_name {
-        true => found(Relation::AnotherBoot, "the boot ids differ"),
-        false => found(Relation::AnotherHost, "the host names and the boot ids differ"),
+    differ.then(|| {
+        if same_name {
+            found(Relation::AnotherBoot, "the boot ids differ")
+        } else {
+            found(Relation::AnotherHost, "the host names and the boot ids differ")
+        }
     })
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use pagewise_compare::{Compared, compare};
 use pagewise_model::{
-    Bytes, Cgroup, Comparison, Interval, KernelThread, Millis, Name, Nanos, Presence, Process,
-    ProgramChange, Reading, Relation, Snapshot, Source,
+    Bytes, Cgroup, Comparison, Interval, KernelThread, Millis, Name, Nanos, Percent, Presence,
+    Process, ProgramChange, Reading, Relation, Snapshot, Source,
 };
 use pagewise_testkit::scene::{Scene, slugs};
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn kernel_threads_of_a_kind_are_added_up() {
     let shares: Vec<_> = single(before, after)
         .threads
         .iter()
-        .map(|it| (it.name, it.between.map(|share| share.get())))
+        .map(|it| (it.name, it.between.map(Percent::get)))
         .collect();
     assert_eq!(shares, [("kswapd", Some(25.0)), ("khugepaged", Some(0.0))]);
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use pagewise_model::Name;
 use serde::{Deserialize, Serialize};
 
-use super::parts::PartProblem;
+use super::problem::PartProblem;
 use crate::answer::{Entry, Facts, Refusal};
 
 /// Where it lies in a recording.

@@ -28,6 +28,7 @@ mod folder;
 mod limits;
 mod manifest;
 mod parts;
+mod problem;
 mod step;
 
 use std::io::Read;

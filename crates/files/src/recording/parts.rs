@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The files of a recording, taken one by one within the limits → its [`Ends`].
 
-use std::fmt;
-
-use pagewise_model::{Name, Problem, Reading, Source};
+use pagewise_model::{Name, Reading};
 
 use super::ends::Ends;
 use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
+use super::problem::PartProblem;
 use super::step::{self, MAX_FIRST, MAX_WORK, Replaced, Step};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
@@ -20,44 +19,6 @@ const DOTS: &str = "%2E%2E";
 
 /// What stands for a file of the recording that its owner does not let us read.
 const NOT_OURS: &str = "the recording's owner does not let you read it";
-
-/// Something in a recording that was not used.
-#[derive(Debug, Clone)]
-pub(super) struct PartProblem {
-    path: String,
-    line: Option<u32>,
-    expected: String,
-    found: Vec<u8>,
-}
-
-impl PartProblem {
-    pub(super) fn file(path: &str, expected: impl Into<String>, found: &[u8]) -> Self {
-        Self::line(path, None, expected, found)
-    }
-
-    pub(super) fn line(
-        path: &str,
-        line: Option<u32>,
-        expected: impl Into<String>,
-        found: &[u8],
-    ) -> Self {
-        let path = Name::from(path).to_string();
-        Self { path, line, expected: expected.into(), found: found.to_vec() }
-    }
-
-    fn source(&self) -> Source {
-        match self.line {
-            Some(line) => Source::line(self.path.as_str(), line),
-            None => Source::file(self.path.as_str()),
-        }
-    }
-}
-
-impl fmt::Display for PartProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Problem::new(&self.source(), self.expected.as_str(), &self.found).fmt(f)
-    }
-}
 
 /// What was taken so far.
 #[derive(Debug, Default)]
@@ -311,7 +272,7 @@ impl Parts {
         "end"
     }
 
-    fn into_recording(mut self, manifest: &Manifest, end: &str, label: &str) -> Ends {
+    fn into_recording(self, manifest: &Manifest, end: &str, label: &str) -> Ends {
         if self.steps.taken > 0 {
             return self.into_readings(manifest, label);
         }
@@ -330,13 +291,12 @@ impl Parts {
     }
 
     /// The last two readings of a recording over time, and the first two.
-    fn into_readings(&mut self, manifest: &Manifest, label: &str) -> Ends {
+    fn into_readings(self, manifest: &Manifest, label: &str) -> Ends {
         let host = |at: &End, files: Files| {
             let facts: Facts = at.facts(manifest.page_size);
             HostRoot::recorded(files, Name::from(label), facts)
         };
-        let steps = std::mem::take(&mut self.steps);
-        let end = std::mem::take(&mut self.end);
+        let (steps, end) = (self.steps, self.end);
         let mut before = end.clone();
         step::take_back(&mut before, steps.replaced);
         let first = steps.first.map(|both| Box::new(both.map(|(at, files)| host(&at, files))));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{End, refusal, refusal_text};
-use super::parts::PartProblem;
+use super::problem::PartProblem;
 use crate::answer::{Entry, Files};
 
 /// The folder of steps in an archive.
@@ -55,8 +55,9 @@ pub(super) type Replaced = Vec<(String, Option<Entry>)>;
 impl Step {
     /// What leads from the files `before` to those `after`, which were read at the time of `at`.
     #[must_use]
-    pub fn between(at: End, before: &Files, after: &Files) -> Self {
-        let mut step = Self { end: End { refused: BTreeMap::new(), ..at }, ..Self::default() };
+    pub fn between(at: &End, before: &Files, after: &Files) -> Self {
+        let end = End { refused: BTreeMap::new(), ..*at };
+        let mut step = Self { end, ..Self::default() };
         step.gone = before.keys().filter(|path| !after.contains_key(*path)).cloned().collect();
         for (path, entry) in after {
             if before.get(path) != Some(entry) {
@@ -218,7 +219,7 @@ mod tests {
         /// A step leads from one reading to the next whatever they are, through JSON, and back again.
         #[test]
         fn a_step_leads_to_the_next_reading_and_back(before in any_files(), after in any_files()) {
-            let step = Step::between(End::default(), &before, &after);
+            let step = Step::between(&End::default(), &before, &after);
             let read = Step::parse("steps/00001.json", &step.to_json()).unwrap();
             prop_assert_eq!(&read, &step);
             let mut files = before.clone();
@@ -235,7 +236,7 @@ mod tests {
             from in any_files(), to in any_files(), other in any_files(),
         ) {
             let mut files = other.clone();
-            let (replaced, _) = Step::between(End::default(), &from, &to).apply(&mut files);
+            let (replaced, _) = Step::between(&End::default(), &from, &to).apply(&mut files);
             take_back(&mut files, replaced);
             prop_assert_eq!(files, other);
         }
@@ -245,7 +246,7 @@ mod tests {
     fn of_a_long_file_only_the_lines_that_differ_are_kept() {
         let text = |free: u32| format!("MemTotal: 100 kB\nMemFree: {free} kB\nBuffers: 7 kB\n");
         let files = |free| Files::from([("m".to_owned(), Entry::File(text(free).into_bytes()))]);
-        let step = Step::between(End::default(), &files(1), &files(2));
+        let step = Step::between(&End::default(), &files(1), &files(2));
         assert_eq!(step.lines["m"], [(1, "MemFree: 2 kB".to_owned())]);
         assert!(step.files.is_empty() && step.gone.is_empty());
     }

@@ -23,7 +23,7 @@ pub(super) fn run(
     refuse_root(global)?;
     let after = match &args.after {
         Some(path) => Second::Recording(path),
-        None => Second::Live(input::interval_of(&live(global)?, global, &scope())?),
+        None => Second::Live(Box::new(input::interval_of(&live(global)?, global, &scope())?)),
     };
     // both are anybody's: the first file is opened before rights to open others are given up
     Confinement::for_recording(true).enter();
@@ -32,7 +32,7 @@ pub(super) fn run(
         (Second::Recording(path), _) => (before, intervals(path)?.0),
         // of a recording over time, its own last readings are what came after
         (Second::Live(_), Some(first)) => (first, before),
-        (Second::Live(live), None) => (before, live),
+        (Second::Live(live), None) => (before, *live),
     };
     let Compared { comparison, interval } = compared(before, after);
     let shown = if global.json {
@@ -47,7 +47,7 @@ pub(super) fn run(
 /// What the recording is compared with.
 enum Second<'a> {
     Recording(&'a Path),
-    Live(Interval),
+    Live(Box<Interval>),
 }
 
 fn live(global: &Global) -> anyhow::Result<Recording> {
