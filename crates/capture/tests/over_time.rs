@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A recording over time is opened as its last two readings, holds no name, and can be read as far as it goes.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::allow_attributes,
+    reason = "tests write files of their own"
+)]
+
 use std::io::Read as _;
 
 use pagewise_capture::{Stream, Timeline};
