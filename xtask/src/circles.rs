@@ -21,6 +21,7 @@ const CLEAN: &[&str] = &[
     "capture",
     "choose",
     "collapse",
+    "compare",
     "confine",
     "decide",
     "experiments",

@@ -23,6 +23,7 @@ mod processes;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod words;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ use pagewise_files::{Entry, Refusal};
 use pagewise_observe::{Tape, TapeEnd};
 
 use names::Names;
+
+pub use pack::Stream;
+pub use timeline::Timeline;
 
 /// What may be written to a file and sent.
 #[derive(Debug, Default)]
@@ -48,7 +52,10 @@ pub struct Capture {
 impl Capture {
     /// The tape without anything that names the host, its people or what they do.
     pub fn from_tape(tape: &Tape) -> Self {
-        let mut names = Names::from_tape(tape);
+        Self::with_names(tape, &mut Names::from_tape(tape))
+    }
+
+    fn with_names(tape: &Tape, names: &mut Names) -> Self {
         let mut capture = Self {
             manifest: Manifest {
                 format: FORMAT.to_owned(),
@@ -60,7 +67,7 @@ impl Capture {
             ..Self::default()
         };
         for end in &tape.ends {
-            capture.add(end, &mut names);
+            capture.add(end, names);
         }
         capture
     }
@@ -78,13 +85,17 @@ impl Capture {
                 None => *self.left_out.entry(words::shape(path)).or_default() += 1,
             }
         }
-        let end_of = End {
-            unix_seconds: end.unix_seconds,
-            monotonic_seconds: end.monotonic_seconds,
-            awake_seconds: end.awake_seconds,
-            refused,
-        };
-        self.manifest.ends.insert(end.name.to_owned(), end_of);
+        self.manifest.ends.insert(end.name.to_owned(), End { refused, ..clock(end) });
+    }
+}
+
+/// When it was read.
+fn clock(end: &TapeEnd) -> End {
+    End {
+        unix_seconds: end.unix_seconds,
+        monotonic_seconds: end.monotonic_seconds,
+        awake_seconds: end.awake_seconds,
+        refused: BTreeMap::new(),
     }
 }
 

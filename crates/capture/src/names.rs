@@ -41,6 +41,11 @@ impl Names {
         }
     }
 
+    /// Notes what was mounted and switched on since the tape before.
+    pub(super) fn meet(&mut self, tape: &Tape) {
+        self.places.meet_tape(tape);
+    }
+
     /// The host's name, hashed.
     pub(super) fn host(&self, name: &[u8]) -> String {
         format!("host-{:08x}", self.hash("host", name) >> 32)

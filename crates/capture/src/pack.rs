@@ -9,7 +9,7 @@ use std::io::{Error, Write};
 use tar::{Builder, EntryType, Header};
 
 use super::Capture;
-use pagewise_files::recording::stored_path;
+use pagewise_files::recording::{MAX_FILE, MAX_FIRST, MAX_SUM, Step, stored_path};
 
 /// Enough for text; more costs seconds of CPU for a few per cent.
 const LEVEL: i32 = 12;
@@ -42,36 +42,7 @@ impl Capture {
     /// # Errors
     /// What `out` says.
     pub fn pack(&self, out: impl Write) -> Result<(), Error> {
-        let mut builder = Builder::new(zstd::Encoder::new(out, LEVEL)?);
-        let (path, text) = self.description();
-        builder.append_data(
-            &mut self.head(EntryType::Regular, text.len()),
-            path,
-            text.as_slice(),
-        )?;
-        for (path, bytes) in self.stored() {
-            let at = stored_path(path);
-            match self.twin(path, bytes) {
-                Some(twin) => {
-                    let mut head = self.head(EntryType::Link, 0);
-                    builder.append_link(&mut head, at, stored_path(&twin))?;
-                }
-                None => {
-                    let mut head = self.head(EntryType::Regular, bytes.len());
-                    builder.append_data(&mut head, at, bytes.as_slice())?;
-                }
-            }
-        }
-        builder.into_inner()?.finish()?.flush()
-    }
-
-    fn head(&self, kind: EntryType, size: usize) -> Header {
-        let mut head = Header::new_gnu();
-        head.set_entry_type(kind);
-        head.set_mode(0o600);
-        head.set_mtime(self.unix_seconds());
-        head.set_size(size as u64);
-        head
+        Stream::begin(self, out)?.finish()
     }
 
     /// The same file of the later end, where it reads as this one of the earlier end. Of an empty file a
@@ -88,3 +59,109 @@ impl Capture {
         self.manifest.ends.get("end").map_or(0, |end| end.unix_seconds as u64)
     }
 }
+
+/// A `.tar.zst` that is written piece by piece. After each piece all that was written so far is in `out`, so
+/// that a file that is cut can be read as far as it goes.
+pub struct Stream<'a> {
+    builder: Builder<zstd::Encoder<'static, Box<dyn Write + 'a>>>,
+    mtime: u64,
+    steps: usize,
+    unpacked: usize,
+}
+
+impl<'a> Stream<'a> {
+    /// Writes the recording.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn begin(capture: &Capture, out: impl Write + 'a) -> Result<Self, Error> {
+        let out: Box<dyn Write + 'a> = Box::new(out);
+        let mut stream = Self {
+            builder: Builder::new(zstd::Encoder::new(out, LEVEL)?),
+            mtime: capture.unix_seconds(),
+            steps: 0,
+            unpacked: 0,
+        };
+        let (path, text) = capture.description();
+        stream.add_file(&path, text.as_slice())?;
+        for (path, bytes) in capture.stored() {
+            let at = stored_path(path);
+            match capture.twin(path, bytes) {
+                Some(twin) => stream.add_link(&at, &stored_path(&twin))?,
+                None => stream.add_file(&at, bytes)?,
+            }
+        }
+        Ok(stream)
+    }
+
+    /// Adds what changed until the next reading. Answers `false`, and adds nothing, if nobody could open a
+    /// recording of that size any more.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn add_step(&mut self, step: &Step) -> Result<bool, Error> {
+        let document = step.to_json();
+        let is_too_large = document.len() > MAX_FILE
+            || self.steps == 0 && self.unpacked > MAX_FIRST
+            || self.unpacked + stored_size(document.len()) + END > MAX_SUM;
+        if is_too_large {
+            return Ok(false);
+        }
+        self.steps += 1;
+        self.add_file(&Step::path(self.steps), &document)?;
+        self.flush()?;
+        Ok(true)
+    }
+
+    /// Writes what is still in buffers.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.builder.get_mut().flush()
+    }
+
+    /// Marks the end.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn finish(self) -> Result<(), Error> {
+        self.builder.into_inner()?.finish()?.flush()
+    }
+
+    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.unpacked += stored_size(bytes.len());
+        let mut head = self.head(EntryType::Regular, bytes.len());
+        self.builder.append_data(&mut head, path, bytes)
+    }
+
+    fn add_link(&mut self, path: &str, target: &str) -> Result<(), Error> {
+        self.unpacked += stored_size(0);
+        let mut head = self.head(EntryType::Link, 0);
+        self.builder.append_link(&mut head, path, target)
+    }
+
+    fn head(&self, kind: EntryType, size: usize) -> Header {
+        let mut head = Header::new_gnu();
+        head.set_entry_type(kind);
+        head.set_mode(0o600);
+        head.set_mtime(self.mtime);
+        head.set_size(size as u64);
+        head
+    }
+}
+
+impl std::fmt::Debug for Stream<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("steps", &self.steps).finish_non_exhaustive()
+    }
+}
+
+/// Bytes of a file in an archive with its head; of a long path, which takes two more, as well.
+const fn stored_size(bytes: usize) -> usize {
+    BLOCK * 3 + bytes.next_multiple_of(BLOCK)
+}
+
+const BLOCK: usize = 512;
+/// What marks the end of an archive, and its padding.
+const END: usize = 64 << 10;

@@ -28,12 +28,20 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn from_tape(tape: &Tape) -> Self {
         let mut places = Self::default();
+        places.meet_tape(tape);
+        places
+    }
+
+    /// What is mounted at the time of this tape; aliases stay those of the tapes before.
+    pub(super) fn meet_tape(&mut self, tape: &Tape) {
+        self.points.clear();
+        self.needed.clear();
+        self.cgroups.clear();
         let mountinfo = tape.file("proc/self/mountinfo").unwrap_or_default();
         let lines = mountinfo.split(|&byte| byte == b'\n');
-        lines.filter_map(Columns::parse).for_each(|mount| places.meet(&mount));
-        places.cgroups.sort_by_key(|point| std::cmp::Reverse(point.len()));
-        places.meet_swap_files(tape);
-        places
+        lines.filter_map(Columns::parse).for_each(|mount| self.meet(&mount));
+        self.cgroups.sort_by_key(|point| std::cmp::Reverse(point.len()));
+        self.meet_swap_files(tape);
     }
 
     fn meet(&mut self, mount: &Columns<'_>) {

@@ -15,6 +15,7 @@ mod capability;
 mod cgroup;
 mod choice;
 mod collapse;
+mod comparison;
 mod compressor;
 mod configuration;
 mod coverage;
@@ -86,6 +87,10 @@ pub use choice::{Algorithms, Choice};
 pub use collapse::{
     BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
 };
+pub use comparison::{
+    ActivityChange, ActivityUnit, ComparedHost, Comparison, GroupChange, ObservedEffect, Presence,
+    PressureChange, ProgramChange, Relation, SettingChange, SizeChange, ThreadChange,
+};
 pub use compressor::{Compressor, NotACompressor};
 pub use configuration::{Configuration, Manager, Purpose, Tuned};
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
@@ -116,7 +121,7 @@ pub use oom::{
 pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};
 pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix, ZramChoice};
-pub use process::{Process, Processes, SmapsOutcome, SmapsTally};
+pub use process::{KernelThread, Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
 pub use program::Program;
 pub use psi::{Pressure, Psi, Stall};

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Millis, Name, Reading};
+use crate::{Bytes, Millis, Name, Nanos, Reading};
 
 /// All processes that have memory of their own (kernel threads have none).
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -17,6 +17,15 @@ pub struct Processes {
     pub vanished: u64,
     /// How far the time for proportional sizes went.
     pub smaps: SmapsTally,
+}
+
+/// A thread of the kernel that works on memory: kswapd, kcompactd or khugepaged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KernelThread {
+    /// The thread's name, with the number of its NUMA node: `kswapd0`.
+    pub name: Name,
+    /// CPU time since it began (`schedstat`).
+    pub cpu_time: Reading<Nanos>,
 }
 
 /// One process.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::knob::KnobReading;
 use crate::{
     Bytes, Capability, Cgroups, Configuration, Counters, Damon, FreeBlocks, HostSummary, HugePool,
-    KernelLog, Ksm, Memory, MemoryFiles, Mglru, Millis, Name, Process, Processes, Psi, Reading,
-    Source, Thp, Tier, Zone, Zram, Zswap,
+    KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name, Process, Processes,
+    Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. What the scope left out is [`Reading::not_read`] or empty.
@@ -38,6 +38,7 @@ pub struct Snapshot {
     /// The longest zspage of zsmalloc, in pages.
     pub zsmalloc_chain_size: Reading<u64>,
     pub processes: Processes,
+    pub kernel_threads: Vec<KernelThread>,
     pub cgroups: Cgroups,
     pub kernel_log: KernelLog,
     /// What could not be understood while reading; the rest stands.

@@ -71,7 +71,7 @@ pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{KillsSince, read as kernel_log};
 pub use pagewise_files::recording::{
-    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError,
+    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Step,
 };
 pub use pagewise_files::{
     Entry, FolderError, HostRoot, MakeFolder, Refusal, TrustedFolder, UserFile, UserFileError,
@@ -79,7 +79,7 @@ pub use pagewise_files::{
 pub use process::command_lines;
 pub use processors::Processors;
 pub use psi::read as psi;
-pub use record::{Recording, open, open_with};
+pub use record::{Recording, open, open_readings, open_with};
 pub use snapshot::{ProcessScope, Scope, snapshot};
 pub use tape::{Tape, TapeEnd};
 pub use thread_cpu::{ThreadCpu, children, family_usage, process_usage};

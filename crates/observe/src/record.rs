@@ -84,7 +84,7 @@ impl Recording {
 }
 
 impl From<Ends> for Recording {
-    fn from(Ends { start, end }: Ends) -> Self {
+    fn from(Ends { start, end, .. }: Ends) -> Self {
         Self { start, end }
     }
 }
@@ -95,6 +95,19 @@ impl From<Ends> for Recording {
 /// Where it cannot be opened or is no recording.
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     open_with(path, |_| ())
+}
+
+/// The same; of a recording over time its last two readings, and besides its first two.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_readings(path: &Path) -> Result<(Recording, Option<Recording>), OpenError> {
+    let Ends { start, end, first } = recording::open(path, |_| ())?;
+    let first = first.map(|both| {
+        let [start, end] = *both;
+        Recording { start: Some(start), end }
+    });
+    Ok((Recording { start, end }, first))
 }
 
 /// The same; `opened` is called when it is open and nothing of it has been read yet, with whether it is

@@ -9,7 +9,8 @@ use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
 use crate::{
     capability, cgroup, counters, damon, host, hugetlb, kernel_log, knob, ksm, memory,
-    memory_files, mglru, mounts, process, psi, swap, thp, uptime, zmerge, zone, zram, zswap,
+    memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zmerge, zone, zram,
+    zswap,
 };
 use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
@@ -31,6 +32,8 @@ pub struct Scope {
     pub settings: bool,
     /// Read the kernel log for processes that were killed for lack of memory.
     pub kernel_log: bool,
+    /// Read the CPU time of kernel threads that work on memory.
+    pub kernel_threads: bool,
 }
 
 /// What is read of processes.
@@ -43,7 +46,7 @@ pub enum ProcessScope {
 }
 
 impl Scope {
-    /// All of it, but for rates of processes.
+    /// All of it, but for rates of processes and kernel threads.
     pub const fn everything(smaps_budget: Duration) -> Self {
         Self {
             processes: ProcessScope::Everything,
@@ -53,6 +56,7 @@ impl Scope {
             cgroups: true,
             settings: true,
             kernel_log: true,
+            kernel_threads: false,
         }
     }
 
@@ -66,6 +70,7 @@ impl Scope {
             cgroups: false,
             settings: false,
             kernel_log: false,
+            kernel_threads: false,
         }
     }
 }
@@ -95,6 +100,9 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     if scope.processes == ProcessScope::Everything {
         let (memory, processes) = (&snapshot.memory, &snapshot.processes.list);
         snapshot.memory_files = memory_files::read(host, &mounts, memory, processes);
+    }
+    if scope.kernel_threads {
+        snapshot.kernel_threads = thread_cpu::memory_threads(host);
     }
     finish(host, snapshot)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagewise_model::{Millis, Nanos};
+use pagewise_model::{KernelThread, Millis, Name, Nanos};
 
 use crate::process::StatLine;
 use crate::thp::{is_kernel_thread, kernel_threads, khugepaged_pid, run_times};
@@ -49,8 +49,27 @@ impl ThreadCpu {
 }
 
 fn is_kswapd(name: &[u8]) -> bool {
-    let node = name.strip_prefix(b"kswapd");
+    is_numbered(name, b"kswapd")
+}
+
+fn is_numbered(name: &[u8], thread: &[u8]) -> bool {
+    let node = name.strip_prefix(thread);
     node.is_some_and(|node| !node.is_empty() && node.iter().all(u8::is_ascii_digit))
+}
+
+/// The kernel's threads that reclaim, compact and collapse, in order of their ids.
+pub(crate) fn memory_threads(host: &HostRoot) -> Vec<KernelThread> {
+    let is_it =
+        |name: &[u8]| is_kswapd(name) || is_numbered(name, b"kcompactd") || name == b"khugepaged";
+    let thread = |pid: u32| {
+        let name = host.bytes(&format!("proc/{pid}/comm")).ok()?;
+        let is_it = is_it(name.trim_ascii()) && is_kernel_thread(host, pid);
+        is_it.then(|| KernelThread {
+            name: Name::from_bytes(name.trim_ascii()),
+            cpu_time: run_times(host, pid).map(|times| times.on_cpu),
+        })
+    };
+    kernel_threads(host).into_iter().filter_map(thread).collect()
 }
 
 /// The time that a process has run and its major faults, as far as the host tells them.
@@ -116,6 +135,25 @@ mod tests {
         assert_eq!(found.time(&host), Some(Nanos::new(6640)));
         assert_eq!(ThreadCpu { threads: vec![38, 99] }.time(&host), None);
         assert_eq!(ThreadCpu::default().time(&host), None);
+    }
+
+    #[test]
+    fn threads_that_work_on_memory_have_their_time_or_why_not() {
+        let host = host([
+            ("proc/2/task/2/children", "38 39 40 77 "),
+            ("proc/38/comm", "kswapd0\n"),
+            ("proc/38/stat", "38 (kswapd0) S 2 0 0\n"),
+            ("proc/38/schedstat", "6640 200371 2\n"),
+            ("proc/39/comm", "kcompactd0\n"),
+            ("proc/39/stat", "39 (kcompactd0) S 2 0 0\n"),
+            ("proc/40/comm", "kcompactd\n"),
+            ("proc/40/stat", "40 (kcompactd) S 2 0 0\n"),
+            ("proc/77/comm", "khugepaged\n"),
+            ("proc/77/stat", "77 (khugepaged) S 1 0 0\n"),
+        ]);
+        let found = memory_threads(&host);
+        let times: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.cpu_time.get())).collect();
+        assert_eq!(times, [("kswapd0", Some(Nanos::new(6640))), ("kcompactd0", None)]);
     }
 
     /// Fields of `stat` as proc_pid_stat(5) numbers them: 10, 11 and their ended children's 12 and 13 are faults, 14 to

@@ -16,6 +16,8 @@ mod apply;
 mod bench;
 #[path = "verbs/capture/args.rs"]
 mod capture;
+#[path = "verbs/compare/args.rs"]
+mod compare;
 #[path = "verbs/doctor/args.rs"]
 mod doctor;
 #[path = "verbs/explain/args.rs"]
@@ -47,6 +49,8 @@ use bench::BENCH;
 pub(crate) use bench::{Bench, Format};
 use capture::CAPTURE;
 pub(crate) use capture::Capture;
+use compare::COMPARE;
+pub(crate) use compare::Compare;
 use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 use explain::EXPLAIN;
@@ -102,6 +106,10 @@ pub(crate) enum Verb {
     /// often get wrong
     #[command(long_about = EXPLAIN)]
     Explain(Deferred<Explain>),
+    /// Compare two recordings, or a recording with this machine now: what changed in settings, memory, pressure
+    /// and activity, per cgroup and per process
+    #[command(long_about = COMPARE)]
+    Compare(Deferred<Compare>),
     /// Estimate how small the memory in use would become if it were compressed (with each algorithm) or if identical
     /// pages were merged
     #[command(long_about = SCAN)]

@@ -39,7 +39,8 @@ pub(crate) fn interval_of(
 
 /// The same, with everything that was asked of the host.
 pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
-    let scope = Scope { process_rates: true, ..Scope::everything(global.smaps_budget) };
+    let everything = Scope::everything(global.smaps_budget);
+    let scope = Scope { process_rates: true, kernel_threads: true, ..everything };
     let recording = open(global)?;
     recording.record(&scope, || wait(global))
 }

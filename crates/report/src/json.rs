@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use head::{Head, printed};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Benchmark, Capability, Cgroups, Cost, Counters, Damon, Effective, Estimate, Explanation,
-    Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership, Ksm, Memory,
-    MemoryFiles, Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi, Reading,
-    RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
+    Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
+    Ksm, Memory, MemoryFiles, Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi,
+    Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -177,6 +177,15 @@ struct Explain<'a> {
     head: Head<'a>,
     #[serde(flatten)]
     explanation: &'a Explanation,
+}
+
+/// Two hosts, or one at two times.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Compare<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
 }
 
 /// What can be explained.
@@ -400,6 +409,11 @@ pub fn explain(explanation: &Explanation, snapshot: &Snapshot, cost: Cost) -> St
     printed(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
 }
 
+/// What `compare --json` prints, with a line end; the host is the second of the two.
+pub fn compare(comparison: &Comparison, snapshot: &Snapshot, cost: Cost) -> String {
+    printed(&Compare { head: Head::new(Noun::Compare, snapshot, cost), comparison })
+}
+
 /// What [`schema`] returns for each document, as a JSON object by [`Noun::name`], compressed with zstd. The
 /// program prints these texts: the code that [`schema`] is made of takes 0.6 MB, and they take 0.03.
 pub const COMPRESSED_SCHEMAS: &[u8] = include_bytes!("json/schemas.zst");
@@ -412,6 +426,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
+        Noun::Compare => generator.into_root_schema_for::<Compare<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),

@@ -12,8 +12,9 @@ mod trial;
 use boon::{Compiler, Schemas};
 use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
-    AlgorithmEstimate, Bar, Bytes, Cost, Disturbed, Estimate, EstimateSource, Explanation, Finding,
-    HugeView, Interval, NamedValue, NextCommand, Reading, Section, Snapshot, Source,
+    ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Cost, Disturbed,
+    Estimate, EstimateSource, Explanation, Finding, HugeView, Interval, NamedValue, NextCommand,
+    Reading, Relation, Section, SettingChange, SizeChange, Snapshot, Source,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -48,6 +49,35 @@ fn explanation() -> Explanation {
     }
 }
 
+/// A row of each kind.
+fn comparison() -> Comparison {
+    let size = |bytes| Reading::found(Bytes::new(bytes), Source::line("/proc/meminfo", 3));
+    Comparison {
+        relation: Relation::SameBoot,
+        reasons: vec!["both have the same boot id".to_owned()],
+        seconds: Some(60.0),
+        settings: vec![SettingChange {
+            name: "vm.swappiness".to_owned(),
+            instance: None,
+            from: Some("60".into()),
+            to: None,
+        }],
+        memory: vec![SizeChange { name: "free", before: size(1), after: size(2) }],
+        activity: vec![ActivityChange {
+            name: "swapped in",
+            counters: &["pswpin"],
+            unit: ActivityUnit::Pages,
+            page_bytes: Some(Bytes::new(4096)),
+            before: Some(1.0),
+            after: None,
+            between: Some(0.5),
+            between_count: Some(30),
+            since_boot: Some([1.0, 2.0]),
+        }],
+        ..Comparison::default()
+    }
+}
+
 fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
     let owners = host::owners();
     let answer = Answer {
@@ -64,6 +94,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
+        Noun::Compare => json::compare(&comparison(), &interval.end, host::cost()),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
         Noun::Bench => {
             let (snapshot, benchmark) = (&interval.end, &bench::with_zswap());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use pagewise_model::Name;
 use serde::{Deserialize, Serialize};
 
-use super::parts::PartProblem;
+use super::problem::PartProblem;
 use crate::answer::{Entry, Facts, Refusal};
 
 /// Where it lies in a recording.
@@ -46,7 +46,7 @@ pub struct End {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awake_seconds: Option<f64>,
     /// Files that gave no bytes, with why: `absent: …` or `denied: …`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
 }
 
@@ -84,18 +84,12 @@ impl Manifest {
 
     /// Clock and page size at one end.
     pub(super) fn facts(&self, end: &str) -> Facts {
-        let end = self.ends.get(end);
-        Facts {
-            unix_seconds: end.map_or(0.0, |end| end.unix_seconds),
-            monotonic_seconds: end.map_or(0.0, |end| end.monotonic_seconds),
-            page_size: self.page_size,
-            awake_seconds: end.and_then(|end| end.awake_seconds),
-        }
+        self.ends.get(end).map_or(Facts::unknown(self.page_size), |end| end.facts(self.page_size))
     }
 }
 
 impl End {
-    fn check(&mut self, troubles: &mut Vec<PartProblem>) {
+    pub(super) fn check(&mut self, troubles: &mut Vec<PartProblem>) {
         let clocks = [&mut self.unix_seconds, &mut self.monotonic_seconds];
         for clock in clocks.into_iter().chain(&mut self.awake_seconds) {
             if !(0.0..1e12).contains(clock) {
@@ -103,6 +97,16 @@ impl End {
                 troubles.push(PartProblem::file(FILE, expected, clock.to_string().as_bytes()));
                 *clock = 0.0;
             }
+        }
+    }
+
+    /// The clock at this end.
+    pub(super) const fn facts(&self, page_size: Option<u64>) -> Facts {
+        Facts {
+            unix_seconds: self.unix_seconds,
+            monotonic_seconds: self.monotonic_seconds,
+            page_size,
+            awake_seconds: self.awake_seconds,
         }
     }
 
@@ -120,7 +124,7 @@ pub fn refusal_text(refusal: &Refusal) -> String {
     }
 }
 
-fn refusal(text: &str) -> Refusal {
+pub(super) fn refusal(text: &str) -> Refusal {
     let printable = |text: &str| Name::from(text).to_string().into();
     match text.split_once(": ") {
         Some(("denied", help)) => Refusal::Denied(printable(help)),

@@ -7,6 +7,9 @@
 //! end/proc/meminfo …    the files at the later end
 //! ```
 //!
+//! A recording over time has `steps/00001.json` and so on besides: what changed from each reading to the next,
+//! the first of which is `end` (`step.rs`). It is opened as its last two readings.
+//!
 //! In an archive a file that reads the same at both ends is stored once: its second entry is a hard link to
 //! the first, so that `tar` unpacks both. A link to anything but a file that stands before it in the same
 //! archive is refused. A folder holds both files.
@@ -25,6 +28,8 @@ mod folder;
 mod limits;
 mod manifest;
 mod parts;
+mod problem;
+mod step;
 
 use std::io::Read;
 use std::path::Path;
@@ -39,6 +44,7 @@ pub use error::OpenError;
 pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
 pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
+pub use step::{MAX_FIRST, MAX_WORK, Step};
 
 /// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
 /// is printed.
@@ -83,5 +89,5 @@ fn open_folder(path: &Path, opened: &std::os::fd::OwnedFd, label: &str) -> Resul
     }
     let end =
         HostRoot::folder(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-    Ok(Ends { start: None, end })
+    Ok(Ends { start: None, end, first: None })
 }

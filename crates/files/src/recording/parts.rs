@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The files of a recording, taken one by one within the limits → its [`Ends`].
 
-use std::fmt;
-
-use pagewise_model::{Name, Problem, Reading, Source};
+use pagewise_model::{Name, Reading};
 
 use super::ends::Ends;
 use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
-use super::manifest::{FILE, Manifest};
-use crate::answer::{Entry, Files, Refusal};
+use super::manifest::{End, FILE, Manifest};
+use super::problem::PartProblem;
+use super::step::{self, MAX_FIRST, MAX_WORK, Replaced, Step};
+use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 
@@ -19,44 +19,6 @@ const DOTS: &str = "%2E%2E";
 
 /// What stands for a file of the recording that its owner does not let us read.
 const NOT_OURS: &str = "the recording's owner does not let you read it";
-
-/// Something in a recording that was not used.
-#[derive(Debug, Clone)]
-pub(super) struct PartProblem {
-    path: String,
-    line: Option<u32>,
-    expected: String,
-    found: Vec<u8>,
-}
-
-impl PartProblem {
-    pub(super) fn file(path: &str, expected: impl Into<String>, found: &[u8]) -> Self {
-        Self::line(path, None, expected, found)
-    }
-
-    pub(super) fn line(
-        path: &str,
-        line: Option<u32>,
-        expected: impl Into<String>,
-        found: &[u8],
-    ) -> Self {
-        let path = Name::from(path).to_string();
-        Self { path, line, expected: expected.into(), found: found.to_vec() }
-    }
-
-    fn source(&self) -> Source {
-        match self.line {
-            Some(line) => Source::line(self.path.as_str(), line),
-            None => Source::file(self.path.as_str()),
-        }
-    }
-}
-
-impl fmt::Display for PartProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Problem::new(&self.source(), self.expected.as_str(), &self.found).fmt(f)
-    }
-}
 
 /// What was taken so far.
 #[derive(Debug, Default)]
@@ -73,6 +35,21 @@ pub(super) struct Parts {
     sum: usize,
     /// It could not be read to its end.
     pub(super) broken: Option<String>,
+    steps: Steps,
+}
+
+/// The steps of a recording over time that were taken so far; the last reading is in [`Parts::end`].
+#[derive(Debug, Default)]
+struct Steps {
+    taken: usize,
+    /// What the last step replaced: it leads back to the reading before.
+    replaced: Replaced,
+    /// When the last reading was taken, and when the one before.
+    at: [End; 2],
+    /// The first two readings.
+    first: Option<Box<[(End, Files); 2]>>,
+    /// Bytes that steps have rewritten.
+    work: usize,
 }
 
 /// There is no room for more.
@@ -121,8 +98,72 @@ impl Parts {
             self.trouble("recording", "at most 64 MiB in all files", "more");
             return Err(Full);
         }
+        if path.starts_with(step::FOLDER) {
+            return self.take_step(path, &bytes);
+        }
         self.store(path, Entry::File(bytes));
         Ok(())
+    }
+
+    /// Takes the next reading of a recording over time.
+    fn take_step(&mut self, path: &str, bytes: &[u8]) -> Result<(), Full> {
+        let expected = Step::path(self.steps.taken + 1);
+        if path != expected {
+            self.trouble(path, format!("the next step, {expected}"), "another one");
+            return Ok(());
+        }
+        match Step::parse(path, bytes) {
+            Ok(step) => self.add_step(path, step),
+            Err(trouble) => {
+                self.troubles.push(trouble);
+                Err(Full)
+            }
+        }
+    }
+
+    fn add_step(&mut self, path: &str, step: Step) -> Result<(), Full> {
+        self.steps.work = self.steps.work.saturating_add(step.work(&self.end));
+        if self.steps.work > MAX_WORK {
+            self.trouble(path, "steps that rewrite at most 512 MiB", "more");
+            return Err(Full);
+        }
+        if self.steps.taken == 0 {
+            if self.sum > MAX_FIRST {
+                self.trouble(path, "a first reading of at most 16 MiB", "more");
+                return Err(Full);
+            }
+            self.begin_steps();
+        }
+        let mut at = step.end().clone();
+        at.refused.clear();
+        at.check(&mut self.troubles);
+        let before = (self.steps.taken == 0).then(|| self.end.clone());
+        let (replaced, misfits) = step.apply(&mut self.end);
+        let steps = &mut self.steps;
+        steps.taken += 1;
+        steps.replaced = replaced;
+        steps.at = [std::mem::take(&mut steps.at[1]), at];
+        if let Some(before) = before {
+            let [one, other] = steps.at.clone();
+            steps.first = Some(Box::new([(one, before), (other, self.end.clone())]));
+        }
+        for misfit in misfits {
+            self.trouble(path, format!("lines of the reading before of {misfit}"), "others");
+        }
+        Ok(())
+    }
+
+    /// The first reading is described by the recording itself, which stands before all steps.
+    fn begin_steps(&mut self) {
+        let text = self.manifest.as_deref().unwrap_or_default();
+        // what is wrong with it is told when the recording is put together
+        let manifest = Manifest::parse(text, &mut Vec::new());
+        if let Some(end) = manifest.ends.get("end") {
+            for (path, entry) in end.refusals() {
+                self.end.entry(path).or_insert(entry);
+            }
+            self.steps.at[1] = End { refused: Default::default(), ..end.clone() };
+        }
     }
 
     /// Takes a file that reads as the one at `target`, which was taken before.
@@ -182,7 +223,8 @@ impl Parts {
     fn tell_whole(&mut self) {
         let mut whole = Vec::new();
         if let Some(why) = self.broken.take() {
-            whole.push(PartProblem::file("recording", "a whole archive", why.as_bytes()));
+            let path = if self.steps.taken > 0 { "steps" } else { "recording" };
+            whole.push(PartProblem::file(path, "a whole archive", why.as_bytes()));
         }
         if let Some((first, count)) = self.denied.take() {
             let found = match count {
@@ -231,6 +273,9 @@ impl Parts {
     }
 
     fn into_recording(self, manifest: &Manifest, end: &str, label: &str) -> Ends {
+        if self.steps.taken > 0 {
+            return self.into_readings(manifest, label);
+        }
         let host = |name: &str, mut files: Files| {
             if let Some(end) = manifest.ends.get(name) {
                 for (path, entry) in end.refusals() {
@@ -241,10 +286,30 @@ impl Parts {
         };
         let start = (!self.start.is_empty()).then(|| host("start", self.start));
         let end = host(end, self.end);
-        for trouble in &self.troubles {
-            let _: Reading<()> = end.garbled(trouble.source(), &trouble.expected, &trouble.found);
-        }
-        Ends { start, end }
+        tell(&self.troubles, &end);
+        Ends { start, end, first: None }
+    }
+
+    /// The last two readings of a recording over time, and the first two.
+    fn into_readings(self, manifest: &Manifest, label: &str) -> Ends {
+        let host = |at: &End, files: Files| {
+            let facts: Facts = at.facts(manifest.page_size);
+            HostRoot::recorded(files, Name::from(label), facts)
+        };
+        let (steps, end) = (self.steps, self.end);
+        let mut before = end.clone();
+        step::take_back(&mut before, steps.replaced);
+        let first = steps.first.map(|both| Box::new(both.map(|(at, files)| host(&at, files))));
+        let end = host(&steps.at[1], end);
+        tell(&self.troubles, &end);
+        Ends { start: Some(host(&steps.at[0], before)), end, first }
+    }
+}
+
+/// Notes at a host what of its recording was not used.
+fn tell(troubles: &[PartProblem], host: &HostRoot) {
+    for trouble in troubles {
+        let _: Reading<()> = host.garbled(trouble.source(), &trouble.expected, &trouble.found);
     }
 }
 

@@ -7,6 +7,8 @@
 //! A recording that is recorded again (`--root`) is read by a child without rights; see
 //! [`pagewise_capture::handed`].
 
+mod over_time;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,6 +22,9 @@ use pagewise_terminal::{Global, Outcome, exit, output};
 use crate::{again, cli, input};
 
 pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
+    if let (Some(every), Some(length)) = (args.every, args.length) {
+        return over_time::run(global, args, every, length);
+    }
     if global.root.is_some() && !args.hand_over {
         return from_child(global, args);
     }
@@ -45,7 +50,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
 
 /// Where it is written.
 fn place(args: &cli::Capture, capture: &Capture) -> PathBuf {
-    let named = args.folder.as_ref().or(args.output.as_ref());
+    let named = args.folder.as_ref().or(args.output.as_ref()).or(args.file.as_ref());
     named.cloned().unwrap_or_else(|| default_name(capture).into())
 }
 
@@ -107,7 +112,8 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
         let (name, packed) = files.next().context(NOT_HANDED)?;
         anyhow::ensure!(name == PACKED, NOT_HANDED);
         let default = String::from_utf8(default).ok().filter(|name| is_default_name(name));
-        let path = args.output.clone().or(default.map(PathBuf::from)).context(NOT_HANDED)?;
+        let named = args.output.clone().or_else(|| args.file.clone());
+        let path = named.or(default.map(PathBuf::from)).context(NOT_HANDED)?;
         output::new_file(&path, &packed)?;
     }
     output::answer(global, &String::from_utf8_lossy(&told))?;

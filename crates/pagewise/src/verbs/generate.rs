@@ -36,6 +36,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Status => json::Noun::Status,
         Noun::Doctor => json::Noun::Doctor,
         Noun::Explain => json::Noun::Explain,
+        Noun::Compare => json::Noun::Compare,
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,

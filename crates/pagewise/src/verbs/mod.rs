@@ -4,6 +4,7 @@
 mod apply;
 mod bench;
 mod capture;
+mod compare;
 mod doctor;
 mod explain;
 mod generate;
@@ -43,6 +44,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Status => status::run(global, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Explain(wanted) => explain::run(global, wanted, started),
+        Verb::Compare(wanted) => compare::run(global, wanted, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Bench(wanted) => bench::run(global, wanted, started),
         Verb::Plan(wanted) => plan::run(global, wanted, started),

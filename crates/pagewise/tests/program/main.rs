@@ -15,6 +15,7 @@ mod bad_input;
 mod bench;
 mod cache;
 mod cli;
+mod compare;
 mod hostile;
 mod lab_run;
 mod ledger;

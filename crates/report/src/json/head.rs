@@ -18,6 +18,7 @@ pub enum Noun {
     Status,
     Doctor,
     Explain,
+    Compare,
     Scan,
     Bench,
     Trial,
@@ -36,11 +37,12 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
         Self::Explain,
+        Self::Compare,
         Self::Scan,
         Self::Bench,
         Self::Trial,
@@ -64,6 +66,7 @@ impl Noun {
             Self::Status => "status",
             Self::Doctor => "doctor",
             Self::Explain => "explain",
+            Self::Compare => "comparison",
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
@@ -85,6 +88,7 @@ impl Noun {
     pub(super) const fn command(self) -> &'static str {
         match self {
             Self::Lab => "lab run",
+            Self::Compare => "compare",
             Self::Collapse => "thp collapse",
             Self::Restrain => "thp restrain",
             other => other.name(),
@@ -98,6 +102,7 @@ impl Noun {
             Self::Status => "pagewise/status/1",
             Self::Doctor => "pagewise/doctor/1",
             Self::Explain => "pagewise/explain/1",
+            Self::Compare => "pagewise/comparison/1",
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",

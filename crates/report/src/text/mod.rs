@@ -12,6 +12,7 @@ mod block;
 mod capabilities;
 mod cgroups;
 mod compare;
+mod comparison;
 mod doctor;
 mod duplicates;
 mod elide;
@@ -68,8 +69,8 @@ pub use kit::escape_all_but_colours;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Explanation, Finding, OomExplanation, Replicated, RuleExplanation, SelfTest, Severity,
-    Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, OomExplanation, Replicated, RuleExplanation, SelfTest,
+    Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};
@@ -173,6 +174,11 @@ pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> S
 /// A subject, explained.
 pub fn explanation(explanation: &Explanation, look: TextStyle) -> String {
     printed(look, |page| explanation::print(page, explanation))
+}
+
+/// Two hosts, or one at two times.
+pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
+    printed(look, |page| comparison::print(page, comparison))
 }
 
 /// The subjects that can be explained: name and title.

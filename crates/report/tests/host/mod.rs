@@ -489,6 +489,7 @@ fn end(moment: u64) -> Snapshot {
         ]),
         psi: psi(),
         kernel_log: oom::kernel_log(),
+        kernel_threads: Vec::new(),
         zones: vec![
             zone("DMA", 15, 11, [0, 0, 0]),
             zone("DMA32", 2_970, 260, [68, 85, 102]),

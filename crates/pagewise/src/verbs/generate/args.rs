@@ -9,6 +9,7 @@ pub(crate) enum Noun {
     Status,
     Doctor,
     Explain,
+    Compare,
     Scan,
     Bench,
     Trial,

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two hosts, or one host at two times → what changed ([`Comparison`]). Pure, and judges nothing: a measure
+//! is called better or worse only by its direction, and never as an effect of a setting.
+//!
+//! Recordings hold no names: the host's name and the boot id are hashed with a key of that recording alone,
+//! and names of programs and cgroups that are not well known are numbered. Whether two recordings are of the
+//! same boot therefore follows from when they were booted and from processes that both have ([`relation`]),
+//! and what is numbered is never matched by its number across recordings ([`names`]).
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+mod activity;
+mod effect;
+mod groups;
+mod memory;
+mod names;
+mod programs;
+mod relation;
+mod settings;
+mod threads;
+
+use pagewise_model::{ComparedHost, Comparison, Interval, Relation, Snapshot};
+
+use names::{Matching, Naming};
+
+/// What changed from one host to another.
+#[derive(Debug)]
+pub struct Compared {
+    /// What changed.
+    pub comparison: Comparison,
+    /// From the later end of the first interval to the later end of the second.
+    pub interval: Interval,
+}
+
+/// Compares the later ends of two intervals. Each has rates of its own where it has two ends; `verdicts` are
+/// the sentences about them.
+pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Compared {
+    let found = relation::relation(&before.end, &after.end);
+    let own_rates = activity::own_rates(&before, &after);
+    // as they were read: they are given one boot id below
+    let naming = Naming::new(&before.end, &after.end);
+    let [before_line, after_line] = verdicts;
+    let hosts = (compared_host(&before, before_line), compared_host(&after, after_line));
+    let mut interval = Interval { start: Some(Box::new(before.end)), end: after.end };
+    if found.relation == Relation::SameBoot {
+        join_boots(&mut interval);
+    }
+    let matching = Matching::new(&interval, found.relation, naming);
+    let comparison = differences(&interval, hosts, found, own_rates, &matching);
+    Compared { comparison, interval }
+}
+
+/// Gives both ends one boot id: in recordings it is hashed with another key in each.
+fn join_boots(interval: &mut Interval) {
+    if let Some(start) = interval.start.as_deref_mut() {
+        start.taken.boot_id.clone_from(&interval.end.taken.boot_id);
+    }
+}
+
+fn differences(
+    interval: &Interval,
+    (before, after): (ComparedHost, ComparedHost),
+    found: relation::Found,
+    own_rates: activity::OwnRates,
+    matching: &Matching,
+) -> Comparison {
+    let Some(start) = interval.start.as_deref() else { return Comparison::default() };
+    let settings = settings::changes(start, &interval.end, matching);
+    let memory = memory::sizes(start, &interval.end);
+    let pressure = memory::pressure(interval);
+    let activity = activity::changes(interval, found.relation, own_rates);
+    let (cgroups, unmatched_cgroups) = groups::changes(interval, matching);
+    let effect = effect::effect(start, &settings, &memory, &pressure, &activity);
+    Comparison {
+        before,
+        after,
+        relation: found.relation,
+        reasons: found.reasons,
+        seconds: interval.seconds(),
+        settings,
+        memory,
+        pressure,
+        activity,
+        threads: threads::changes(interval, found.relation),
+        cgroups,
+        unmatched_cgroups,
+        processes: programs::changes(interval, matching),
+        effect,
+    }
+}
+
+fn compared_host(interval: &Interval, verdict: String) -> ComparedHost {
+    let end: &Snapshot = &interval.end;
+    ComparedHost {
+        root: end.host.root.clone(),
+        name: end.host.name.clone(),
+        kernel: end.taken.kernel.clone(),
+        unix_seconds: end.taken.unix_seconds,
+        uptime_seconds: relation::uptime(end),
+        interval_seconds: interval.seconds(),
+        verdict,
+    }
+}

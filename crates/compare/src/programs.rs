@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes that changed: one by one where they are the same, else all of a name together.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, Interval, Name, Presence, Process, ProgramChange};
+
+use crate::names::Matching;
+
+/// Less is noise.
+const LEAST: u64 = 1 << 20;
+
+/// The changes, the largest first.
+pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramChange> {
+    let Some(start) = interval.start.as_deref() else { return Vec::new() };
+    let earlier: BTreeMap<u32, &Process> =
+        start.processes.list.iter().map(|it| (it.pid, it)).collect();
+    let is_matched = |process: &&Process| matching.processes.contains(&process.pid);
+    let (same, new): (Vec<&Process>, Vec<&Process>) =
+        interval.end.processes.list.iter().partition(is_matched);
+    let same = same.into_iter().filter_map(|now| Some(one(earlier.get(&now.pid)?, now)));
+    let gone = start.processes.list.iter().filter(|process| !is_matched(process));
+    let all = same.chain(by_name(gone, new.into_iter(), matching));
+    let mut changes: Vec<ProgramChange> = all.filter(is_worth_it).collect();
+    changes.sort_by(|one, other| {
+        let key = |it: &ProgramChange| (it.name.clone(), it.pid);
+        moved(other).cmp(&moved(one)).then_with(|| key(one).cmp(&key(other)))
+    });
+    changes
+}
+
+/// One process at both times.
+fn one(then: &Process, now: &Process) -> ProgramChange {
+    let cpu = now.cpu_time.get().zip(then.cpu_time.get());
+    let cpu = cpu.and_then(|(now, then)| now.get().checked_sub(then.get()));
+    let faults = now.major_faults.get().zip(then.major_faults.get());
+    ProgramChange {
+        name: now.name.clone(),
+        pid: Some(now.pid),
+        presence: Presence::Same,
+        count_before: 1,
+        count_after: 1,
+        resident_before: then.resident(),
+        resident_after: now.resident(),
+        swap_before: then.swap.get(),
+        swap_after: now.swap.get(),
+        cpu_seconds: cpu.map(|millis| millis as f64 / 1000.0),
+        major_faults: faults.and_then(|(now, then)| now.checked_sub(then)),
+    }
+}
+
+/// All other processes of a name; a numbered name of a recording is no name of the other one.
+fn by_name<'a>(
+    before: impl Iterator<Item = &'a Process>,
+    after: impl Iterator<Item = &'a Process>,
+    matching: &Matching,
+) -> Vec<ProgramChange> {
+    let mut named: BTreeMap<(&'a Name, bool), [Vec<&'a Process>; 2]> = BTreeMap::new();
+    let sides = before.map(|it| (it, 0)).chain(after.map(|it| (it, 1)));
+    for (process, side) in sides {
+        // of a name that says nothing, each side is kept apart
+        let apart = side == 1 && !matching.is_telling(&process.name);
+        named.entry((&process.name, apart)).or_default()[side].push(process);
+    }
+    named.into_iter().map(|((name, _), [before, after])| namesakes(name, &before, &after)).collect()
+}
+
+fn namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramChange {
+    let presence = match (before.is_empty(), after.is_empty()) {
+        (false, true) => Presence::Gone,
+        (true, _) => Presence::New,
+        (false, false) => Presence::Namesake,
+    };
+    let sum = |all: &[&Process], pick: fn(&Process) -> Option<Bytes>| {
+        let known = all.iter().map(|it| pick(it));
+        known.reduce(|sum, one| Some(sum?.saturating_add(one?))).flatten()
+    };
+    ProgramChange {
+        name: name.clone(),
+        pid: None,
+        presence,
+        count_before: before.len(),
+        count_after: after.len(),
+        resident_before: sum(before, Process::resident),
+        resident_after: sum(after, Process::resident),
+        swap_before: sum(before, |it| it.swap.get()),
+        swap_after: sum(after, |it| it.swap.get()),
+        cpu_seconds: None,
+        major_faults: None,
+    }
+}
+
+/// By how many bytes resident memory and swap moved.
+fn moved(change: &ProgramChange) -> u64 {
+    let moved = |before: Option<Bytes>, after: Option<Bytes>| {
+        before.unwrap_or_default().get().abs_diff(after.unwrap_or_default().get())
+    };
+    moved(change.resident_before, change.resident_after)
+        .saturating_add(moved(change.swap_before, change.swap_after))
+}
+
+fn is_worth_it(change: &ProgramChange) -> bool {
+    moved(change) >= LEAST || change.major_faults.is_some_and(|faults| faults > 0)
+}

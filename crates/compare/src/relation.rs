@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether two snapshots are of one host since one boot.
+//!
+//! Equal boot ids prove it. Two recordings never have equal ones, because each hashes its own with a random
+//! key; two hosts read directly, or files of one recording, do. Else this is inferred: one boot has one moment
+//! at which it began, one kernel, one size of RAM, counters that only grow, and processes that began at one
+//! hundredth of a second. What speaks against it is named.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{
+    Bytes, Millis, Name, Process, Quantity, Reading, Relation, Snapshot, duration,
+};
+
+/// What was found, and why.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) relation: Relation,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// Clocks that are set in small steps differ by this share of the time between at most: the kernel slews a
+/// clock by 500 millionths.
+const SLEWED: f64 = 0.0005;
+/// A clock may have been set by this many seconds besides.
+const SET: f64 = 2.0;
+/// So many processes that began at the same hundredth of a second under the same id are no accident.
+const SHARED: usize = 3;
+/// Processes of the boot itself begin at much the same time in each boot.
+const AFTER_BOOT: Millis = Millis::new(20_000);
+/// RAM differs a little with the kernel.
+const RAM_PERCENT: f64 = 2.0;
+
+pub(crate) fn relation(before: &Snapshot, after: &Snapshot) -> Found {
+    if let Some(same) = same_boot_id(before, after) {
+        return same;
+    }
+    let other_host = other_hardware(before, after);
+    if !other_host.is_empty() {
+        return Found { relation: Relation::AnotherHost, reasons: other_host };
+    }
+    let shared = shared_processes(before, after);
+    let against = against_one_boot(before, after, shared);
+    if !against.is_empty() {
+        return Found { relation: Relation::AnotherBoot, reasons: against };
+    }
+    Found { relation: Relation::SameBoot, reasons: vec![for_one_boot(before, after, shared)] }
+}
+
+fn same_boot_id(before: &Snapshot, after: &Snapshot) -> Option<Found> {
+    let (one, other) = (before.taken.boot_id.value()?, after.taken.boot_id.value()?);
+    let found = |relation, reason: &str| Found { relation, reasons: vec![reason.to_owned()] };
+    if one == other {
+        let reason = if is_later(before, after) {
+            "both have the same boot id"
+        } else {
+            "both have the same boot id, and the second was read before the first: give them in the other order \
+             for rates"
+        };
+        return Some(found(Relation::SameBoot, reason));
+    }
+    let differ = !is_hashed(one) && !is_hashed(other);
+    let same_name = before.host.name.value() == after.host.name.value();
+    differ.then(|| {
+        if same_name {
+            found(Relation::AnotherBoot, "the boot ids differ")
+        } else {
+            found(Relation::AnotherHost, "the host names and the boot ids differ")
+        }
+    })
+}
+
+/// Recordings keep 16 hexadecimal digits of a boot id; the kernel writes a UUID with hyphens.
+pub(crate) fn is_hashed(boot_id: &Name) -> bool {
+    !boot_id.as_str().contains('-')
+}
+
+/// Whether the second was read after the first, as far as is known.
+fn is_later(before: &Snapshot, after: &Snapshot) -> bool {
+    after.taken.monotonic_seconds > before.taken.monotonic_seconds
+}
+
+/// Time since boot in seconds; `None` where it was not recorded.
+pub(crate) fn uptime(host: &Snapshot) -> Option<f64> {
+    let read = host.taken.uptime.get().map(|uptime| uptime.get() as f64 / 1000.0);
+    let recorded = Some(host.taken.monotonic_seconds).filter(|seconds| *seconds > 0.0);
+    recorded.or(read)
+}
+
+/// When the host was booted, in seconds since 1970.
+fn booted(host: &Snapshot) -> Option<f64> {
+    let now = Some(host.taken.unix_seconds).filter(|seconds| *seconds > 0.0)?;
+    Some(now - uptime(host)?)
+}
+
+fn other_hardware(before: &Snapshot, after: &Snapshot) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let (one, other) = (&before.host, &after.host);
+    reasons.extend(differs("the architecture", &one.architecture, &other.architecture));
+    reasons.extend(differs("the size of a page", &one.page_size, &other.page_size));
+    reasons.extend(differs("the number of CPUs", &one.cpus, &other.cpus));
+    reasons.extend(other_ram(&before.memory.total, &after.memory.total));
+    reasons
+}
+
+fn differs<T: Quantity + PartialEq>(
+    what: &str,
+    one: &Reading<T>,
+    other: &Reading<T>,
+) -> Option<String> {
+    let (one, other) = (one.value()?, other.value()?);
+    (one != other).then(|| format!("{what} is {} before and {} after", one.shown(), other.shown()))
+}
+
+fn other_ram(one: &Reading<Bytes>, other: &Reading<Bytes>) -> Option<String> {
+    let (before, after) = (one.get()?, other.get()?);
+    let share = before.get().abs_diff(after.get()) as f64 * 100.0 / before.get().max(1) as f64;
+    (share > RAM_PERCENT).then(|| format!("RAM is {before} before and {after} after"))
+}
+
+/// How many processes have the same id and began at the same time, long after the boot.
+fn shared_processes(before: &Snapshot, after: &Snapshot) -> usize {
+    let begun = |process: &Process| process.start_time.get().filter(|begun| *begun > AFTER_BOOT);
+    let earlier: BTreeMap<u32, Millis> =
+        before.processes.list.iter().filter_map(|it| Some((it.pid, begun(it)?))).collect();
+    let is_shared =
+        |it: &&Process| earlier.get(&it.pid).copied() == begun(it) && begun(it).is_some();
+    after.processes.list.iter().filter(is_shared).count()
+}
+
+fn against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let (one, other) = (&before.taken.kernel, &after.taken.kernel);
+    if let (Some(one), Some(other)) = (one.value(), other.value())
+        && version(one) != version(other)
+    {
+        reasons.push(format!("the kernel is {one} before and {other} after"));
+    }
+    reasons.extend(another_start(before, after, shared));
+    if is_later(before, after) {
+        reasons.extend(went_back(before, after));
+    }
+    reasons
+}
+
+/// The digits of a release: recordings keep no more.
+pub(crate) fn version(release: &Name) -> &str {
+    let text = release.as_str();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text[..end].trim_end_matches('.')
+}
+
+/// Whether the two were booted at different times. Processes that both have prove one boot even where the
+/// clock was set between.
+fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<String> {
+    if shared >= SHARED {
+        return None;
+    }
+    let (Some(one), Some(other)) = (booted(before), booted(after)) else {
+        return Some("when they were booted is not known for both".to_owned());
+    };
+    let between = (after.taken.unix_seconds - before.taken.unix_seconds).abs();
+    let apart = (other - one).abs();
+    let order = if other > one { "after" } else { "before" };
+    (apart > SET + SLEWED * between)
+        .then(|| format!("the second was booted {} {order} the first", duration::rough(apart)))
+}
+
+/// Counters that only grow while a kernel runs.
+fn went_back(before: &Snapshot, after: &Snapshot) -> Option<String> {
+    let is_less = |name: &&&str| {
+        let (one, other) = (before.vmstat.get(name).get(), after.vmstat.get(name).get());
+        one.zip(other).is_some_and(|(one, other)| other < one)
+    };
+    let name = ["pgfault", "pgpgin", "pswpout"].iter().find(is_less)?;
+    Some(format!("the counter {name} is lower after than before"))
+}
+
+fn for_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> String {
+    let alike = "the same kernel, the same RAM and the same CPUs";
+    let mut reason = match shared {
+        0 => format!("both were booted at the same time and have {alike}"),
+        _ => format!("both have {alike}, and {shared} processes that began at the same time"),
+    };
+    if !is_later(before, after) {
+        reason.push_str(
+            "; the second was read before the first: give them in the other order for rates",
+        );
+    }
+    reason
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Settings that differ: of the kernel, by the knob table; boot parameters; swap areas and zram devices.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::knob::{Access, KnobReading};
+use pagewise_model::{
+    Mechanism, Name, Outcome, Quantity, Reading, SettingChange, Snapshot, Tier, Zram,
+};
+
+use crate::names::Matching;
+use crate::relation::version;
+
+pub(crate) fn changes(
+    before: &Snapshot,
+    after: &Snapshot,
+    matching: &Matching,
+) -> Vec<SettingChange> {
+    let mut changes = Vec::new();
+    if let (Some(from), Some(to)) = (before.taken.kernel.value(), after.taken.kernel.value())
+        && version(from) != version(to)
+    {
+        push(&mut changes, "kernel", None, Some(from.clone()), Some(to.clone()));
+    }
+    listed(&mut changes, "boot parameter", &parameters(before), &parameters(after));
+    listed(&mut changes, "swap area", &swap_areas(before), &swap_areas(after));
+    listed(&mut changes, "zram device", &devices(before), &devices(after));
+    knobs(&mut changes, before, after, matching);
+    changes
+}
+
+fn push(
+    changes: &mut Vec<SettingChange>,
+    name: &str,
+    instance: Option<Name>,
+    from: Option<Name>,
+    to: Option<Name>,
+) {
+    if from != to {
+        changes.push(SettingChange { name: name.to_owned(), instance, from, to });
+    }
+}
+
+/// What is listed at either time, by its name.
+fn listed(
+    changes: &mut Vec<SettingChange>,
+    name: &str,
+    before: &BTreeMap<String, Name>,
+    after: &BTreeMap<String, Name>,
+) {
+    let new = after.keys().filter(|key| !before.contains_key(*key));
+    for key in before.keys().chain(new) {
+        let instance = Some(Name::from(key.as_str()));
+        push(changes, name, instance, before.get(key).cloned(), after.get(key).cloned());
+    }
+}
+
+/// Boot parameters that concern memory.
+fn parameters(host: &Snapshot) -> BTreeMap<String, Name> {
+    let all = host.configuration.by(Mechanism::CommandLine);
+    all.map(|it| (it.target.to_string(), Name::from(it.wanted()))).collect()
+}
+
+fn swap_areas(host: &Snapshot) -> BTreeMap<String, Name> {
+    host.tiers.iter().map(|tier| (tier.path.to_string(), described_tier(tier))).collect()
+}
+
+fn described_tier(tier: &Tier) -> Name {
+    let size = tier.size.value().map_or("of unknown size".to_owned(), Quantity::shown);
+    let priority = tier.priority.value().map(|it| format!(", priority {it}")).unwrap_or_default();
+    Name::from(format!("{size}{priority}").as_str())
+}
+
+fn devices(host: &Snapshot) -> BTreeMap<String, Name> {
+    let ready = host.compressed().filter(|device| device.initialised.get() == Some(true));
+    ready.map(|device| (device.name(), described_device(device))).collect()
+}
+
+fn described_device(device: &Zram) -> Name {
+    let size = device.disksize.value().map_or("of unknown size".to_owned(), Quantity::shown);
+    let algorithm = device.algorithm.value().map(|it| format!(", {it}")).unwrap_or_default();
+    Name::from(format!("{size}{algorithm}").as_str())
+}
+
+/// What can be written and is no setting: the peak, which a write resets. And what is compared as a device.
+const SHOWN_ELSEWHERE: [&str; 4] =
+    ["cgroup.memory.peak", "cgroup.memory.swap.peak", "zram.disksize", "zram.comp_algorithm"];
+
+/// Settings that can be written. Of what is there several times, only what is there at both times: a new
+/// device is one change, and not one for each of its settings.
+fn knobs(
+    changes: &mut Vec<SettingChange>,
+    before: &Snapshot,
+    after: &Snapshot,
+    matching: &Matching,
+) {
+    let mut later: BTreeMap<(&str, Option<Name>), &KnobReading> = BTreeMap::new();
+    for reading in &after.knobs {
+        later.insert((reading.knob.name, reading.instance.clone()), reading);
+    }
+    let is_setting = |it: &&KnobReading| {
+        it.knob.access == Access::ReadWrite && !SHOWN_ELSEWHERE.contains(&it.knob.name)
+    };
+    for then in before.knobs.iter().filter(is_setting) {
+        let is_there = |path: &Name| later.contains_key(&(then.knob.name, Some(path.clone())));
+        let Some(instance) = instance_after(then, matching, is_there) else { continue };
+        let Some(now) = later.get(&(then.knob.name, instance.clone())) else { continue };
+        if let (Some(from), Some(to)) = (value(then), value(now)) {
+            push(changes, then.knob.name, instance, from, to);
+        }
+    }
+}
+
+/// How the second host calls what this setting belongs to; `None` where that cannot be told.
+fn instance_after(
+    then: &KnobReading,
+    matching: &Matching,
+    is_there: impl Fn(&Name) -> bool,
+) -> Option<Option<Name>> {
+    match &then.instance {
+        Some(group) if then.knob.path.contains("{cgroup}") => {
+            matching.group_after(group, is_there).map(Some)
+        }
+        instance => Some(instance.clone()),
+    }
+}
+
+/// The value, or that there is no such setting; `None` where it is not known.
+fn value(reading: &KnobReading) -> Option<Option<Name>> {
+    match &reading.live.outcome {
+        Outcome::Value(_) => Some(reading.active().map(Name::from)),
+        Outcome::Absent(_) if was_asked(&reading.live) && reading.instance.is_none() => Some(None),
+        Outcome::Absent(_) | Outcome::Denied(_) => None,
+    }
+}
+
+fn was_asked<T>(reading: &Reading<T>) -> bool {
+    !reading.source.path().is_empty()
+}

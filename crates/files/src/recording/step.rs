@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What changed from one reading of a host to the next, in a recording over time ([`Step`]).
+//!
+//! Most files read the same after some seconds, and most others differ in some lines. So a step holds files
+//! that are new, lines that differ of files with as many lines as before, and paths that are gone. It is one
+//! JSON document for each step: an archive's head for each of many small files would take more than they do.
+//!
+//! A step comes from anywhere. What does not fit the reading before is left out with a problem.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::manifest::{End, refusal, refusal_text};
+use super::problem::PartProblem;
+use crate::answer::{Entry, Files};
+
+/// The folder of steps in an archive.
+pub(super) const FOLDER: &str = "steps/";
+
+/// Bytes of files that the steps of a recording may rewrite in all: more would take seconds to open.
+pub const MAX_WORK: usize = 512 << 20;
+
+/// Bytes of the first reading of a recording over time: four readings are in memory when it is open.
+pub const MAX_FIRST: usize = 16 << 20;
+
+/// From one reading to the next.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// When it was read; what was refused is only what was not so before.
+    #[serde(flatten)]
+    end: End,
+    /// Paths of which nothing was asked any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<String>,
+    /// Files that are new or differ in most of their lines.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, Contents>,
+    /// Lines that differ, by their number from 0, of files that have as many lines as before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    lines: BTreeMap<String, Vec<(usize, String)>>,
+}
+
+/// The bytes of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Contents {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// What stood at some paths before a step, so that it can be taken back.
+pub(super) type Replaced = Vec<(String, Option<Entry>)>;
+
+impl Step {
+    /// What leads from the files `before` to those `after`, which were read at the time of `at`.
+    #[must_use]
+    pub fn between(at: &End, before: &Files, after: &Files) -> Self {
+        let end = End { refused: BTreeMap::new(), ..*at };
+        let mut step = Self { end, ..Self::default() };
+        step.gone = before.keys().filter(|path| !after.contains_key(*path)).cloned().collect();
+        for (path, entry) in after {
+            if before.get(path) != Some(entry) {
+                step.add(path, before.get(path), entry);
+            }
+        }
+        step
+    }
+
+    fn add(&mut self, path: &str, before: Option<&Entry>, after: &Entry) {
+        let path = path.to_owned();
+        match (before, after) {
+            (_, Entry::Refused(refusal)) => {
+                self.end.refused.insert(path, refusal_text(refusal));
+            }
+            (Some(Entry::File(before)), Entry::File(after)) => match changed_lines(before, after) {
+                Some(lines) => _ = self.lines.insert(path, lines),
+                None => _ = self.files.insert(path, Contents::from_bytes(after)),
+            },
+            (_, Entry::File(after)) => _ = self.files.insert(path, Contents::from_bytes(after)),
+        }
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        // no map in it has keys that are not text, so it cannot fail
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The name of the step of this number, from 1, in an archive.
+    #[must_use]
+    pub fn path(number: usize) -> String {
+        format!("{FOLDER}{number:05}.json")
+    }
+
+    pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<Self, PartProblem> {
+        let step: Self = serde_json::from_slice(bytes).map_err(|error| {
+            PartProblem::file(path, "a step of a recording", error.to_string().as_bytes())
+        })?;
+        Ok(step)
+    }
+
+    pub(super) fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied.
+    #[must_use]
+    pub fn work(&self, files: &Files) -> usize {
+        let size = |path: &String| match files.get(path) {
+            Some(Entry::File(bytes)) => bytes.len(),
+            Some(Entry::Refused(_)) | None => 0,
+        };
+        self.lines.keys().map(size).sum()
+    }
+
+    /// Makes the next reading of the last one. Answers what was replaced, and paths of which lines were to be
+    /// replaced that are not there.
+    pub(super) fn apply(self, files: &mut Files) -> (Replaced, Vec<String>) {
+        let (mut replaced, mut misfits) = (Replaced::new(), Vec::new());
+        for path in self.gone {
+            let before = files.remove(&path);
+            replaced.push((path, before));
+        }
+        let refused = self.end.refused.into_iter();
+        let refused = refused.map(|(path, text)| (path, Entry::Refused(refusal(&text))));
+        let whole = self.files.into_iter();
+        let whole = whole.map(|(path, contents)| (path, Entry::File(contents.into_bytes())));
+        for (path, entry) in refused.chain(whole) {
+            let before = files.insert(path.clone(), entry);
+            replaced.push((path, before));
+        }
+        for (path, lines) in self.lines {
+            match files.get(&path).and_then(|entry| with_lines(entry, &lines)) {
+                Some(bytes) => {
+                    let before = files.insert(path.clone(), Entry::File(bytes));
+                    replaced.push((path, before));
+                }
+                None => misfits.push(path),
+            }
+        }
+        (replaced, misfits)
+    }
+}
+
+/// Takes a step back.
+pub(super) fn take_back(files: &mut Files, replaced: Replaced) {
+    for (path, before) in replaced.into_iter().rev() {
+        match before {
+            Some(entry) => _ = files.insert(path, entry),
+            None => _ = files.remove(&path),
+        }
+    }
+}
+
+impl Contents {
+    fn from_bytes(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// The lines that differ; `None` where the files have another number of lines, where one is no text, or where
+/// most of it differs.
+fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
+    let [mut old, mut new] = [before, after].map(|bytes| bytes.split(|&byte| byte == b'\n'));
+    let (mut changed, mut size) = (Vec::new(), 0);
+    for number in 0.. {
+        match (old.next(), new.next()) {
+            (None, None) => break,
+            (Some(old), Some(new)) if old == new => {}
+            (Some(_), Some(new)) => {
+                size += new.len();
+                changed.push((number, std::str::from_utf8(new).ok()?.to_owned()));
+            }
+            _ => return None,
+        }
+    }
+    (size * 2 < after.len()).then_some(changed)
+}
+
+fn with_lines(entry: &Entry, changed: &[(usize, String)]) -> Option<Vec<u8>> {
+    let Entry::File(bytes) = entry else { return None };
+    let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+    for (number, line) in changed {
+        *lines.get_mut(*number)? = line.as_bytes();
+    }
+    Some(lines.join(&b'\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::answer::Refusal;
+
+    fn any_files() -> impl Strategy<Value = Files> {
+        let lines = prop::collection::vec("[ab]{0,3}", 0..8).prop_map(|all| all.join("\n"));
+        let entry = prop_oneof![
+            4 => lines.prop_map(|text| Entry::File(text.into_bytes())),
+            1 => prop::collection::vec(any::<u8>(), 0..6).prop_map(Entry::File),
+            1 => Just(Entry::Refused(Refusal::Denied("run as root".into()))),
+        ];
+        prop::collection::btree_map("[a-d]", entry, 0..5)
+    }
+
+    proptest! {
+        /// A step leads from one reading to the next whatever they are, through JSON, and back again.
+        #[test]
+        fn a_step_leads_to_the_next_reading_and_back(before in any_files(), after in any_files()) {
+            let step = Step::between(&End::default(), &before, &after);
+            let read = Step::parse("steps/00001.json", &step.to_json()).unwrap();
+            prop_assert_eq!(&read, &step);
+            let mut files = before.clone();
+            let (replaced, misfits) = read.apply(&mut files);
+            prop_assert_eq!(&files, &after);
+            prop_assert!(misfits.is_empty());
+            take_back(&mut files, replaced);
+            prop_assert_eq!(files, before);
+        }
+
+        /// A step that was made for another reading changes what it can and can be taken back.
+        #[test]
+        fn a_step_that_does_not_fit_can_be_taken_back(
+            from in any_files(), to in any_files(), other in any_files(),
+        ) {
+            let mut files = other.clone();
+            let (replaced, _) = Step::between(&End::default(), &from, &to).apply(&mut files);
+            take_back(&mut files, replaced);
+            prop_assert_eq!(files, other);
+        }
+    }
+
+    #[test]
+    fn of_a_long_file_only_the_lines_that_differ_are_kept() {
+        let text = |free: u32| format!("MemTotal: 100 kB\nMemFree: {free} kB\nBuffers: 7 kB\n");
+        let files = |free| Files::from([("m".to_owned(), Entry::File(text(free).into_bytes()))]);
+        let step = Step::between(&End::default(), &files(1), &files(2));
+        assert_eq!(step.lines["m"], [(1, "MemFree: 2 kB".to_owned())]);
+        assert!(step.files.is_empty() && step.gone.is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise compare`: two recordings, or a recording and this machine now.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use pagewise_compare::{Compared, compare};
+use pagewise_confine::Confinement;
+use pagewise_model::{Interval, Name, Refusal};
+use pagewise_observe::{Recording, Scope};
+use pagewise_report::{json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
+
+use crate::{cli, input};
+
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Compare,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    refuse_root(global)?;
+    let after = match &args.after {
+        Some(path) => Second::Recording(path),
+        None => Second::Live(Box::new(input::interval_of(&live(global)?, global, &scope())?)),
+    };
+    // both are anybody's: the first file is opened before rights to open others are given up
+    Confinement::for_recording(true).enter();
+    let (before, first) = intervals(&args.before)?;
+    let (before, after) = match (after, first) {
+        (Second::Recording(path), _) => (before, intervals(path)?.0),
+        // of a recording over time, its own last readings are what came after
+        (Second::Live(_), Some(first)) => (first, before),
+        (Second::Live(live), None) => (before, *live),
+    };
+    let Compared { comparison, interval } = compared(before, after);
+    let shown = if global.json {
+        json::compare(&comparison, &interval.end, cost::so_far(started, &interval))
+    } else {
+        text::comparison(&comparison, screen::text_style(global))
+    };
+    output::answer(global, &shown)?;
+    Ok(Outcome::Done)
+}
+
+/// What the recording is compared with.
+enum Second<'a> {
+    Recording(&'a Path),
+    Live(Box<Interval>),
+}
+
+fn live(global: &Global) -> anyhow::Result<Recording> {
+    let live = Recording::live().context("/")?;
+    Ok(if global.interval.is_zero() { live.without_start() } else { live })
+}
+
+/// Everything that is compared. Proportional sizes are not: they cost most, and a recording may lack them.
+fn scope() -> Scope {
+    Scope {
+        process_rates: true,
+        kernel_log: false,
+        kernel_threads: true,
+        ..Scope::everything(Duration::ZERO)
+    }
+}
+
+fn compared(before: Interval, after: Interval) -> Compared {
+    let verdicts = [&before, &after].map(|interval| pagewise_decide::judge(interval).line);
+    compare(before, after, verdicts)
+}
+
+/// A recording; of one over time its last two readings, and besides its first two.
+fn intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
+    let (recording, first) = pagewise_observe::open_readings(path)?;
+    let read = |it: &Recording| it.interval(&scope(), || anyhow::Ok(()));
+    let interval = read(&recording)?;
+    refuse_cut(path, &interval)?;
+    // a recording over time that was cut has whole readings up to there
+    let cut = interval.end.problems.iter().find(|problem| problem.path.as_str() == "steps");
+    if let Some(problem) = cut {
+        output::message(problem);
+    }
+    Ok((interval, first.as_ref().map(read).transpose()?))
+}
+
+/// What is missing from a recording would be shown as gone.
+fn refuse_cut(path: &Path, interval: &Interval) -> anyhow::Result<()> {
+    let is_whole = |name: &str| name == "recording" || name == "end";
+    let Some(problem) = interval.end.problems.iter().find(|it| is_whole(it.path.as_str())) else {
+        return Ok(());
+    };
+    let path = Name::from(path.to_string_lossy().as_ref());
+    let what = format!(
+        "{path}: expected {}, found {}: what is missing would be shown as gone",
+        problem.expected, problem.found
+    );
+    let next = format!(
+        "copy the file again, or capture again; `pagewise report --root {path}` shows what is left"
+    );
+    Err(Refusal::advised(what, next).into())
+}
+
+fn refuse_root(global: &Global) -> anyhow::Result<()> {
+    let Some(root) = &global.root else { return Ok(()) };
+    let root = Name::from(root.to_string_lossy().as_ref());
+    let next = format!("name both as arguments: pagewise compare BEFORE {root}");
+    Err(Refusal::advised("compare takes its recordings as arguments, not with --root", next).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_report::text::TextStyle;
+    use pagewise_testkit::scene::{Scene, slugs};
+
+    /// No line is wider than the terminal, whatever two recordings are compared.
+    #[test]
+    fn comparisons_fit_into_80_and_120_columns() {
+        for pair in slugs().windows(2) {
+            let [before, after] = [&pair[0], &pair[1]].map(|slug| Scene::load(slug).replay());
+            let comparison = compared(before, after).comparison;
+            for width in [80, 120] {
+                let text = text::comparison(&comparison, TextStyle { width, colour: false });
+                let widest = text.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(width), "{pair:?}: {widest:?}\n{text}");
+                assert!(text.lines().count() >= 20, "{text}");
+            }
+        }
+    }
+}
