@@ -233,7 +233,7 @@ pub(crate) fn group_at_limit(group: &Cgroup) -> Settled {
     let why = format!(
         "The cgroup {} is at its memory limit, against which zswap's pool counts and zram's does not: in guests, such \
          a cgroup had 1.5 to 2.2 times as many page faults with zswap. But with zram, it takes more RAM than its limit \
-         says, and a program beside it had about twice as many (7.2).",
+         says, of which others on the host may have to give way (they did on 7.2, not on 6.12).",
         group.path
     );
     open(
