@@ -67,11 +67,16 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What the Readings say, and what the pages that were looked at do; the most severe first.
+/// What the Readings say, and what the pages that were looked at do; the most severe first. The last command of each
+/// finding explains its subject, where there is one.
 fn findings(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
     let mut all = pagewise_decide::diagnose(interval);
     all.extend(pagewise_decide::diagnose_contents(interval, estimates));
     all.sort_by_key(|finding| Reverse(finding.severity));
+    for finding in &mut all {
+        let subject = pagewise_explain::subject_of_rule(finding.id);
+        finding.next.extend(subject.map(|subject| format!("pagewise explain {subject}")));
+    }
     all
 }
 
