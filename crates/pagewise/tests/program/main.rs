@@ -26,4 +26,5 @@ mod streams;
 mod triage;
 mod trial;
 mod undo;
+mod watch;
 mod workload;

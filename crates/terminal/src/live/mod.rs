@@ -241,14 +241,15 @@ fn read_keys() -> anyhow::Result<LiveEvent> {
     }
 }
 
-/// What turns a screen with the lines `before` into one with the lines `after`.
+/// What turns a screen with the lines `before` into one with the lines `after`. A line is erased before it is written:
+/// afterwards the cursor would be on the last character of a line that fills the window.
 fn changes(before: &[String], after: &[String]) -> String {
     let mut out = String::new();
     for (at, line) in after.iter().enumerate() {
         if before.get(at) != Some(line) {
             let _ = write!(
                 out,
-                "\x1b[{};1H\x1b[0m{}\x1b[0m\x1b[K",
+                "\x1b[{};1H\x1b[0m\x1b[K{}\x1b[0m",
                 at + 1,
                 escape_all_but_colours(line)
             );
@@ -271,7 +272,7 @@ mod tests {
     #[test]
     fn only_lines_that_changed_are_written() {
         let (before, after) = (lines(&["a", "b", "c"]), lines(&["a", "B"]));
-        assert_eq!(changes(&before, &after), "\x1b[2;1H\x1b[0mB\x1b[0m\x1b[K\x1b[3;1H\x1b[J");
+        assert_eq!(changes(&before, &after), "\x1b[2;1H\x1b[0m\x1b[KB\x1b[0m\x1b[3;1H\x1b[J");
         assert_eq!(changes(&after, &after), "");
     }
 

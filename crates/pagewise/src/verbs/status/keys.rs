@@ -127,7 +127,8 @@ mod tests {
                 '↓' => Key::Down,
                 c => Key::Char(c),
             };
-            press(view, key, &shown_subjects(&sample, view));
+            let rows = shown_subjects(&sample, view);
+            press(view, key, &rows);
         }
     }
 
@@ -193,7 +194,8 @@ mod tests {
             let (mut view, mut sample) = (LiveView::default(), sample());
             let (interval, verdict) = (Interval::default(), HostVerdict::default());
             for (key, width, height) in steps {
-                press(&mut view, key, &shown_subjects(&sample, &view));
+                let rows = shown_subjects(&sample, &view);
+                press(&mut view, key, &rows);
                 let process = || LiveDetail::Process(Box::new(Process::default()));
                 sample.detail = view.open.as_ref().map(|_| process());
                 let frame = LiveFrame {

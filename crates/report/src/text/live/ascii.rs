@@ -18,9 +18,11 @@ pub(super) fn spelled(text: &str) -> String {
 fn counterpart(c: char) -> Option<char> {
     Some(match c {
         c if c.is_ascii() => c,
-        '█' => '#',
+        '█' => '@',
         '▓' => '%',
-        '▒' => '=',
+        '▒' => ':',
+        '≡' => '=',
+        '▞' => '/',
         '░' | '▁' => '.',
         '▂' => ':',
         '▃' => '-',
@@ -42,7 +44,7 @@ mod tests {
 
     #[test]
     fn ascii_is_as_wide_as_the_text() {
-        assert_eq!(spelled("\x1b[1ma█░…\x1b[0m"), "\x1b[1ma#.~\x1b[0m");
+        assert_eq!(spelled("\x1b[1ma█░…\x1b[0m"), "\x1b[1ma@.~\x1b[0m");
         assert_eq!(spelled("漢é"), "???");
     }
 }

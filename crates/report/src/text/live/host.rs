@@ -238,7 +238,8 @@ fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
 fn wrapped(page: &mut Page, label: &str, text: &str, window: LiveWindow) {
     let mut lines = wrap(text, window.width.saturating_sub(FACTS).max(1));
     if lines.len() > 2 {
-        lines[1] = lines.split_off(1).join(" ");
+        let rest = lines.split_off(1).join(" ");
+        lines.push(rest);
     }
     let mut label = label;
     for line in lines {

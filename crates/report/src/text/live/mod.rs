@@ -75,7 +75,8 @@ fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     let most = (window.height / 5).max(1);
     let mut lines = wrap(text, window.width.min(120));
     if lines.len() > most {
-        lines[most - 1] = lines.split_off(most - 1).join(" ");
+        let rest = lines.split_off(most - 1).join(" ");
+        lines.push(rest);
     }
     printed(window, |page| {
         lines.into_iter().for_each(|line| page.line(&Line::default().span(role, line)));
