@@ -44,6 +44,7 @@ mod process;
 mod processors;
 mod psi;
 mod record;
+mod sizes;
 mod snapshot;
 mod swap;
 mod tape;

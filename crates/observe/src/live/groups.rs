@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use pagewise_files::HostRoot;
 use pagewise_model::{Bytes, Cgroup, LiveGroup, Name};
 
-use super::Sizes;
 use crate::cgroup;
 use crate::mounts::Mounts;
+use crate::sizes::Sizes;
 
 /// The groups of the last reading.
 #[derive(Debug, Default)]

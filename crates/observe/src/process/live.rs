@@ -11,7 +11,7 @@ use pagewise_files::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Bytes, LiveProcess, Millis, Process, Snapshot};
 
 use super::{read_one_without_group, stat, unused_swap};
-use crate::live::Sizes;
+use crate::sizes::Sizes;
 
 /// Every process is read in full once in so many readings.
 const TURNS: u32 = 8;

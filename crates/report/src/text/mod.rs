@@ -272,7 +272,7 @@ pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     printed(look, |page| selftest::print(page, found))
 }
 
-/// Columns that a line takes in a terminal; colours take none only if there are none in it.
+/// Columns that a line without colours takes in a terminal.
 pub fn width(line: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(line)
 }

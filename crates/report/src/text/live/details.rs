@@ -11,7 +11,7 @@ pub(super) fn print(page: &mut Page, detail: &LiveDetail) {
     match detail {
         LiveDetail::Process(process) => print_process(page, process),
         LiveDetail::Group(group) => print_group(page, group),
-        LiveDetail::Gone => fact(page, "", "it has ended, or it cannot be read (Esc goes back)"),
+        LiveDetail::Gone => fact(page, "", "it has ended, or it cannot be read (Esc closes it)"),
     }
 }
 

@@ -100,7 +100,7 @@ const KEYS: [(&str, &str); 9] = [
     ("g", "processes or cgroups"),
     ("up, down", "select a row (also k and j)"),
     ("Enter", "open the selected process or cgroup"),
-    ("Esc", "go back, or remove the filter"),
+    ("Esc", "close what is open, or remove the filter"),
     ("/", "show only names that contain a text"),
     ("?", "this help"),
 ];
@@ -122,7 +122,7 @@ fn last_line(view: &LiveView) -> Line {
     }
     let order = order_name(view);
     let keys = if view.open.is_some() {
-        "q quit  Esc back  space freeze  ? help".to_owned()
+        "q quit  Esc close  space freeze  ? help".to_owned()
     } else {
         let other = if view.groups { "processes" } else { "cgroups" };
         format!("q quit  ? help  space freeze  s by {order}  g {other}  / filter  Enter open")
