@@ -4,7 +4,7 @@
 use pagewise_model::{LiveProcess, LiveSample};
 use pagewise_report::live::{LiveFrame, LiveView, LiveWindow};
 use pagewise_report::text;
-use pagewise_testkit::{interval, recording, slugs};
+use pagewise_testkit::scene::{interval, recording, slugs};
 
 /// Text without the sequences of colours.
 fn plain(line: &str) -> String {
