@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pagewise_files::HostRoot;
-use pagewise_model::{Bytes, Cgroup, LiveGroup, Name};
+use pagewise_model::{Bytes, Cgroup, LiveGroup, Name, Reading};
 
 use crate::cgroup;
 use crate::mounts::Mounts;
@@ -48,7 +48,7 @@ impl Known {
         let swap = group.swap_current.get();
         let held = group.anon.get().map(|anon| anon.saturating_add(swap.unwrap_or_default()));
         let refaults = [&group.refault_anon, &group.refault_file].into_iter();
-        let refaults = refaults.filter_map(|count| count.get()).reduce(u64::saturating_add);
+        let refaults = refaults.filter_map(Reading::get).reduce(u64::saturating_add);
         let before = std::mem::replace(&mut self.refaults, refaults.map(|all| (seconds, all)));
         Some(LiveGroup {
             path: group.path.clone(),

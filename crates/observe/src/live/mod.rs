@@ -60,18 +60,16 @@ impl LiveReader {
     pub fn read(&mut self, choice: &LiveChoice) -> (Snapshot, LiveSample) {
         let snapshot = self.host_facts();
         let seconds = snapshot.taken.monotonic_seconds;
-        let sample = LiveSample {
+        let mut sample = LiveSample {
             kswapd_percent: self.kswapd_percent(seconds),
             detail: choice.open.as_ref().map(|subject| self.detail(subject)),
-            processes: match choice.groups {
-                false => self.processes.read(&self.host, &snapshot, &choice.shown),
-                true => Vec::new(),
-            },
-            groups: match choice.groups {
-                true => self.groups.read(&self.host, &self.mounts, seconds),
-                false => Vec::new(),
-            },
+            ..LiveSample::default()
         };
+        if choice.groups {
+            sample.groups = self.groups.read(&self.host, &self.mounts, seconds);
+        } else {
+            sample.processes = self.processes.read(&self.host, &snapshot, &choice.shown);
+        }
         self.host.let_go();
         self.host.take_problems();
         (snapshot, sample)

@@ -37,7 +37,7 @@ fn is_group(view: &LiveView, group: &LiveGroup) -> bool {
 }
 
 /// So many rows, the selected one among them.
-fn window<'a, T>(all: &'a [T], selected: Option<usize>, rows: usize) -> &'a [T] {
+fn window<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
     let first = selected.map_or(0, |at| (at + 1).saturating_sub(rows));
     &all[first..(first + rows).min(all.len())]
 }
