@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Name, Pages, Reading};
+use crate::{Name, Pages, Reading, Snapshot};
 
 /// One zone of one node, from `/proc/zoneinfo`. All sizes are base pages.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -59,6 +59,20 @@ impl Zone {
             free if free < self.high_pages.get()? => ZonePressure::Balanced,
             _ => ZonePressure::Idle,
         })
+    }
+}
+
+impl Snapshot {
+    /// The zone whose free memory is the smallest part of its high watermark, of those that have memory; `None` if no
+    /// zone has both values.
+    pub fn tightest_zone(&self) -> Option<&Zone> {
+        let part = |zone: &Zone| {
+            let (free, high) = (zone.free_pages.get()?.get(), zone.high_pages.get()?.get());
+            let has_memory = zone.managed_pages.get() != Some(Pages::new(0));
+            (has_memory && high > 0).then(|| free as f64 / high as f64)
+        };
+        let known = self.zones.iter().filter_map(|zone| Some((part(zone)?, zone)));
+        known.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, zone)| zone)
     }
 }
 
@@ -158,6 +172,22 @@ mod tests {
     fn hostile_counts_do_not_overflow() {
         let zone = free(&[u64::MAX; 64]);
         assert!(zone.unusable_free_index(10).is_some());
+    }
+
+    #[test]
+    fn the_tightest_zone_has_the_least_free_memory_for_its_watermark() {
+        let at = |pages| Reading::found(Pages::new(pages), Source::line("/proc/zoneinfo", 1));
+        let zone = |name: &str, free, high| Zone {
+            name: Name::from(name),
+            free_pages: at(free),
+            high_pages: at(high),
+            ..Zone::default()
+        };
+        let empty = Zone { managed_pages: at(0), ..zone("Movable", 0, 32) };
+        let zones = vec![zone("DMA", 30, 10), zone("Normal", 200, 100), empty];
+        let host = Snapshot { zones, ..Snapshot::default() };
+        assert_eq!(host.tightest_zone().map(|zone| zone.name.as_str()), Some("Normal"));
+        assert!(Snapshot::default().tightest_zone().is_none());
     }
 
     #[test]

@@ -40,12 +40,26 @@ pub(crate) fn read_counters(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Counters)
 }
 
+/// The same groups, of each what a live view shows.
+pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
+    read_in(host, mounts, Detail::Live)
+}
+
+/// One group in full; `None` if it is gone.
+pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<Cgroup> {
+    let (hierarchy, mount) = detect(host, mounts);
+    let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything };
+    walk.group(path, &walk.folder(path))
+}
+
 /// How much of each group is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Everything,
     /// Events, refaults, major faults, anonymous memory and swap: no limits, no pressure.
     Counters,
+    /// The same, usage and limit.
+    Live,
 }
 
 fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
@@ -174,7 +188,7 @@ impl<'a> Walk<'a> {
     /// What a group uses, which its counters do not tell.
     fn usage(&self, group: &Cgroup) -> Reading<Bytes> {
         match self.detail {
-            Detail::Everything => group.current.clone(),
+            Detail::Everything | Detail::Live => group.current.clone(),
             Detail::Counters => self.files(&self.folder(group.path.as_str())).usage(self.hierarchy),
         }
     }
@@ -192,6 +206,16 @@ impl<'a> Walk<'a> {
             (Hierarchy::V2, Detail::Counters) => version_2_counters(&files, &stat),
             (_, Detail::Everything) => version_1(&files, &stat),
             (_, Detail::Counters) => version_1_counters(&files, &stat),
+            (Hierarchy::V2, Detail::Live) => Cgroup {
+                current: files.bytes("current"),
+                max: files.limit("max"),
+                ..version_2_counters(&files, &stat)
+            },
+            (_, Detail::Live) => Cgroup {
+                current: files.bytes("usage_in_bytes"),
+                max: version_1_limit(&files, &stat, "limit_in_bytes", "hierarchical_memory_limit"),
+                ..version_1_counters(&files, &stat)
+            },
         };
         group.path = Name::from(path);
         group.stat = stat;

@@ -33,6 +33,7 @@ mod kernel_log;
 mod knob;
 mod ksm;
 pub mod limits;
+mod live;
 mod memory;
 mod memory_files;
 mod mglru;
@@ -43,6 +44,7 @@ mod process;
 mod processors;
 mod psi;
 mod record;
+mod sizes;
 mod snapshot;
 mod swap;
 mod tape;
@@ -70,6 +72,7 @@ pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{KillsSince, read as kernel_log};
+pub use live::LiveReader;
 pub use pagewise_files::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Step,
 };

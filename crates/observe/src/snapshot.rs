@@ -75,7 +75,7 @@ impl Scope {
     }
 }
 
-const VMSTAT: &str = "proc/vmstat";
+pub(crate) const VMSTAT: &str = "proc/vmstat";
 
 /// Reads a host. Never fails as a whole: what cannot be read says so in its place.
 pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
@@ -142,7 +142,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
 }
 
 /// What [`Scope::glance`] asks for: part of every scope.
-fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
+pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..taken(host) };
     let memory = memory::read(host);
     let vmstat = counters::read(host, VMSTAT);
@@ -170,7 +170,7 @@ fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
 
 /// When this is, and on which boot: all that an interval needs of its earlier end. The time since boot tells
 /// a process from a later one of the same id.
-fn taken(host: &HostRoot) -> Taken {
+pub(crate) fn taken(host: &HostRoot) -> Taken {
     let facts = host.facts();
     Taken {
         unix_seconds: facts.unix_seconds,

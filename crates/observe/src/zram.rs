@@ -44,6 +44,37 @@ pub(crate) fn read_of(
     ids.into_iter().map(|id| device(host, (driver, id), tiers, mounts)).collect()
 }
 
+/// zram's devices again: of a device in `known` that has still the same size only what it stores is read.
+pub(crate) fn read_again(
+    host: &HostRoot,
+    known: &[Zram],
+    tiers: &[Tier],
+    mounts: &Mounts,
+) -> Vec<Zram> {
+    let ids = host.numbered("sys/block", Driver::Zram.name()).into_iter().take(ZRAM_DEVICES);
+    let again = |id: u32| {
+        let file = |name: &str| format!("sys/block/zram{id}/{name}");
+        let size = host.bytes_at(&file("disksize"));
+        match known.iter().find(|zram| zram.id == id && zram.disksize == size) {
+            Some(zram) => stored_now(host, zram, file),
+            None => device(host, (Driver::Zram, id), tiers, mounts),
+        }
+    };
+    ids.map(again).collect()
+}
+
+fn stored_now(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zram {
+    let mm_stat = mm_stat(host, &file("mm_stat"));
+    let per = |whole: &Reading<Bytes>| Ratio::from_sizes(mm_stat.original.get()?, whole.get()?);
+    Zram {
+        bd_stat: bd_stat(host, &file("bd_stat")),
+        original_per_compressed: per(&mm_stat.compressed),
+        original_per_memory_used: per(&mm_stat.memory_used),
+        mm_stat,
+        ..zram.clone()
+    }
+}
+
 /// The devices of a driver with what rates are computed from: requests that failed. All of them,
 /// because each is one file, and which are swap is not known here.
 pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {

@@ -24,6 +24,16 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
     }
 }
 
+/// The same parameters with what is stored now.
+pub(crate) fn stored_now(memory: &Memory, vmstat: &Counters, parameters: &Zswap) -> Zswap {
+    Zswap {
+        pool: other(memory, "Zswap"),
+        stored: other(memory, "Zswapped"),
+        written_back: vmstat.get("zswpwb"),
+        ..parameters.clone()
+    }
+}
+
 pub(crate) fn enabled(host: &HostRoot) -> Reading<bool> {
     host.flag_at(&parameter("enabled"))
 }

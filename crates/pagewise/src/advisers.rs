@@ -42,6 +42,8 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
 
 /// A defect of ours, in our words. The release build aborts then, which starts an undo of what is lent.
 pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
+    // else what is said would be on a screen that vanishes
+    pagewise_terminal::live::restore();
     let undo =
         "what was lent is being put back; afterwards `pagewise undo` says if anything is left";
     trouble::tell_of_panic(panic, Rescue::is_ready().then_some(undo));

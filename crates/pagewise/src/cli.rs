@@ -34,6 +34,8 @@ mod plan;
 mod report;
 #[path = "verbs/scan/args.rs"]
 mod scan;
+#[path = "verbs/status/args.rs"]
+mod status;
 #[path = "verbs/thp/args.rs"]
 mod thp;
 #[path = "verbs/tune/args.rs"]
@@ -65,6 +67,8 @@ use report::REPORT;
 pub(crate) use report::Report;
 use scan::SCAN;
 pub(crate) use scan::{Amount, Scan, Sources};
+use status::STATUS;
+pub(crate) use status::Status;
 use thp::THP;
 pub(crate) use thp::{CollapseArgs, RestrainArgs, RunArgs, TargetArgs, Thp, ThpAct};
 use tune::TUNE;
@@ -96,8 +100,9 @@ pub(crate) enum Verb {
     #[command(long_about = REPORT)]
     Report(Deferred<Report>),
     /// Print an overview of memory usage from a single reading of the kernel's counters, without rates and
-    /// without a search for problems
-    Status,
+    /// without a search for problems; with --watch, show it on the whole terminal and update it every second
+    #[command(long_about = STATUS)]
+    Status(Deferred<Status>),
     /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
     /// exit status 3 if a finding has severity warning or critical
     #[command(long_about = DOCTOR)]

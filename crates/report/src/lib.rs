@@ -7,6 +7,7 @@ pub mod csv;
 mod huge;
 pub mod json;
 pub mod lineup;
+pub mod live;
 pub mod phrases;
 pub mod profile;
 pub mod text;

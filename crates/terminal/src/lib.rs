@@ -12,6 +12,7 @@ pub mod cost;
 mod deferred;
 pub mod exit;
 pub mod interrupt;
+pub mod live;
 mod options;
 pub mod output;
 pub mod progress;

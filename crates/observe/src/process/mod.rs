@@ -12,6 +12,7 @@
 
 mod command;
 mod helper;
+mod live;
 mod smaps;
 mod stat;
 mod status;
@@ -28,6 +29,7 @@ use crate::limits::SWAPPED_PROCESSES;
 use pagewise_files::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
+pub(crate) use live::LiveProcesses;
 pub(crate) use stat::StatLine;
 
 pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processes {
@@ -77,6 +79,20 @@ pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Proce
     }
     let list = found.into_iter().map(|(_, process)| process).collect();
     Processes { list, ..Processes::default() }
+}
+
+/// One process without proportional sizes; `None` if it is gone or has no memory.
+pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
+    let Task::Process(mut process, _) = status::read(host, pid) else { return None };
+    stat::read_times(host, &mut process);
+    Some(process)
+}
+
+/// The same without its cgroup.
+fn read_one_without_group(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
+    let Task::Process(mut process, _) = status::read_sizes(host, pid) else { return None };
+    stat::read_times(host, &mut process);
+    Some(process)
 }
 
 /// Zero, with its proof, where nothing is in swap.

@@ -85,7 +85,7 @@ fn percentages_end_where_their_option_says() {
 fn options_may_stand_before_and_after_the_verb() {
     for line in [["pagewise", "--json", "status"], ["pagewise", "status", "--json"]] {
         let cli = Cli::try_parse_from(line).unwrap();
-        assert!(cli.global.json && matches!(cli.verb, Some(Verb::Status)));
+        assert!(cli.global.json && matches!(cli.verb, Some(Verb::Status(_))));
     }
     assert!(Cli::try_parse_from(["pagewise"]).unwrap().verb.is_none());
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report(Default::default())) {
         Verb::Report(wanted) => report::run(global, wanted, started),
-        Verb::Status => status::run(global, started),
+        Verb::Status(wanted) => status::run(global, wanted, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Explain(wanted) => explain::run(global, wanted, started),
         Verb::Compare(wanted) => compare::run(global, wanted, started),

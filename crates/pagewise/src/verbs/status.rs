@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status`: facts at a glance, from a single look.
+//! `pagewise status`: facts at a glance, from a single look, or with `--watch` again and again.
+
+mod keys;
+mod watch;
 
 use pagewise_confine::Confinement;
 use pagewise_observe::Scope;
@@ -9,11 +12,15 @@ use pagewise_terminal::cost::CostMeter;
 use pagewise_terminal::{Global, Outcome};
 
 use super::Page;
+use crate::cli::Status;
 use crate::input;
 
 const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::status };
 
-pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
+pub(super) fn run(global: &Global, args: &Status, started: CostMeter) -> anyhow::Result<Outcome> {
+    if args.watch {
+        return watch::run(global, args.every);
+    }
     if global.root.is_none() {
         Confinement::for_facts().enter();
     }

@@ -18,6 +18,7 @@ mod earlier_end;
 mod findings;
 mod growth;
 mod kills;
+mod live;
 mod pages;
 mod plan;
 mod redaction;

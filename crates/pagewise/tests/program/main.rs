@@ -27,4 +27,5 @@ mod streams;
 mod triage;
 mod trial;
 mod undo;
+mod watch;
 mod workload;

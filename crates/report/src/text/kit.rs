@@ -239,6 +239,11 @@ impl Page {
         }
     }
 
+    /// As wide as a window, however narrow it is.
+    pub(super) fn for_window(look: TextStyle) -> Self {
+        Self { width: look.width, table_width: look.width, ..Self::new(look) }
+    }
+
     /// Text in pieces, without a width.
     pub(super) fn in_blocks() -> Self {
         let look = TextStyle { width: WIDEST_TABLE, colour: false };

@@ -24,6 +24,7 @@ mod huge;
 mod kit;
 mod ledger;
 mod limits;
+mod live;
 mod memory;
 mod merge;
 mod movement;
@@ -66,6 +67,7 @@ use crate::{
 pub use header::machine;
 use kit::Page;
 pub use kit::escape_all_but_colours;
+pub use live::live;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
@@ -274,6 +276,11 @@ pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle
 /// What experiments in which nothing differs say about a machine.
 pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     printed(look, |page| selftest::print(page, found))
+}
+
+/// Columns that a line without colours takes in a terminal.
+pub fn width(line: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(line)
 }
 
 fn in_blocks(print: impl FnOnce(&mut Page)) -> Vec<Block> {

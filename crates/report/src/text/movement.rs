@@ -148,7 +148,8 @@ pub(super) fn per_second(rate: f64) -> String {
     }
 }
 
-fn speed(bytes: Bytes, seconds: f64) -> String {
+/// Bytes over a time, per second.
+pub(super) fn speed(bytes: Bytes, seconds: f64) -> String {
     format!("{}/s", Bytes::new(whole(bytes.get() as f64 / seconds)))
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise status`.
+
+use std::time::Duration;
+
+use clap::Args;
+use pagewise_model::typed::parse_duration_from;
+
+pub(super) const STATUS: &str = "Print an overview of memory usage from a single reading of the kernel's counters, \
+    without rates and without a search for problems.\n\n\
+    With --watch, the overview stays on the terminal and is updated every second, with rates, with the pressure of the \
+    last minutes, and with the processes or cgroups that use most memory. Keys: q quits, space freezes the view, s \
+    changes the order, g switches between processes and cgroups, the arrow keys select a row and Enter opens it, / \
+    filters by name, ? shows all keys.\n\n  \
+    pagewise status                     an overview\n  \
+    pagewise status --watch             an overview that is updated every second\n  \
+    pagewise status --watch --every 5s  the same, updated every 5 seconds";
+
+/// The shortest time between two updates.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Show the overview on the whole terminal, and update it until q is pressed
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Time between two updates of --watch, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", value_parser = every)]
+    pub(crate) every: Duration,
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    parse_duration_from(text, SHORTEST).map_err(|error| error.to_string())
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The live view of every recorded host, in windows of several sizes.
+
+use pagewise_model::{LiveProcess, LiveSample};
+use pagewise_report::live::{LiveFrame, LiveView, LiveWindow};
+use pagewise_report::text;
+use pagewise_testkit::scene::{interval, recording, slugs};
+
+/// Text without the sequences of colours.
+fn plain(line: &str) -> String {
+    let mut parts = line.split('\x1b');
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.map(|part| part.split_once('m').unwrap().1).collect::<String>()
+}
+
+#[test]
+fn frames_of_every_host_fit_their_window_and_say_the_same_with_colours() {
+    for slug in slugs() {
+        let interval = interval(&pagewise_observe::open(&recording(&slug)).unwrap());
+        let verdict = pagewise_decide::judge(&interval);
+        let live = |process: &pagewise_model::Process| LiveProcess {
+            pid: process.pid,
+            name: process.name.clone(),
+            resident: process.resident().unwrap_or_default(),
+            swap: process.swap.get(),
+            ..LiveProcess::default()
+        };
+        let processes = interval.end.processes.list.iter().map(live).collect();
+        let sample = LiveSample { processes, ..LiveSample::default() };
+        let frame = LiveFrame {
+            interval: &interval,
+            verdict: &verdict,
+            sample: &sample,
+            pressure: &[0.0, 3.0, 100.0],
+            pressure_seconds: 3.0,
+            kills: Some(0),
+            view: &LiveView::default(),
+        };
+        for (width, height) in [(40, 10), (80, 24), (120, 40)] {
+            let window = |colour| LiveWindow { width, height, colour, unicode: true };
+            let lines = text::live(&frame, window(false));
+            assert_eq!(lines.len(), height, "{slug}");
+            for line in &lines {
+                assert!(text::width(line) <= width, "{slug}: {line:?}");
+            }
+            let coloured = text::live(&frame, window(true));
+            assert!(coloured.concat().contains('\x1b'), "{slug}");
+            assert_eq!(
+                coloured.iter().map(|line| plain(line)).collect::<Vec<_>>(),
+                lines,
+                "{slug}"
+            );
+            let said = lines.concat();
+            assert!(said.contains("Memory") && said.contains("Pressure"), "{slug}: {said}");
+            let first: String =
+                verdict.line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+            assert!(lines[0].starts_with(&first), "{slug}: {:?}", lines[0]);
+        }
+    }
+}

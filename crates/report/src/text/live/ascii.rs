@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Text → the same in ASCII, as wide as before, for terminals without UTF-8.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Each character in ASCII; `?` stands for what has no counterpart.
+pub(super) fn spelled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match counterpart(c) {
+            Some(ascii) => out.push(ascii),
+            None => out.extend(std::iter::repeat_n('?', c.width().unwrap_or(1))),
+        }
+    }
+    out
+}
+
+fn counterpart(c: char) -> Option<char> {
+    Some(match c {
+        c if c.is_ascii() => c,
+        '█' => '@',
+        '▓' => '%',
+        '▒' => ':',
+        '≡' => '=',
+        '▞' => '/',
+        '░' | '▁' => '.',
+        '▂' => ':',
+        '▃' => '-',
+        '▄' => '=',
+        '▅' => '+',
+        '▆' => '*',
+        '▇' => '%',
+        '…' => '~',
+        '–' | '·' => '-',
+        'µ' => 'u',
+        '×' => 'x',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ascii_is_as_wide_as_the_text() {
+        assert_eq!(spelled("\x1b[1ma█░…\x1b[0m"), "\x1b[1ma@.~\x1b[0m");
+        assert_eq!(spelled("漢é"), "???");
+    }
+}

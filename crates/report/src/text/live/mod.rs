@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A live view → the lines of a screen, the most important first: what does not fit is left out from below.
+//!
+//! Nothing is wider than the window, and there are never more lines than it has. The last line has the keys.
+
+mod ascii;
+mod details;
+mod host;
+mod table;
+
+use super::kit::{Line, Page, Role, wrap};
+use super::style::TextStyle;
+use super::verdict;
+use crate::live::{LiveFrame, LiveOrder, LiveView, LiveWindow};
+
+/// Columns in which the content of labelled facts starts.
+const FACTS: usize = 10;
+/// Lower windows have no table until a row is selected.
+const LOW: usize = 14;
+
+/// The lines of a frame, at most as many as the window has.
+pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
+    if window.height == 0 || window.width == 0 {
+        return Vec::new();
+    }
+    let room = window.height - 1;
+    let mut lines = verdict_lines(frame, window);
+    lines.truncate(room.max(1));
+    let wanted = table_lines(frame.view, window.height).min(room.saturating_sub(lines.len()));
+    if frame.view.shows_help {
+        lines.extend(printed(window, help));
+    } else {
+        for section in host::sections(frame, window) {
+            if lines.len() + section.len() + wanted <= room {
+                lines.extend(section);
+            }
+        }
+        let left = room.saturating_sub(lines.len());
+        lines.extend(printed(window, |page| match &frame.sample.detail {
+            Some(detail) if frame.view.open.is_some() => details::print(page, detail),
+            _ => table::print(page, frame, left),
+        }));
+    }
+    lines.truncate(room);
+    lines.resize(room, String::new());
+    lines.extend(printed(window, |page| page.line(&last_line(frame.view))).into_iter().take(1));
+    if window.unicode { lines } else { lines.iter().map(|line| ascii::spelled(line)).collect() }
+}
+
+/// Lines that are kept for the table of processes or groups.
+fn table_lines(view: &LiveView, height: usize) -> usize {
+    let is_chosen = view.selected.is_some() || view.open.is_some() || view.groups;
+    match (is_chosen || !view.filter.is_empty(), height) {
+        (true, height) if height < 2 * LOW => height / 2,
+        (false, ..LOW) => 0,
+        _ => height / 3,
+    }
+}
+
+fn printed(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<String> {
+    let look = TextStyle { width: window.width, colour: window.colour };
+    let mut page = Page::for_window(look);
+    print(&mut page);
+    page.finish().lines().map(str::to_owned).collect()
+}
+
+/// The same words as `status` says, in at most a fifth of the window.
+fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
+    let unreadable = verdict::unreadable(&frame.interval.end);
+    let role = match unreadable {
+        Some(_) => Role::Strong,
+        None => verdict::role(frame.verdict.level),
+    };
+    let text = unreadable.as_deref().unwrap_or(&frame.verdict.line);
+    let most = (window.height / 5).max(1);
+    let mut lines = wrap(text, window.width.min(120));
+    if lines.len() > most {
+        let rest = lines.split_off(most - 1).join(" ");
+        lines.push(rest);
+    }
+    printed(window, |page| {
+        lines.into_iter().for_each(|line| page.line(&Line::default().span(role, line)));
+    })
+}
+
+/// A label, and what belongs to it; what is too wide is cut.
+fn fact(page: &mut Page, label: &str, text: impl Into<String>) {
+    fact_line(page, label, |line| line.plain(text));
+}
+
+fn fact_line(page: &mut Page, label: &str, fill: impl FnOnce(Line) -> Line) {
+    let start = Line::default().span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
+    page.line(&fill(start));
+}
+
+const KEYS: [(&str, &str); 9] = [
+    ("q", "quit"),
+    ("space", "freeze the view, or go on"),
+    ("s", "next order: size, growth, swap, faults"),
+    ("g", "processes or cgroups"),
+    ("up, down", "select a row (also k and j)"),
+    ("Enter", "open the selected process or cgroup"),
+    ("Esc", "close what is open, or remove the filter"),
+    ("/", "show only names that contain a text"),
+    ("?", "this help"),
+];
+
+fn help(page: &mut Page) {
+    for (key, meaning) in KEYS {
+        fact(page, key, meaning);
+    }
+}
+
+fn last_line(view: &LiveView) -> Line {
+    if view.is_typing {
+        let typed = Line::default().span(Role::Strong, "filter: ").plain(view.filter.as_str());
+        return typed.plain("_").span(Role::Quiet, "  Enter keep  Esc remove");
+    }
+    let mut line = Line::default();
+    if view.is_frozen {
+        line = line.span(Role::Warning, "FROZEN").plain("  ");
+    }
+    let order = order_name(view);
+    let keys = if view.open.is_some() {
+        "q quit  Esc close  space freeze  ? help".to_owned()
+    } else {
+        let other = if view.groups { "processes" } else { "cgroups" };
+        format!("q quit  ? help  space freeze  s by {order}  g {other}  / filter  Enter open")
+    };
+    if !view.filter.is_empty() {
+        line = line.plain(format!("filter {}  ", view.filter));
+    }
+    line.span(Role::Quiet, keys)
+}
+
+fn order_name(view: &LiveView) -> &'static str {
+    match (view.order, view.groups) {
+        (LiveOrder::Size, _) => "size",
+        (LiveOrder::Growth, _) => "growth",
+        (LiveOrder::Swap, _) => "swap",
+        (LiveOrder::Faults, false) => "major faults",
+        (LiveOrder::Faults, true) => "refaults",
+    }
+}

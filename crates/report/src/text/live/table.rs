@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rows of a live view: processes or cgroups in the order that was chosen, around the selected one.
+
+use pagewise_model::{Bytes, Limit, LiveGroup, LiveProcess, LiveSubject};
+
+use super::super::kit::{Page, Role};
+use super::super::process_table::grown_by;
+use super::super::table::{Cell, Column, NONE, Table};
+use super::super::words::stalled;
+use crate::live::{LiveFrame, LiveView, shown_groups, shown_processes};
+
+/// The title and as many rows as fit into so many lines.
+pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, lines: usize) {
+    let (rows, view) = (lines.saturating_sub(1), frame.view);
+    if rows == 0 {
+        return;
+    }
+    if view.groups {
+        let all = shown_groups(frame.sample, view);
+        let is_selected = |group: &&LiveGroup| is_group(view, group);
+        let shown = window(&all, all.iter().position(is_selected), rows);
+        print_groups(page, shown, view);
+    } else {
+        let all = shown_processes(frame.sample, view);
+        let is_selected = |process: &&LiveProcess| is_process(view, process);
+        let shown = window(&all, all.iter().position(is_selected), rows);
+        print_processes(page, shown, view);
+    }
+}
+
+fn is_process(view: &LiveView, process: &LiveProcess) -> bool {
+    matches!(&view.selected, Some(LiveSubject::Process(pid)) if *pid == process.pid)
+}
+
+fn is_group(view: &LiveView, group: &LiveGroup) -> bool {
+    matches!(&view.selected, Some(LiveSubject::Group(path)) if *path == group.path)
+}
+
+/// So many rows, the selected one among them.
+fn window<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
+    let first = selected.map_or(0, |at| (at + 1).saturating_sub(rows));
+    &all[first..(first + rows).min(all.len())]
+}
+
+fn print_processes(page: &mut Page, shown: &[&LiveProcess], view: &LiveView) {
+    let columns = vec![
+        Column::left(" "),
+        Column::right("pid"),
+        Column::name("name"),
+        Column::right("resident"),
+        Column::right("anon").spare(4),
+        Column::right("swap").spare(1),
+        Column::right("growth/s").spare(2),
+        Column::right("faults/s").spare(3),
+        Column::right("CPU").spare(5),
+    ];
+    let mut table = Table::new(0, columns);
+    for process in shown {
+        let is_selected = is_process(view, process);
+        table.row(vec![
+            mark(is_selected),
+            Cell::new(Role::Quiet, process.pid.to_string()),
+            name(process.name.as_str(), is_selected),
+            process.resident.to_string().into(),
+            process.anon.to_string().into(),
+            size(process.swap),
+            known(process.growth_per_second.map(grown_by)),
+            known(process.faults_per_second.map(|rate| format!("{rate:.0}"))),
+            known(process.cpu_percent.map(stalled)),
+        ]);
+    }
+    rows(page, table, view);
+}
+
+fn print_groups(page: &mut Page, shown: &[&LiveGroup], view: &LiveView) {
+    let columns = vec![
+        Column::left(" "),
+        Column::path("group"),
+        Column::right("usage"),
+        Column::right("limit").spare(4),
+        Column::right("swap").spare(1),
+        Column::right("growth/s").spare(2),
+        Column::right("refaults/s").spare(3),
+    ];
+    let mut table = Table::new(0, columns);
+    for group in shown {
+        let is_selected = is_group(view, group);
+        table.row(vec![
+            mark(is_selected),
+            name(group.path.as_str(), is_selected),
+            group.current.to_string().into(),
+            known(group.limit.map(|limit| limit_shown(&limit))),
+            size(group.swap),
+            known(group.growth_per_second.map(grown_by)),
+            known(group.refaults_per_second.map(|rate| format!("{rate:.0}"))),
+        ]);
+    }
+    rows(page, table, view);
+}
+
+fn rows(page: &mut Page, table: Table, view: &LiveView) {
+    if !table.is_empty() {
+        return table.print(page);
+    }
+    let what = if view.groups { "cgroup" } else { "process" };
+    let named = match view.filter.as_str() {
+        "" => String::new(),
+        filter => format!(" with {filter:?} in its name"),
+    };
+    super::fact(page, "", format!("no {what}{named}"));
+}
+
+fn limit_shown(limit: &Limit) -> String {
+    limit.to_string()
+}
+
+/// The column always has content, so that rows do not move when one is selected.
+fn mark(is_selected: bool) -> Cell {
+    Cell::new(Role::Strong, if is_selected { ">" } else { " " })
+}
+
+fn name(text: &str, is_selected: bool) -> Cell {
+    Cell::new(if is_selected { Role::Info } else { Role::Strong }, text)
+}
+
+fn size(size: Option<Bytes>) -> Cell {
+    known(size.map(|size| size.to_string()))
+}
+
+fn known(text: Option<String>) -> Cell {
+    text.map_or_else(|| Cell::new(Role::Quiet, NONE), Cell::from)
+}
