@@ -93,7 +93,7 @@ fn go_back(view: &mut LiveView) {
 #[cfg(test)]
 mod tests {
     use pagewise_model::{
-        Bytes, HostVerdict, Interval, LiveDetail, LiveGroup, LiveProcess, LiveSample, Name, Process,
+        Bytes, HostVerdict, Interval, LiveDetail, LiveGroup, LiveProcess, LiveSample, Name,
     };
     use pagewise_report::live::{LiveFrame, LiveOrder, LiveWindow, shown_subjects};
     use pagewise_report::text;
@@ -196,7 +196,7 @@ mod tests {
             for (key, width, height) in steps {
                 let rows = shown_subjects(&sample, &view);
                 press(&mut view, key, &rows);
-                let process = || LiveDetail::Process(Box::new(Process::default()));
+                let process = || LiveDetail::Process(Box::default());
                 sample.detail = view.open.as_ref().map(|_| process());
                 let frame = LiveFrame {
                     interval: &interval, verdict: &verdict, sample: &sample, pressure: &[0.0, 50.0],
