@@ -21,7 +21,6 @@ const CAVEAT: &str = "Two readings are no experiment: the load differs, too, and
 
 pub(crate) fn effect(
     before: &Snapshot,
-    settings: &[SettingChange],
     memory: &[SizeChange],
     pressure: &[PressureChange],
     activity: &[ActivityChange],
@@ -32,7 +31,6 @@ pub(crate) fn effect(
     }
     pressure.iter().for_each(|change| effect.add_pressure(change));
     activity.iter().for_each(|change| effect.add_rate(change));
-    effect.trial = trial(before, settings);
     effect
 }
 
@@ -97,7 +95,7 @@ fn per_second(rate: f64, page: Option<Bytes>) -> String {
 }
 
 /// The experiment with the settings that changed: those that exist once and can be lent.
-fn trial(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
+pub(crate) fn trial(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
     let (mut a, mut b) = (String::new(), String::new());
     for change in settings.iter().filter(|change| can_be_lent(before, change)) {
         let (Some(from), Some(to)) = (&change.from, &change.to) else { continue };

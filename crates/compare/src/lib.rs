@@ -70,7 +70,11 @@ fn differences(
     let pressure = memory::pressure(interval);
     let activity = activity::changes(interval, found.relation, own_rates);
     let (cgroups, unmatched_cgroups) = groups::changes(interval, matching);
-    let effect = effect::effect(start, &settings, &memory, &pressure, &activity);
+    let mut effect = effect::effect(start, &memory, &pressure, &activity);
+    // of two machines, more differs than settings
+    if found.relation != Relation::AnotherHost {
+        effect.trial = effect::trial(start, &settings);
+    }
     Comparison {
         before,
         after,

@@ -239,6 +239,17 @@ fn the_trial_that_would_tell_is_named() {
     assert_eq!(unchanged.effect.trial, None);
 }
 
+/// A trial would compare settings, and two machines differ in more.
+#[test]
+fn of_two_machines_no_trial_is_named() {
+    let small = Scene::load("debian-sid-7.2-x86_64-512m-zram-full").replay();
+    let comparison = compared(small, Scene::load("debian12-6.18-x86_64-24g-plain").replay());
+    assert_eq!(comparison.relation, Relation::AnotherHost);
+    let can_be_lent = comparison.settings.iter().any(|it| it.name == "thp.enabled");
+    assert!(can_be_lent, "{:?}", comparison.settings);
+    assert_eq!(comparison.effect.trial, None);
+}
+
 /// Who was there: id, name, start in milliseconds, MiB.
 type Row = (u32, &'static str, u64, u64);
 

@@ -18,7 +18,7 @@ const INDENT: usize = 4;
 
 pub(super) fn print(page: &mut Page, comparison: &Comparison) {
     print_hosts(page, comparison);
-    print_settings(page, &comparison.settings);
+    print_settings(page, comparison);
     print_effect(page, comparison);
     print_memory(page, &comparison.memory);
     print_pressure(page, comparison);
@@ -69,8 +69,14 @@ fn table_of<const N: usize>(titles: [&str; N]) -> Table {
     Table::new(INDENT, [Column::left("")].into_iter().chain(titles).collect())
 }
 
-fn print_settings(page: &mut Page, settings: &[SettingChange]) {
-    if settings.is_empty() {
+/// Of two machines, kernel settings that only one of them has are counted: kernels differ in dozens of them.
+fn print_settings(page: &mut Page, comparison: &Comparison) {
+    let are_two = comparison.relation == Relation::AnotherHost;
+    let is_knob = |it: &SettingChange| it.instance.is_none() && it.name.contains('.');
+    let is_counted =
+        |it: &&SettingChange| are_two && is_knob(it) && (it.from.is_none() || it.to.is_none());
+    let (counted, settings): (Vec<_>, Vec<_>) = comparison.settings.iter().partition(is_counted);
+    if comparison.settings.is_empty() {
         page.gap();
         return page.fact("Settings", "none changed that pagewise knows");
     }
@@ -84,6 +90,12 @@ fn print_settings(page: &mut Page, settings: &[SettingChange]) {
         table.row(vec![name.as_str().into(), of.into(), shown(from).into(), shown(to).into()]);
     }
     table.print(page);
+    if !counted.is_empty() {
+        let number = count(counted.len() as u64);
+        let text =
+            format!("and {number} more that only one of the two kernels has; --json has all");
+        page.prose(INDENT, Role::Quiet, &text);
+    }
 }
 
 fn print_effect(page: &mut Page, comparison: &Comparison) {
