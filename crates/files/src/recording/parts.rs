@@ -8,7 +8,7 @@ use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
-use super::step::{self, MAX_FIRST, MAX_WORK, Replaced, Step};
+use super::step::{self, MAX_FIRST, MAX_STEP, MAX_WORK, Replaced, Step};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -112,6 +112,10 @@ impl Parts {
             self.trouble(path, format!("the next step, {expected}"), "another one");
             return Ok(());
         }
+        if bytes.len() > MAX_STEP {
+            self.trouble(path, "a step of at most 1 MiB", "more");
+            return Err(Full);
+        }
         match Step::parse(path, bytes) {
             Ok(step) => self.add_step(path, step),
             Err(trouble) => {
@@ -129,7 +133,7 @@ impl Parts {
         }
         if self.steps.taken == 0 {
             if self.sum > MAX_FIRST {
-                self.trouble(path, "a first reading of at most 16 MiB", "more");
+                self.trouble(path, "a first reading of at most 8 MiB", "more");
                 return Err(Full);
             }
             self.begin_steps();
@@ -139,6 +143,11 @@ impl Parts {
         at.check(&mut self.troubles);
         let before = (self.steps.taken == 0).then(|| self.end.clone());
         let (replaced, misfits) = step.apply(&mut self.end);
+        if step::size(&self.end) > MAX_FIRST || self.end.len() > MAX_ENTRIES {
+            step::take_back(&mut self.end, replaced);
+            self.trouble(path, "a reading of at most 8 MiB", "more");
+            return Err(Full);
+        }
         let steps = &mut self.steps;
         steps.taken += 1;
         steps.replaced = replaced;

@@ -21,8 +21,11 @@ pub(super) const FOLDER: &str = "steps/";
 /// Bytes of files that the steps of a recording may rewrite in all: more would take seconds to open.
 pub const MAX_WORK: usize = 512 << 20;
 
-/// Bytes of the first reading of a recording over time: four readings are in memory when it is open.
-pub const MAX_FIRST: usize = 16 << 20;
+/// Bytes of one reading of a recording over time: four readings are in memory when it is open.
+pub const MAX_FIRST: usize = 8 << 20;
+
+/// Bytes of a step. Its parts take many times as much memory as their text.
+pub const MAX_STEP: usize = 1 << 20;
 
 /// From one reading to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -144,6 +147,15 @@ impl Step {
     }
 }
 
+/// Bytes of all files of a reading and of their paths.
+pub(super) fn size(files: &Files) -> usize {
+    let of_one = |(path, entry): (&String, &Entry)| match entry {
+        Entry::File(bytes) => path.len() + bytes.len(),
+        Entry::Refused(_) => path.len(),
+    };
+    files.iter().map(of_one).sum()
+}
+
 /// Takes a step back.
 pub(super) fn take_back(files: &mut Files, replaced: Replaced) {
     for (path, before) in replaced.into_iter().rev() {
@@ -189,13 +201,21 @@ fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
     (size * 2 < after.len()).then_some(changed)
 }
 
+/// `None` if the lines are not those of this file, in their order.
 fn with_lines(entry: &Entry, changed: &[(usize, String)]) -> Option<Vec<u8>> {
     let Entry::File(bytes) = entry else { return None };
-    let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
-    for (number, line) in changed {
-        *lines.get_mut(*number)? = line.as_bytes();
+    let mut left = changed.iter().peekable();
+    let mut all = Vec::with_capacity(bytes.len());
+    for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        if number > 0 {
+            all.push(b'\n');
+        }
+        match left.next_if(|(at, _)| *at == number) {
+            Some((_, changed)) => all.extend_from_slice(changed.as_bytes()),
+            None => all.extend_from_slice(line),
+        }
     }
-    Some(lines.join(&b'\n'))
+    left.next().is_none().then_some(all)
 }
 
 #[cfg(test)]
@@ -240,6 +260,18 @@ mod tests {
             take_back(&mut files, replaced);
             prop_assert_eq!(files, other);
         }
+    }
+
+    #[test]
+    fn lines_that_a_file_does_not_have_in_this_order_are_no_lines_of_it() {
+        let file = Entry::File(b"a\nb\nc".to_vec());
+        let with = |changed: &[(usize, &str)]| {
+            let changed: Vec<_> =
+                changed.iter().map(|(at, text)| (*at, (*text).to_owned())).collect();
+            with_lines(&file, &changed)
+        };
+        assert_eq!(with(&[(0, "x"), (2, "z")]).as_deref(), Some(&b"x\nb\nz"[..]));
+        assert_eq!([with(&[(3, "x")]), with(&[(2, "z"), (0, "x")])], [None, None]);
     }
 
     #[test]
