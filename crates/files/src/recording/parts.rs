@@ -8,7 +8,7 @@ use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
-use super::step::{self, MAX_FIRST, MAX_STEP, MAX_WORK, Replaced, Step};
+use super::step::{self, MAX_FILES, MAX_FIRST, MAX_STEP, MAX_WORK, Replaced, Step};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -132,8 +132,8 @@ impl Parts {
             return Err(Full);
         }
         if self.steps.taken == 0 {
-            if self.sum > MAX_FIRST {
-                self.trouble(path, "a first reading of at most 8 MiB", "more");
+            if is_too_large(&self.end) {
+                self.trouble(path, TOO_LARGE, "more");
                 return Err(Full);
             }
             self.begin_steps();
@@ -143,9 +143,9 @@ impl Parts {
         at.check(&mut self.troubles);
         let before = (self.steps.taken == 0).then(|| self.end.clone());
         let (replaced, misfits) = step.apply(&mut self.end);
-        if step::size(&self.end) > MAX_FIRST || self.end.len() > MAX_ENTRIES {
+        if is_too_large(&self.end) {
             step::take_back(&mut self.end, replaced);
-            self.trouble(path, "a reading of at most 8 MiB", "more");
+            self.trouble(path, TOO_LARGE, "more");
             return Err(Full);
         }
         let steps = &mut self.steps;
@@ -313,6 +313,13 @@ impl Parts {
         tell(&self.troubles, &end);
         Ends { start: Some(host(&steps.at[0], before)), end, first }
     }
+}
+
+const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
+
+/// Whether a reading of a recording over time is larger than four may be in memory.
+fn is_too_large(files: &Files) -> bool {
+    files.len() > MAX_FILES || step::size(files) > MAX_FIRST
 }
 
 /// Notes at a host what of its recording was not used.

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{End, refusal, refusal_text};
@@ -20,6 +21,12 @@ pub(super) const FOLDER: &str = "steps/";
 
 /// Bytes of files that the steps of a recording may rewrite in all: more would take seconds to open.
 pub const MAX_WORK: usize = 512 << 20;
+
+/// To find a line takes as long as to copy so many bytes.
+const LINE: usize = 16;
+
+/// Files of one reading of a recording over time: about 5,000 processes have as many.
+pub(super) const MAX_FILES: usize = 20_000;
 
 /// Bytes of one reading of a recording over time: four readings are in memory when it is open.
 pub const MAX_FIRST: usize = 8 << 20;
@@ -108,11 +115,12 @@ impl Step {
         &self.end
     }
 
-    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied.
+    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied. A line counts as
+    /// [`LINE`] bytes besides.
     #[must_use]
     pub fn work(&self, files: &Files) -> usize {
         let size = |path: &String| match files.get(path) {
-            Some(Entry::File(bytes)) => bytes.len(),
+            Some(Entry::File(bytes)) => bytes.len() + LINE * memchr_iter(b'\n', bytes).count(),
             Some(Entry::Refused(_)) | None => 0,
         };
         self.lines.keys().map(size).sum()
@@ -204,18 +212,20 @@ fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
 /// `None` if the lines are not those of this file, in their order.
 fn with_lines(entry: &Entry, changed: &[(usize, String)]) -> Option<Vec<u8>> {
     let Entry::File(bytes) = entry else { return None };
-    let mut left = changed.iter().peekable();
     let mut all = Vec::with_capacity(bytes.len());
-    for (number, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
-        if number > 0 {
-            all.push(b'\n');
+    // bytes that were copied or replaced, where the next line starts, and its number
+    let (mut done, mut start, mut next) = (0, 0, 0);
+    for (number, line) in changed {
+        for _ in next..*number {
+            start += memchr(b'\n', bytes.get(start..)?)? + 1;
         }
-        match left.next_if(|(at, _)| *at == number) {
-            Some((_, changed)) => all.extend_from_slice(changed.as_bytes()),
-            None => all.extend_from_slice(line),
-        }
+        let end = memchr(b'\n', bytes.get(start..)?).map_or(bytes.len(), |length| start + length);
+        all.extend_from_slice(bytes.get(done..start)?);
+        all.extend_from_slice(line.as_bytes());
+        (done, start, next) = (end, end + 1, number.checked_add(1)?);
     }
-    left.next().is_none().then_some(all)
+    all.extend_from_slice(bytes.get(done..)?);
+    Some(all)
 }
 
 #[cfg(test)]
