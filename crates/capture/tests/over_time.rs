@@ -161,6 +161,12 @@ fn no_name_is_in_any_reading() {
     assert_eq!(name(&recording.end), name(recording.start.as_ref().unwrap()));
 }
 
+/// `"0":"","1":""` and so on.
+fn many_files(number: u32) -> String {
+    let all: Vec<String> = (0..number).map(|at| format!("\"{at}\":\"\"")).collect();
+    all.join(",")
+}
+
 /// Steps that do not fit are told, and the readings before stand.
 #[test]
 fn a_step_that_does_not_fit_is_told() {
@@ -181,6 +187,16 @@ fn a_step_that_does_not_fit_is_told() {
             "lines of the reading before",
         ),
         ("steps/00001.json", step(",\"unix_seconds\":-1"), "a step of a recording"),
+        (
+            "steps/00001.json",
+            step(&format!(",\"lines\":{{\"proc/meminfo\":[[0,{:?}]]}}", "\n".repeat(1 << 19))),
+            "a step of at most 1 MiB",
+        ),
+        (
+            "steps/00001.json",
+            step(&format!(",\"files\":{{{}}}", many_files(20_001))),
+            "readings of at most 20,000 files",
+        ),
     ];
     for (path, text, expected) in cases {
         let mut builder = tar::Builder::new(Vec::new());
