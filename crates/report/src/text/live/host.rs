@@ -24,7 +24,7 @@ const TIERS: usize = 4;
 pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<String>> {
     let snapshot = &frame.interval.end;
     let mut all = vec![
-        printed(window, |page| memory_in_use(page, snapshot)),
+        printed(window, |page| memory_left(page, snapshot)),
         printed(window, |page| swap(page, snapshot, window)),
         printed(window, |page| waiting(page, frame, window)),
         printed(window, |page| kswapd(page, frame)),
@@ -38,16 +38,15 @@ pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<Str
     all
 }
 
-fn memory_in_use(page: &mut Page, snapshot: &Snapshot) {
+fn memory_left(page: &mut Page, snapshot: &Snapshot) {
     let Some(total) = snapshot.memory.total.get() else { return };
-    let used = memory::in_use(&snapshot.memory);
-    let used = used.map(|used| format!("{used} in use"));
     let available = snapshot.memory.available.get();
     let available = available.map(|size| {
         let share = share(size.get(), total.get()).map(|share| format!(" ({share})"));
-        format!("{size} available{}", share.unwrap_or_default())
+        format!("{} available{}", part_of(size, total), share.unwrap_or_default())
     });
-    let parts: Vec<String> = used.into_iter().chain(available).collect();
+    let free = snapshot.memory.free.get().map(|free| format!("{free} free"));
+    let parts: Vec<String> = available.into_iter().chain(free).collect();
     fact(page, "Memory", parts.join(", "));
 }
 

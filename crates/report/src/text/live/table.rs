@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The rows of a live view: processes or cgroups in the order that was chosen, around the selected one.
 
-use pagewise_model::{Bytes, Limit, LiveGroup, LiveProcess, LiveSubject};
+use pagewise_model::{Bytes, LiveGroup, LiveProcess, LiveSubject};
 
 use super::super::kit::{Page, Role};
 use super::super::process_table::grown_by;
@@ -89,7 +89,7 @@ fn print_groups(page: &mut Page, shown: &[&LiveGroup], view: &LiveView) {
             mark(is_selected),
             name(group.path.as_str(), is_selected),
             group.current.to_string().into(),
-            known(group.limit.map(|limit| limit_shown(&limit))),
+            known(group.limit.map(|limit| limit.to_string())),
             size(group.swap),
             known(group.growth_per_second.map(grown_by)),
             known(group.refaults_per_second.map(|rate| format!("{rate:.0}"))),
@@ -108,10 +108,6 @@ fn rows(page: &mut Page, table: Table, view: &LiveView) {
         filter => format!(" with {filter:?} in its name"),
     };
     super::fact(page, "", format!("no {what}{named}"));
-}
-
-fn limit_shown(limit: &Limit) -> String {
-    limit.to_string()
 }
 
 /// The column always has content, so that rows do not move when one is selected.
