@@ -9,7 +9,7 @@ use std::io::{Error, Write};
 use tar::{Builder, EntryType, Header};
 
 use super::Capture;
-use pagewise_files::recording::{MAX_FIRST, MAX_STEP, MAX_SUM, Step, stored_path};
+use pagewise_files::recording::{MAX_STEP, MAX_SUM, Step, stored_path};
 
 /// Enough for text; more costs seconds of CPU for a few per cent.
 const LEVEL: i32 = 12;
@@ -102,7 +102,6 @@ impl<'a> Stream<'a> {
     pub fn add_step(&mut self, step: &Step) -> Result<bool, Error> {
         let document = step.to_json();
         let is_too_large = document.len() > MAX_STEP
-            || self.steps == 0 && self.unpacked > MAX_FIRST
             || self.unpacked + stored_size(document.len()) + END > MAX_SUM;
         if is_too_large {
             return Ok(false);

@@ -4,7 +4,7 @@
 //!
 //! The first reading is a whole recording; of each later one there is what changed ([`Step`]).
 
-use pagewise_files::recording::{MAX_WORK, Step};
+use pagewise_files::recording::{self, MAX_WORK, Step};
 use pagewise_files::{Entry, Files};
 use pagewise_observe::{Tape, TapeEnd};
 
@@ -36,8 +36,9 @@ impl Timeline {
         let files = redacted(end, &mut self.names);
         let step = Step::between(&clock(end), &self.files, &files);
         self.work += step.work(&self.files);
-        self.files = files;
-        (self.work <= MAX_WORK).then_some(step)
+        let before = std::mem::replace(&mut self.files, files);
+        let fit = recording::fits(&before) && recording::fits(&self.files);
+        (fit && self.work <= MAX_WORK).then_some(step)
     }
 }
 

@@ -44,7 +44,7 @@ pub use error::OpenError;
 pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
 pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
-pub use step::{MAX_FIRST, MAX_STEP, MAX_WORK, Step};
+pub use step::{MAX_STEP, MAX_WORK, Step, fits};
 
 /// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
 /// is printed.

@@ -8,7 +8,7 @@ use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
-use super::step::{self, MAX_FILES, MAX_FIRST, MAX_STEP, MAX_WORK, Replaced, Step};
+use super::step::{self, MAX_STEP, MAX_WORK, Replaced, Step};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -132,7 +132,7 @@ impl Parts {
             return Err(Full);
         }
         if self.steps.taken == 0 {
-            if is_too_large(&self.end) {
+            if !step::fits(&self.end) {
                 self.trouble(path, TOO_LARGE, "more");
                 return Err(Full);
             }
@@ -143,7 +143,7 @@ impl Parts {
         at.check(&mut self.troubles);
         let before = (self.steps.taken == 0).then(|| self.end.clone());
         let (replaced, misfits) = step.apply(&mut self.end);
-        if is_too_large(&self.end) {
+        if !step::fits(&self.end) {
             step::take_back(&mut self.end, replaced);
             self.trouble(path, TOO_LARGE, "more");
             return Err(Full);
@@ -316,11 +316,6 @@ impl Parts {
 }
 
 const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
-
-/// Whether a reading of a recording over time is larger than four may be in memory.
-fn is_too_large(files: &Files) -> bool {
-    files.len() > MAX_FILES || step::size(files) > MAX_FIRST
-}
 
 /// Notes at a host what of its recording was not used.
 fn tell(troubles: &[PartProblem], host: &HostRoot) {

@@ -26,10 +26,10 @@ pub const MAX_WORK: usize = 512 << 20;
 const LINE: usize = 16;
 
 /// Files of one reading of a recording over time: about 5,000 processes have as many.
-pub(super) const MAX_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
-/// Bytes of one reading of a recording over time: four readings are in memory when it is open.
-pub const MAX_FIRST: usize = 8 << 20;
+/// Bytes of one reading of a recording over time, with its paths.
+const MAX_READING: usize = 8 << 20;
 
 /// Bytes of a step. Its parts take many times as much memory as their text.
 pub const MAX_STEP: usize = 1 << 20;
@@ -155,13 +155,14 @@ impl Step {
     }
 }
 
-/// Bytes of all files of a reading and of their paths.
-pub(super) fn size(files: &Files) -> usize {
-    let of_one = |(path, entry): (&String, &Entry)| match entry {
+/// Whether a reading is small enough for a recording over time: four are in memory when it is open.
+#[must_use]
+pub fn fits(reading: &Files) -> bool {
+    let size = |(path, entry): (&String, &Entry)| match entry {
         Entry::File(bytes) => path.len() + bytes.len(),
         Entry::Refused(_) => path.len(),
     };
-    files.iter().map(of_one).sum()
+    reading.len() <= MAX_FILES && reading.iter().map(size).sum::<usize>() <= MAX_READING
 }
 
 /// Takes a step back.
