@@ -4,8 +4,8 @@
 //!
 //! Recordings hold no names: the host's name and the boot id are hashed with a key of that recording alone,
 //! and names of programs and cgroups that are not well known are numbered. Whether two recordings are of the
-//! same boot therefore follows from when they were booted and from processes that both have ([`relation`]),
-//! and what is numbered is never matched by its number across recordings ([`names`]).
+//! same boot therefore follows from when they were booted and from processes that both have (`relation`), and
+//! what is numbered is never matched by its number across recordings (`names`).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

@@ -130,10 +130,7 @@ fn shared_processes(before: &Snapshot, after: &Snapshot) -> usize {
 
 fn against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<String> {
     let mut reasons = Vec::new();
-    let (one, other) = (&before.taken.kernel, &after.taken.kernel);
-    if let (Some(one), Some(other)) = (one.value(), other.value())
-        && version(one) != version(other)
-    {
+    if let Some((one, other)) = other_kernel(before, after) {
         reasons.push(format!("the kernel is {one} before and {other} after"));
     }
     reasons.extend(another_start(before, after, shared));
@@ -143,8 +140,17 @@ fn against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<S
     reasons
 }
 
+/// The kernels of both readings, if both are known and their versions differ.
+pub(crate) fn other_kernel<'a>(
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+) -> Option<(&'a Name, &'a Name)> {
+    let kernels = (before.taken.kernel.value()?, after.taken.kernel.value()?);
+    (version(kernels.0) != version(kernels.1)).then_some(kernels)
+}
+
 /// The digits of a release: recordings keep no more.
-pub(crate) fn version(release: &Name) -> &str {
+fn version(release: &Name) -> &str {
     let text = release.as_str();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')

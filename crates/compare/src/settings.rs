@@ -9,7 +9,7 @@ use pagewise_model::{
 };
 
 use crate::names::Matching;
-use crate::relation::version;
+use crate::relation::other_kernel;
 
 pub(crate) fn changes(
     before: &Snapshot,
@@ -17,9 +17,7 @@ pub(crate) fn changes(
     matching: &Matching,
 ) -> Vec<SettingChange> {
     let mut changes = Vec::new();
-    if let (Some(from), Some(to)) = (before.taken.kernel.value(), after.taken.kernel.value())
-        && version(from) != version(to)
-    {
+    if let Some((from, to)) = other_kernel(before, after) {
         push(&mut changes, "kernel", None, Some(from.clone()), Some(to.clone()));
     }
     listed(&mut changes, "boot parameter", &parameters(before), &parameters(after));

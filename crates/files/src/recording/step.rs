@@ -115,8 +115,8 @@ impl Step {
         &self.end
     }
 
-    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied. A line counts as
-    /// [`LINE`] bytes besides.
+    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied. A line counts as 16
+    /// bytes besides.
     #[must_use]
     pub fn work(&self, files: &Files) -> usize {
         let size = |path: &String| match files.get(path) {
