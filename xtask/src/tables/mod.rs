@@ -6,8 +6,10 @@
 //! are counted in `xtask/ratchet.toml`. `evidence/README.md` describes folders and markers.
 
 mod numbers;
+mod pictures;
 mod trial;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -66,10 +68,12 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let program = args.program.clone().map_or_else(run::built_program, Ok)?;
     let replay = |source: &str| replay(&program, &evidence, source);
     let (mut bound, mut wrong, mut unmarked) = (0, Vec::new(), Vec::new());
+    let mut shown = BTreeSet::new();
     for (path, text) in run::texts(DOCUMENTS)? {
         let update = updated(&text, &replay).with_context(|| path.clone())?;
         bound += update.tables;
         unmarked.extend(unmarked_tables(&path, &text));
+        shown.extend(pictures::shown(&text));
         if update.text == text {
             continue;
         }
@@ -81,13 +85,20 @@ pub(crate) fn main(args: &Args) -> Result<()> {
             println!("{path}: {} tables computed anew", update.differing.len());
         }
     }
+    let redrawn = pictures::draw(&program, &shown, args.check)?;
+    if args.check {
+        wrong.extend(redrawn.iter().map(|path| format!("  {path}")));
+    } else if !redrawn.is_empty() {
+        println!("drawn anew: {}", redrawn.join(", "));
+    }
     if !wrong.is_empty() {
         bail!(
-            "tables that differ from their runs; `cargo xtask tables` computes them:\n{}",
+            "tables and pictures that differ from their runs; `cargo xtask tables` computes them:\n{}",
             wrong.join("\n")
         );
     }
-    println!("{bound} tables agree with the runs of {} folders", folders.len());
+    let pictures = shown.len();
+    println!("{bound} tables and {pictures} pictures agree with the runs of {} folders", folders.len());
     let mut ratchet = Ratchet::read()?;
     if args.lower {
         ratchet.lower(UNMARKED, &unmarked)?;

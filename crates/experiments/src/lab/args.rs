@@ -65,6 +65,9 @@ pub(crate) enum Lab {
         /// The folder that was given to the option --evidence of the trial or experiment
         #[arg(value_name = "DIR")]
         folder: PathBuf,
+        /// Write the result as a web page to this new file, with pictures and without a script
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
     /// Check whether a second trial (or run of an experiment) confirms the result of the first
     Compare {

@@ -44,7 +44,7 @@ pub fn run<P: Parser>(
         Lab::Run(wanted) => run::run(global, wanted, started),
         Lab::Conduct { file } => conduct::run(file),
         Lab::Selftest { trials } => selftest::run(global, *trials),
-        Lab::Replay { folder } => replay::run(global, folder),
+        Lab::Replay { folder, html } => replay::run(global, folder, html.as_deref()),
         Lab::Compare { first, second } => compare::run(global, first, second),
         Lab::Exercise => selftest::exercise(),
         Lab::Workload(wanted) => workload::run::<P>(global, wanted),

@@ -5,23 +5,34 @@ use std::path::Path;
 
 use pagewise_lab::experiment::Recorded;
 use pagewise_lab::library::cells_in;
-use pagewise_model::{Cost, Snapshot, Trial};
+use pagewise_model::{Bytes, Cost, Refusal, Snapshot, Trial};
 use pagewise_report::{TrialReport, text};
 use pagewise_stats::judge;
 use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
 
-pub(super) fn run(global: &Global, folder: &Path) -> anyhow::Result<Outcome> {
+/// With `html`, the result is written to this new file and not printed as text.
+pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut documents = Vec::new();
     let mut differing = Vec::new();
-    for (name, path) in cells_in(folder)? {
+    let unknown = Snapshot::default();
+    let cells = cells_in(folder)?;
+    if html.is_some() && cells.len() > 1 {
+        let what = format!("{} has the runs of {} machines", folder.display(), cells.len());
+        anyhow::bail!(Refusal::advised(what, "name the folder of one of them: a page shows one"));
+    }
+    for (name, path) in cells {
         let recorded = Recorded::read(&path)?;
         let trial = judge(&recorded.experiment, &recorded.runs);
         let differences = recorded.differences(&trial);
+        let tried = report(&path, &recorded, &trial, &unknown);
+        if let Some(html) = html {
+            write_page(global, html, &tried)?;
+        }
         if global.json {
             documents.push(document(&recorded, &trial, &differences, &name));
-        } else {
-            show(global, &path, &name, &recorded, &trial)?;
+        } else if html.is_none() {
+            show(global, &name, &tried)?;
         }
         tell(global, &name, &recorded, &differences);
         differing.extend(differences.iter().map(|key| named(&name, key)));
@@ -61,24 +72,34 @@ fn whole(mut documents: Vec<Value>) -> Value {
     }
 }
 
-fn show(
-    global: &Global,
-    folder: &Path,
-    name: &str,
-    recorded: &Recorded,
-    trial: &Trial,
-) -> anyhow::Result<()> {
-    let tried = TrialReport {
+/// The machine on which it ran is not in the folder.
+fn report<'a>(
+    folder: &'a Path,
+    recorded: &'a Recorded,
+    trial: &'a Trial,
+    unknown: &'a Snapshot,
+) -> TrialReport<'a> {
+    TrialReport {
         name: recorded.name.as_deref(),
-        snapshot: &Snapshot::default(),
+        snapshot: unknown,
         trial,
         runs: &recorded.runs,
         evidence: Some(folder),
         cost: Cost::default(),
-    };
+    }
+}
+
+fn show(global: &Global, name: &str, tried: &TrialReport<'_>) -> anyhow::Result<()> {
     let heading = if name.is_empty() { String::new() } else { format!("{name}\n") };
-    let text = heading + &text::trial(&tried, screen::text_style(global));
-    output::answer(global, &text)?;
+    let text = heading + &text::trial(tried, screen::text_style(global));
+    output::answer(global, &text).map(drop)
+}
+
+fn write_page(global: &Global, path: &Path, tried: &TrialReport<'_>) -> anyhow::Result<()> {
+    let page = pagewise_html::trial(tried);
+    output::new_file(path, page.as_bytes())?;
+    let size = Bytes::new(page.len() as u64);
+    super::tell(global, &format!("{}: a page of {size}", path.display()));
     Ok(())
 }
 

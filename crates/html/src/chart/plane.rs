@@ -2,7 +2,7 @@
 //! Axes, lines and marks that pictures of experiments share.
 //!
 //! An axis may be one of powers: its values are logarithms then, and only its labels are not. They
-//! stand at 1, 2 and 5 times a power of ten, or at powers alone where there are many.
+//! stand at 1, 2 and 5 times a power of ten, at powers alone where there are many, and closer where there are few.
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -152,7 +152,11 @@ fn powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
 
 /// Round values between two logarithms.
 fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
-    let steps: &[f64] = if most - least < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let steps: &[f64] = match most - least {
+        narrow if narrow < 0.8 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+        some if some < 3.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
     #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
     let powers = least.floor() as i32..=most.ceil() as i32;
     let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Raw runs in `evidence/` → the pictures of the documents: `![…](pictures/FOLDER.svg)` shows what decides, of the runs
+//! in that folder, as `pagewise lab replay --html` draws it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run;
+
+/// Where they are, from the top of the project.
+const PLACE: &str = "docs/pictures";
+const LINK: &str = "](pictures/";
+const ENDING: &str = ".svg";
+/// The pictures of which a page has one: of each arm, or of each metric where there are two arms.
+const TITLES: [&str; 2] = ["<title>Every arm</title>", "<title>Every metric</title>"];
+/// What a picture needs as a file of its own, and not in a page.
+const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
+
+/// Folders whose pictures a document shows.
+pub(super) fn shown(text: &str) -> BTreeSet<String> {
+    let links = text.split(LINK).skip(1).filter_map(|rest| rest.split(')').next());
+    links.filter_map(|name| name.strip_suffix(ENDING)).map(str::to_owned).collect()
+}
+
+/// Draws these anew; with `check`, names those that differ instead. A picture that no document shows is an error.
+pub(super) fn draw(program: &Path, folders: &BTreeSet<String>, check: bool) -> Result<Vec<String>> {
+    let place = run::project().join(PLACE);
+    for left in drawn(&place)?.difference(folders) {
+        anyhow::bail!("{PLACE}/{left}{ENDING}: no document shows it");
+    }
+    let mut differing = Vec::new();
+    for folder in folders {
+        let path = place.join(format!("{folder}{ENDING}"));
+        let picture = picture(program, folder).with_context(|| folder.clone())?;
+        if fs::read_to_string(&path).is_ok_and(|old| old == picture) {
+            continue;
+        }
+        if !check {
+            fs::write(&path, &picture).with_context(|| path.display().to_string())?;
+        }
+        differing.push(format!("{PLACE}/{folder}{ENDING}"));
+    }
+    Ok(differing)
+}
+
+fn drawn(place: &Path) -> Result<BTreeSet<String>> {
+    let entries = fs::read_dir(place).with_context(|| place.display().to_string())?;
+    let paths: Vec<PathBuf> = entries.map(|it| Ok(it?.path())).collect::<Result<_>>()?;
+    let names = paths.iter().filter_map(|path| path.file_name()?.to_str()?.strip_suffix(ENDING));
+    Ok(names.map(str::to_owned).collect())
+}
+
+fn picture(program: &Path, folder: &str) -> Result<String> {
+    let runs = run::project().join("evidence").join(folder);
+    ensure!(runs.is_dir(), "evidence/{folder}: no such folder");
+    let place = tempfile::tempdir()?;
+    let page = place.path().join("page.html");
+    let mut command = run::program(program);
+    run::output(command.args(["lab", "replay", "--quiet", "--html"]).arg(&page).arg(&runs))?;
+    taken_out(&fs::read_to_string(&page)?)
+}
+
+/// The first picture of what decides, as a file of its own.
+fn taken_out(page: &str) -> Result<String> {
+    let pictures = page.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next());
+    let pictures: Vec<&str> = pictures.collect();
+    let of = |title: &str| pictures.iter().find(|picture| picture.contains(title));
+    let found = TITLES.iter().find_map(|title| of(title));
+    let body = found.context("the page has no picture of arms or metrics")?;
+    Ok(format!("{NAME_SPACE}{body}</svg>\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_name_their_pictures() {
+        let text = "![a](pictures/2026-01-01-x-y.svg) and [b](pictures/b.png), ![c](other/c.svg)";
+        assert_eq!(shown(text), BTreeSet::from(["2026-01-01-x-y".to_owned()]));
+    }
+
+    #[test]
+    fn the_picture_of_what_decides_stands_alone() {
+        let page = "<p><svg a><title>Every run</title></svg><svg b><title>Every metric</title>1</svg>\
+                    <svg b><title>Every arm</title>2</svg></p>";
+        let alone = format!("{NAME_SPACE} b><title>Every arm</title>2</svg>\n");
+        assert_eq!(taken_out(page).unwrap(), alone);
+        assert!(taken_out("<svg><title>Every run</title></svg>").is_err());
+    }
+}
