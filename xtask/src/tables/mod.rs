@@ -98,7 +98,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         );
     }
     let pictures = shown.len();
-    println!("{bound} tables and {pictures} pictures agree with the runs of {} folders", folders.len());
+    println!(
+        "{bound} tables and {pictures} pictures agree with the runs of {} folders",
+        folders.len()
+    );
     let mut ratchet = Ratchet::read()?;
     if args.lower {
         ratchet.lower(UNMARKED, &unmarked)?;

@@ -103,6 +103,16 @@ fn an_arm_that_sets_what_the_machine_has_compares_nothing() {
 }
 
 #[test]
+fn a_page_shows_the_runs_of_one_machine() {
+    let several = concat!(env!("CARGO_MANIFEST_DIR"), "/../../evidence/2026-11-23-guests-swap-48m");
+    let page = Place::new().evidence() + ".html";
+    let ran = Place::new().run(&["lab", "replay", "--html", &page, several]);
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("has the runs of 3 machines") && ran.err.contains("one of them"));
+    assert!(!Path::new(&page).exists());
+}
+
+#[test]
 fn the_answer_the_folder_and_the_replay_say_the_same() {
     let place = Place::new();
     let folder = place.evidence();
@@ -126,6 +136,16 @@ fn the_answer_the_folder_and_the_replay_say_the_same() {
     assert_eq!(replayed.status, 0, "{}", replayed.err);
     assert!(replayed.err.contains("the same as the folder's summary"), "{}", replayed.err);
     assert!(replayed.out.contains("EQUIVALENT"), "{}", replayed.out);
+    let again = format!("{folder}/again.html");
+    let paged = place.run(&["lab", "replay", "--html", &again, &folder]);
+    assert_eq!((paged.status, paged.out.as_str()), (0, ""), "{}", paged.err);
+    let pictures = |page: &str| page.split("<svg").skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let drawn = std::fs::read_to_string(&again).unwrap();
+    let first = |page: &str| pictures(page)[0].split("</svg>").next().unwrap().to_owned();
+    assert_eq!((first(&drawn), pictures(&drawn).len()), (first(&page), 3));
+    let refused = place.run(&["lab", "replay", "--html", &again, &folder]);
+    assert!(refused.err.contains("expected no file of that name"), "{}", refused.err);
+    std::fs::remove_file(&again).unwrap();
     let compared = place.run(&["lab", "compare", "--json", &folder, &folder]);
     let document: Value = serde_json::from_str(&compared.out).unwrap();
     let metrics = document["metrics"].as_array().unwrap();
