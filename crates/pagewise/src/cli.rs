@@ -14,6 +14,8 @@ use pagewise_terminal::{Deferred, Global};
 mod apply;
 #[path = "verbs/bench/args.rs"]
 mod bench;
+#[path = "verbs/capabilities/args.rs"]
+mod capabilities;
 #[path = "verbs/capture/args.rs"]
 mod capture;
 #[path = "verbs/compare/args.rs"]
@@ -49,6 +51,8 @@ use apply::APPLY;
 pub(crate) use apply::Apply;
 use bench::BENCH;
 pub(crate) use bench::{Bench, Format};
+use capabilities::CAPABILITIES;
+pub(crate) use capabilities::Capabilities;
 use capture::CAPTURE;
 pub(crate) use capture::Capture;
 use compare::COMPARE;
@@ -111,6 +115,10 @@ pub(crate) enum Verb {
     /// often get wrong
     #[command(long_about = EXPLAIN)]
     Explain(Deferred<Explain>),
+    /// Print which features of memory management this kernel has, and what would bring the others; with --labels, as
+    /// labels of a Kubernetes node
+    #[command(long_about = CAPABILITIES)]
+    Capabilities(Deferred<Capabilities>),
     /// Compare two recordings, or a recording with this machine now: what changed in settings, memory, pressure
     /// and activity, per cgroup and per process
     #[command(long_about = COMPARE)]

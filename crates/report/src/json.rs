@@ -170,6 +170,14 @@ struct Rules<'a> {
     rules: &'a [RuleExplanation],
 }
 
+/// What the kernel can do.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Capabilities<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    capabilities: &'a [Capability],
+}
+
 /// A subject with the values of the host.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Explain<'a> {
@@ -404,6 +412,12 @@ pub fn subjects(subjects: &[(&str, &str)]) -> String {
     })
 }
 
+/// What `capabilities --json` prints, with a line end.
+pub fn capabilities(snapshot: &Snapshot, cost: Cost) -> String {
+    let head = Head::new(Noun::Capabilities, snapshot, cost);
+    printed(&Capabilities { head, capabilities: &snapshot.capabilities })
+}
+
 /// What `explain SUBJECT --json` prints, with a line end.
 pub fn explain(explanation: &Explanation, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
@@ -425,6 +439,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Report => generator.into_root_schema_for::<Report<'_>>(),
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
+        Noun::Capabilities => generator.into_root_schema_for::<Capabilities<'_>>(),
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
         Noun::Compare => generator.into_root_schema_for::<Compare<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),

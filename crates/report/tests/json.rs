@@ -93,6 +93,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
+        Noun::Capabilities => json::capabilities(&interval.end, host::cost()),
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
         Noun::Compare => json::compare(&comparison(), &interval.end, host::cost()),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),

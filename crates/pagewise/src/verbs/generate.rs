@@ -35,6 +35,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Report => json::Noun::Report,
         Noun::Status => json::Noun::Status,
         Noun::Doctor => json::Noun::Doctor,
+        Noun::Capabilities => json::Noun::Capabilities,
         Noun::Explain => json::Noun::Explain,
         Noun::Compare => json::Noun::Compare,
         Noun::Scan => json::Noun::Scan,

@@ -3,6 +3,7 @@
 
 mod apply;
 mod bench;
+mod capabilities;
 mod capture;
 mod compare;
 mod doctor;
@@ -43,6 +44,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status(wanted) => status::run(global, wanted, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
+        Verb::Capabilities(wanted) => capabilities::run(global, wanted, started),
         Verb::Explain(wanted) => explain::run(global, wanted, started),
         Verb::Compare(wanted) => compare::run(global, wanted, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),

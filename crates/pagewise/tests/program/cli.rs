@@ -67,6 +67,44 @@ fn json_is_one_document_with_its_schemas_name() {
 }
 
 #[test]
+fn features_are_labels_that_a_node_may_have() {
+    let run = |args: &[&str]| run(&[&["capabilities"], args].concat());
+    let shown = run(&["--json"]);
+    let document: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(document["schema"], "pagewise/capabilities/1");
+    let all = document["capabilities"].as_array().unwrap();
+    let labels = run(&["--labels"]).out;
+    let value = |feature: &str| {
+        let line =
+            labels.lines().find_map(|line| line.strip_prefix(&format!("pagewise.dev/{feature}=")));
+        line.map(str::to_owned)
+    };
+    for it in all {
+        let (feature, is) = (it["feature"].as_str().unwrap(), it["state"]["is"].as_str().unwrap());
+        let expected = match is {
+            "present" => Some("true"),
+            "loadable" => Some("module"),
+            "off" => Some("off"),
+            "not-built" | "missing" => Some("false"),
+            _ => None,
+        };
+        assert_eq!(value(feature).as_deref(), expected, "{feature}: {is}\n{labels}");
+    }
+    let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap();
+    let word = enabled.split(['[', ']']).nth(1).unwrap();
+    assert_eq!(value("thp.enabled").as_deref(), Some(word));
+    // a name has at most 63 characters, beside letters and digits only these, and ends with none of them
+    for line in labels.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.strip_prefix("pagewise.dev/").unwrap().split_once('=').unwrap();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        assert!(name.len() <= 63 && name.chars().chain(value.chars()).all(plain), "{line}");
+        assert!(name.ends_with(|c: char| c.is_ascii_alphanumeric()), "{line}");
+    }
+    let both = run(&["--labels", "--json"]);
+    assert_eq!((both.status, both.out.as_str()), (2, ""), "{}", both.err);
+}
+
+#[test]
 fn a_subject_is_explained_with_values_and_the_list_names_it() {
     let list = run(&["explain", "--json"]);
     let list: serde_json::Value = serde_json::from_str(&list.out).unwrap();

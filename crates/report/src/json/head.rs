@@ -17,6 +17,7 @@ pub enum Noun {
     Report,
     Status,
     Doctor,
+    Capabilities,
     Explain,
     Compare,
     Scan,
@@ -37,10 +38,11 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
+        Self::Capabilities,
         Self::Explain,
         Self::Compare,
         Self::Scan,
@@ -65,6 +67,7 @@ impl Noun {
             Self::Report => "report",
             Self::Status => "status",
             Self::Doctor => "doctor",
+            Self::Capabilities => "capabilities",
             Self::Explain => "explain",
             Self::Compare => "comparison",
             Self::Scan => "scan",
@@ -101,6 +104,7 @@ impl Noun {
             Self::Report => "pagewise/report/1",
             Self::Status => "pagewise/status/1",
             Self::Doctor => "pagewise/doctor/1",
+            Self::Capabilities => "pagewise/capabilities/1",
             Self::Explain => "pagewise/explain/1",
             Self::Compare => "pagewise/comparison/1",
             Self::Scan => "pagewise/scan/1",

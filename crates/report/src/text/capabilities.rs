@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What this kernel cannot do, grouped by what would bring it.
 
-use pagewise_model::{Capability, FeatureState};
+use pagewise_model::{Capability, FeatureState, Snapshot};
 
-use super::kit::Page;
+use super::header::machine;
+use super::kit::{Line, Page, Role};
+use super::table::{Cell, Column, Table};
 use super::words::plural;
+
+/// A page of its own: what there is, and what is missing.
+pub(super) fn all(page: &mut Page, snapshot: &Snapshot) {
+    let start = Line::default().span(Role::Strong, "pagewise capabilities");
+    page.hang_items(start, 2, &machine(snapshot));
+    let is_there = |it: &&Capability| it.state == FeatureState::Present;
+    let there: Vec<&Capability> = snapshot.capabilities.iter().filter(is_there).collect();
+    if !there.is_empty() {
+        page.heading("Present", "features of this kernel");
+        let mut table = Table::new(2, vec![Column::left(""), Column::words("")]);
+        for it in there {
+            table.row([it.feature, it.doc].map(Cell::from).into());
+        }
+        table.print(page);
+    }
+    print(page, &snapshot.capabilities);
+}
 
 pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
     if capabilities.is_empty() {

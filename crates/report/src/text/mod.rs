@@ -17,6 +17,7 @@ mod doctor;
 mod duplicates;
 mod elide;
 mod explanation;
+mod feature_labels;
 mod findings;
 mod gain;
 mod header;
@@ -64,6 +65,7 @@ use crate::{
     Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, PlannedChanges, PlannedExperiment,
     Restrained, ScanReport, TrialReport, TunedPlan,
 };
+pub use feature_labels::feature_labels;
 pub use header::machine;
 use kit::Page;
 pub use kit::escape_all_but_colours;
@@ -171,6 +173,11 @@ pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
 /// One rule in full, and the subject of `pagewise explain` that belongs to it.
 pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> String {
     printed(look, |page| rules::explain(page, rule, subject))
+}
+
+/// What the kernel can do, and what would bring the rest.
+pub fn capabilities(snapshot: &Snapshot, look: TextStyle) -> String {
+    printed(look, |page| capabilities::all(page, snapshot))
 }
 
 /// A subject, explained.

@@ -8,6 +8,7 @@ pub(crate) enum Noun {
     Report,
     Status,
     Doctor,
+    Capabilities,
     Explain,
     Compare,
     Scan,
