@@ -35,6 +35,7 @@ const CLEAN: &[&str] = &[
     "model",
     "observe",
     "pagewise",
+    "pin",
     "procmem",
     "region",
     "report",

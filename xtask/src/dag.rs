@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("pagewise-stats", &["pagewise-model"]),
     ("pagewise-region", &[]),
+    ("pagewise-pin", &["pagewise-model", "pagewise-procmem", "pagewise-region"]),
     (
         "pagewise-bench",
         &[
@@ -110,6 +111,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-explain",
             "pagewise-compare",
             "pagewise-decide",
+            "pagewise-pin",
             "pagewise-plan",
             "pagewise-report",
             "pagewise-html",

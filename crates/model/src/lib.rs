@@ -44,6 +44,7 @@ mod oom;
 mod ownership;
 mod persistent;
 mod picks;
+mod pinned;
 pub mod plan;
 mod process;
 mod process_change;
@@ -123,6 +124,7 @@ pub use oom::{
 pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};
 pub use picks::{BreakEven, ParetoPoint, Pick, Picks, RunnerUp, TierMix, ZramChoice};
+pub use pinned::{PinnedCode, PinnedFile};
 pub use process::{KernelThread, Process, Processes, SmapsOutcome, SmapsTally};
 pub use process_change::ProcessChange;
 pub use program::Program;

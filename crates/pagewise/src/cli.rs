@@ -30,6 +30,8 @@ mod generate;
 mod ledger;
 #[path = "verbs/merge/args.rs"]
 mod merge;
+#[path = "verbs/pin/args.rs"]
+mod pin;
 #[path = "verbs/plan/args.rs"]
 mod plan;
 #[path = "verbs/report/args.rs"]
@@ -65,6 +67,8 @@ pub(crate) use generate::Noun;
 use ledger::LEDGER;
 use merge::MERGE;
 pub(crate) use merge::Merge;
+use pin::PIN;
+pub(crate) use pin::Pin;
 use plan::PLAN;
 pub(crate) use plan::{Goal, Plan};
 use report::REPORT;
@@ -143,6 +147,9 @@ pub(crate) enum Verb {
     /// into huge pages, or split huge pages
     #[command(long_about = THP)]
     Thp(Deferred<Thp>),
+    /// Keep the code of running programs in memory: lock the executable pages that they use, until they end; needs root
+    #[command(long_about = PIN)]
+    Pin(Deferred<Pin>),
     /// Merge identical pages on zmerge devices (compressed RAM disks of pagewise's kernel module zmerge); needs root
     #[command(long_about = MERGE)]
     Merge(Deferred<Merge>),

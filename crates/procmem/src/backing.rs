@@ -32,6 +32,10 @@ pub struct Mapping {
     pub device: (u32, u32),
     /// The file's number there; 0 without a file.
     pub inode: u64,
+    /// Whether instructions may be fetched from it.
+    pub executable: bool,
+    /// Whether it may be written.
+    pub writable: bool,
     shared: bool,
     label: Label,
 }
@@ -79,9 +83,21 @@ impl Mapping {
         let Columns { start, end, rights, offset, device, inode, name } = columns(line)?;
         let (major, minor) = device_numbers(device)?;
         let shared = rights.get(3) == Some(&b's');
+        let writable = rights.get(1) == Some(&b'w');
+        let executable = rights.get(2) == Some(&b'x');
         let label = label(name, shared);
         let (offset, inode) = (whole_hexadecimal(offset)?, number(inode)?);
-        Some(Self { start, end, offset, device: (major, minor), inode, shared, label })
+        Some(Self {
+            start,
+            end,
+            offset,
+            device: (major, minor),
+            inode,
+            executable,
+            writable,
+            shared,
+            label,
+        })
     }
 
     /// What backs it, as far as that does not depend on the file system.
@@ -197,6 +213,7 @@ mod tests {
         assert_eq!((mapping.start, mapping.end), (0x7f2b_7f20_0000, 0x7f2b_7f40_0000));
         assert_eq!((mapping.offset, mapping.device), (0x28000, (0xfe, 1)));
         assert_eq!(mapping.inode, 247_741);
+        assert!(mapping.executable && !mapping.writable);
         assert_eq!(mapping.page_of_file(0x7f2b_7f20_1000, 4096), 0x29);
     }
 

@@ -8,7 +8,10 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use pagewise_model::Name;
 use rustix::fs::{Dir, Mode, OFlags};
+
+use crate::backing::Mapping;
 
 /// No text file that is read as a whole is longer than this; the rest is not read.
 const MOST_TEXT: u64 = 8 << 20;
@@ -45,6 +48,28 @@ pub fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
 /// If the process has ended or the kernel refuses.
 pub fn maps(pid: u32) -> io::Result<File> {
     of_process(pid, "maps")
+}
+
+/// The file of a mapping, to read: the very one, whatever its name means by now. Only root may open it.
+///
+/// # Errors
+/// If the mapping is gone, or the kernel refuses.
+pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
+    of_process(pid, &of_mapping(mapping))
+}
+
+/// The name of a mapping's file, as the process sees it.
+///
+/// # Errors
+/// If the mapping is gone, or the kernel refuses.
+pub fn mapped_name(pid: u32, mapping: &Mapping) -> io::Result<Name> {
+    let path = format!("/proc/{pid}/{}", of_mapping(mapping));
+    let name = rustix::fs::readlink(path, Vec::new())?;
+    Ok(Name::from_bytes(name.as_bytes()))
+}
+
+fn of_mapping(mapping: &Mapping) -> String {
+    format!("map_files/{:x}-{:x}", mapping.start, mapping.end)
 }
 
 /// The ids of a process's threads, in order; empty if it has ended.

@@ -59,6 +59,37 @@ impl Region {
         Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
     }
 
+    /// Pages of a file from byte `offset` on, which is a multiple of the page size; the last page may be a part of one.
+    /// Others may shorten the file: so these are for locking, and nobody touches them.
+    ///
+    /// # Errors
+    /// Where the file is shorter, or the kernel refuses.
+    pub fn part_of_file(file: &File, offset: u64, pages: usize) -> io::Result<Self> {
+        let page = rustix::param::page_size() as u64;
+        let last = (pages as u64).saturating_sub(1).saturating_mul(page);
+        if offset.saturating_add(last) >= file.metadata()?.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Self::map_at(pages, libc::PROT_READ, libc::MAP_SHARED, (file.as_raw_fd(), offset))
+    }
+
+    /// Keeps `pages` of its pages from page `first` on in memory, and reads those that are not there.
+    ///
+    /// # Errors
+    /// ENOMEM beyond the limit of locked memory (`RLIMIT_MEMLOCK`), EPERM where that is 0; pages behind the end are
+    /// refused.
+    pub fn lock(&self, first: usize, pages: usize) -> io::Result<()> {
+        if first.checked_add(pages).is_none_or(|end| end > self.pages) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: the range is inside of our mapping, and its contents are not looked at.
+        let done = unsafe {
+            libc::mlock(self.start.as_ptr().add(first * self.page).cast(), pages * self.page)
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Memory from the pool of huge pages of this size, which must have them free.
     pub fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
@@ -90,12 +121,22 @@ impl Region {
     }
 
     fn map(pages: usize, protection: i32, flags: i32, file: i32) -> io::Result<Self> {
+        Self::map_at(pages, protection, flags, (file, 0))
+    }
+
+    fn map_at(
+        pages: usize,
+        protection: i32,
+        flags: i32,
+        (file, offset): (i32, i64),
+    ) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let length = pages.checked_mul(page).filter(|length| isize::try_from(*length).is_ok());
         let length = length.ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: without an address (and without MAP_FIXED) the kernel chooses one where nothing is
         // mapped, so no memory of ours changes; a wrong length or file is an error.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, 0) };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -16,8 +16,9 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, Memory, MemoryFiles, Mglru, Name, OomExplanation, Problem, ProcessChange, Processes, Psi,
-    Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Ksm, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem, ProcessChange,
+    Processes, Psi, Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
+    Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -168,6 +169,14 @@ struct Rules<'a> {
     schema: &'static str,
     pagewise: &'static str,
     rules: &'a [RuleExplanation],
+}
+
+/// Code that is locked.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Pin<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    pin: &'a PinnedCode,
 }
 
 /// What the kernel can do.
@@ -412,6 +421,11 @@ pub fn subjects(subjects: &[(&str, &str)]) -> String {
     })
 }
 
+/// What `pin --json` prints, with a line end.
+pub fn pin(pin: &PinnedCode, snapshot: &Snapshot, cost: Cost) -> String {
+    printed(&Pin { head: Head::new(Noun::Pin, snapshot, cost), pin })
+}
+
 /// What `capabilities --json` prints, with a line end.
 pub fn capabilities(snapshot: &Snapshot, cost: Cost) -> String {
     let head = Head::new(Noun::Capabilities, snapshot, cost);
@@ -439,6 +453,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Report => generator.into_root_schema_for::<Report<'_>>(),
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
+        Noun::Pin => generator.into_root_schema_for::<Pin<'_>>(),
         Noun::Capabilities => generator.into_root_schema_for::<Capabilities<'_>>(),
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
         Noun::Compare => generator.into_root_schema_for::<Compare<'_>>(),

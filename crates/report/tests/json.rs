@@ -14,7 +14,8 @@ use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
     ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Cost, Disturbed,
     Estimate, EstimateSource, Explanation, Finding, HugeView, Interval, NamedValue, NextCommand,
-    Reading, Relation, Section, SettingChange, SizeChange, Snapshot, Source,
+    PinnedCode, PinnedFile, Reading, Relation, Section, SettingChange, SizeChange, Snapshot,
+    Source,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -22,6 +23,23 @@ use pagewise_report::{
     LedgerUpdate, ScanReport, TrialReport, TuneTrial, TunedPlan, UndoReport, VerifiedPlans,
 };
 use serde_json::{Value, json};
+
+/// Code of one file, of which a part is not locked.
+fn pinned() -> PinnedCode {
+    let size = Bytes::new(4096);
+    let file = PinnedFile { name: "/bin/a".into(), in_use: Bytes::new(8192), locked: size };
+    let why = "the budget is used up".to_owned();
+    let in_use = file.in_use;
+    let processes = vec![7];
+    PinnedCode {
+        budget: size,
+        locked: size,
+        in_use,
+        processes,
+        files: vec![file],
+        left_out: Some(why),
+    }
+}
 
 /// A page with a section of each kind, and a value of each outcome.
 fn explanation() -> Explanation {
@@ -93,6 +111,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
+        Noun::Pin => json::pin(&pinned(), &interval.end, host::cost()),
         Noun::Capabilities => json::capabilities(&interval.end, host::cost()),
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
         Noun::Compare => json::compare(&comparison(), &interval.end, host::cost()),

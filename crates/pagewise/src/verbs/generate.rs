@@ -46,6 +46,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
+        Noun::Pin => json::Noun::Pin,
         Noun::Plan => json::Noun::Plan,
         Noun::Apply => json::Noun::Apply,
         Noun::Verify => json::Noun::Verify,

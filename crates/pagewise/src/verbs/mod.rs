@@ -12,6 +12,7 @@ mod generate;
 mod ledger;
 mod merge;
 mod new_page;
+mod pin;
 mod plan;
 mod report;
 mod scan;
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Compare(wanted) => compare::run(global, wanted, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Bench(wanted) => bench::run(global, wanted, started),
+        Verb::Pin(wanted) => pin::run(global, wanted, started),
         Verb::Plan(wanted) => plan::run(global, wanted, started),
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),

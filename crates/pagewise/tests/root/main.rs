@@ -41,6 +41,7 @@ mod lent;
 mod loans;
 mod machine;
 mod oom;
+mod pin;
 mod sample;
 mod signals;
 mod sizes;

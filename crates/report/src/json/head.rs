@@ -28,6 +28,7 @@ pub enum Noun {
     Collapse,
     Restrain,
     Merge,
+    Pin,
     Plan,
     Apply,
     Verify,
@@ -38,7 +39,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -53,6 +54,7 @@ impl Noun {
         Self::Collapse,
         Self::Restrain,
         Self::Merge,
+        Self::Pin,
         Self::Plan,
         Self::Apply,
         Self::Verify,
@@ -78,6 +80,7 @@ impl Noun {
             Self::Collapse => "collapse",
             Self::Restrain => "restrain",
             Self::Merge => "merge",
+            Self::Pin => "pin",
             Self::Plan => "plan",
             Self::Apply => "apply",
             Self::Verify => "verify",
@@ -115,6 +118,7 @@ impl Noun {
             Self::Collapse => "pagewise/collapse/1",
             Self::Restrain => "pagewise/restrain/1",
             Self::Merge => "pagewise/merge/1",
+            Self::Pin => "pagewise/pin/1",
             Self::Plan => "pagewise/plan/1",
             Self::Apply => "pagewise/apply/1",
             Self::Verify => "pagewise/verify/1",

@@ -31,6 +31,7 @@ mod merge;
 mod movement;
 mod oom;
 mod owners;
+mod pin;
 mod plan;
 mod plan_diff;
 mod planned;
@@ -73,8 +74,8 @@ pub use live::live;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, OomExplanation, Replicated, RuleExplanation, SelfTest,
-    Severity, Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, OomExplanation, PinnedCode, Replicated, RuleExplanation,
+    SelfTest, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};
@@ -178,6 +179,11 @@ pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> S
 /// What the kernel can do, and what would bring the rest.
 pub fn capabilities(snapshot: &Snapshot, look: TextStyle) -> String {
     printed(look, |page| capabilities::all(page, snapshot))
+}
+
+/// Code that is locked.
+pub fn pin(pinned: &PinnedCode, look: TextStyle) -> String {
+    printed(look, |page| pin::print(page, pinned))
 }
 
 /// A subject, explained.

@@ -20,6 +20,7 @@ pub(crate) enum Noun {
     Collapse,
     Restrain,
     Merge,
+    Pin,
     Plan,
     Apply,
     Verify,

@@ -9,7 +9,7 @@ mod pools;
 mod profiles;
 mod restrain;
 mod run;
-mod targets;
+pub(super) mod targets;
 mod walks;
 mod watch;
 
@@ -36,7 +36,7 @@ fn block(snapshot: &Snapshot) -> u64 {
 }
 
 /// For what is done to the machine itself.
-fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
+pub(super) fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     if global.root.is_none() {
         return Ok(());
     }

@@ -8,16 +8,16 @@ use crate::cli::TargetArgs;
 
 /// Who was meant.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ThpTargets {
-    pub(super) processes: Vec<(u32, Name)>,
+pub(crate) struct ThpTargets {
+    pub(crate) processes: Vec<(u32, Name)>,
     /// The cgroup's path, as the snapshot has it.
-    pub(super) cgroup: Option<String>,
+    pub(crate) cgroup: Option<String>,
     /// Every cgroup that one of them is in.
-    pub(super) cgroups: Vec<String>,
+    pub(crate) cgroups: Vec<String>,
 }
 
 /// `None` where nobody in particular was named.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     whose: &TargetArgs,
     snapshot: &Snapshot,
 ) -> anyhow::Result<Option<ThpTargets>> {

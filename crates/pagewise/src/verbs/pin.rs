@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise pin`: the code of running programs, held in memory until they end.
+
+use std::time::{Duration, Instant};
+
+use pagewise_model::{Bytes, Interval, PinnedCode, Refusal, Snapshot};
+use pagewise_observe::Scope;
+use pagewise_pin::CodePin;
+use pagewise_report::{json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, exit, output, screen};
+
+use super::thp::targets;
+use crate::cli::TargetArgs;
+use crate::{cli, input};
+
+/// The kernel needs the rest for what it reclaims.
+const MOST_OF_RAM: u64 = 4;
+
+pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyhow::Result<Outcome> {
+    super::thp::refuse_recording(global, "pin")?;
+    if !rustix::process::geteuid().is_root() {
+        let what =
+            "pin: expected root, because only root may open what other processes have mapped";
+        anyhow::bail!(Refusal::advised(what, "sudo pagewise pin …"));
+    }
+    let host = input::open(global)?.without_start();
+    let scope = Scope { settings: false, kernel_log: false, ..Scope::everything(Duration::ZERO) };
+    let interval: Interval = host.interval(&scope, || anyhow::Ok(()))?;
+    let snapshot = &interval.end;
+    check_budget(args.budget, snapshot)?;
+    let found = match &args.unit {
+        Some(unit) => targets::resolve(&of_unit(unit, snapshot)?, snapshot)?,
+        None => targets::resolve(&args.whose, snapshot)?,
+    };
+    let found = found.ok_or_else(|| {
+        Refusal::advised(
+            "pin: no process is named",
+            "name one with --pid, --unit, --name or --cgroup",
+        )
+    })?;
+    let stop = Stop::listen()?;
+    let pids: Vec<u32> = found.processes.iter().map(|(pid, _)| *pid).collect();
+    let mut pin = CodePin::new(&pids, args.budget)?;
+    let first = pin.refresh()?;
+    let shown = if global.json {
+        json::pin(&first, snapshot, cost::so_far(started, &interval))
+    } else {
+        text::pin(&first, screen::text_style(global))
+    };
+    output::answer(global, &shown)?;
+    let last = hold(&mut pin, first, args, &stop)?;
+    tell_end(global, &last, &stop);
+    Ok(if stop.is_asked() { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
+}
+
+/// Holds it until all processes have ended, the time is over or Ctrl-C.
+fn hold(
+    pin: &mut CodePin,
+    mut held: PinnedCode,
+    args: &cli::Pin,
+    stop: &Stop,
+) -> anyhow::Result<PinnedCode> {
+    let end = args.time.map(|time| Instant::now() + time);
+    while !held.processes.is_empty() && !stop.is_asked() {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            break;
+        }
+        pin.wait(left.map_or(args.every, |left| left.min(args.every)));
+        let now = pin.refresh()?;
+        if now.processes.is_empty() {
+            return Ok(PinnedCode { processes: Vec::new(), ..held });
+        }
+        held = now;
+    }
+    Ok(held)
+}
+
+fn tell_end(global: &Global, last: &PinnedCode, stop: &Stop) {
+    if global.quiet {
+        return;
+    }
+    let why = match (last.processes.is_empty(), stop.is_asked()) {
+        (true, _) => "the programs ended",
+        (false, true) => "stopped",
+        (false, false) => "the time is over",
+    };
+    output::message(format!("{why}: {} of code are no longer locked", last.locked));
+}
+
+fn check_budget(budget: Bytes, snapshot: &Snapshot) -> Result<(), Refusal> {
+    let Some(ram) = snapshot.memory.total.get() else { return Ok(()) };
+    let most = Bytes::new(ram.get() / MOST_OF_RAM);
+    if budget <= most {
+        return Ok(());
+    }
+    let what = format!("--budget {budget}: expected at most {most}, a quarter of RAM");
+    Err(Refusal::advised(what, "give a smaller size: the kernel can reclaim nothing of it"))
+}
+
+/// The cgroup of a unit of systemd.
+fn of_unit(unit: &str, snapshot: &Snapshot) -> Result<TargetArgs, Refusal> {
+    let is_full = unit.rsplit_once('.').is_some_and(|(_, kind)| KINDS.contains(&kind));
+    let full = if is_full { unit.to_owned() } else { format!("{unit}.service") };
+    let groups = snapshot.cgroups.groups.iter().map(|group| group.path.as_str());
+    let found = groups
+        .filter(|path| path.rsplit('/').next() == Some(full.as_str()))
+        .min_by_key(|it| it.len());
+    let Some(path) = found else {
+        let what = format!("--unit {unit}: expected a running unit, found no cgroup of {full}");
+        return Err(Refusal::advised(what, format!("systemctl status {full}")));
+    };
+    Ok(TargetArgs { pid: Vec::new(), cgroup: Some(path.to_owned()), name: None })
+}
+
+/// Units that have processes.
+const KINDS: [&str; 3] = ["service", "scope", "slice"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Cgroup, Name};
+
+    fn host() -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for path in ["/system.slice/nginx.service", "/a/nginx.service/x", "/user.slice/u.scope"] {
+            snapshot.cgroups.groups.push(Cgroup { path: Name::from(path), ..Cgroup::default() });
+        }
+        snapshot
+    }
+
+    #[test]
+    fn a_unit_is_a_cgroup_of_its_name() {
+        let cgroup = |unit: &str| of_unit(unit, &host()).map(|found| found.cgroup.unwrap());
+        assert_eq!(cgroup("nginx").unwrap(), "/system.slice/nginx.service");
+        assert_eq!(cgroup("nginx.service").unwrap(), "/system.slice/nginx.service");
+        assert_eq!(cgroup("u.scope").unwrap(), "/user.slice/u.scope");
+        let unknown = cgroup("ngin").unwrap_err();
+        assert!(unknown.what.contains("no cgroup of ngin.service"), "{}", unknown.what);
+    }
+}
