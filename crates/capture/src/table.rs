@@ -60,6 +60,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("run/udev/data/b{device}", by::udev), ("dev/{disk}", by::signature),
     ("sys/class/zram-control", by::presence),
     ("sys/kernel/debug/zram/zram{n}/block_state", by::presence),
+    ("sys/kernel/debug/zsmalloc/zram{n}/classes", by::verbatim),
     ("sys/block/zram{n}/backing_dev", by::place), ("sys/block/zram{n}/{any}", by::verbatim),
     ("sys/block/zmerge{n}/{any}", by::verbatim),
     ("sys/module/zswap/parameters/{any}", by::verbatim),

@@ -6,7 +6,7 @@
 //! own devices, all of them. `cgroup.memory.zswap.max[neighbour]` is of the cgroup of the program that runs beside
 //! the command.
 
-use crate::knob::{Access, Domain, KNOBS};
+use crate::knob::{Access, Domain, KNOBS, Knob, Undo};
 use crate::{TrialArm, TrialSetting, most_similar};
 
 /// Reads `KNOB=VALUE`.
@@ -32,16 +32,25 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
         }
         _ => {}
     }
-    match knob.access {
-        Access::ReadWrite => {}
-        Access::ReadOnly => return Err(format!("{name} only informs: it cannot be set")),
-        Access::WriteOnly | Access::ReadActs => {
-            return Err(format!("{name} cannot be read, and so it cannot be given back"));
-        }
+    if let Some(why) = refusal(knob) {
+        return Err(format!("{name} {why}"));
     }
     match taken(knob.domain, value) {
         Some(expected) => Err(format!("{name}: expected {expected}, found {value:?}")),
         None => Ok(TrialSetting { knob: name.to_owned(), value: value.to_owned() }),
+    }
+}
+
+/// Why no arm may set it; `None` for a setting whose value can be read, changed and given back.
+#[must_use]
+pub fn refusal(knob: &Knob) -> Option<String> {
+    match (knob.access, knob.undo) {
+        (Access::ReadOnly, _) => Some("only informs: it cannot be set".to_owned()),
+        (Access::WriteOnly | Access::ReadActs, _) => {
+            Some("cannot be read, and so it cannot be given back".to_owned())
+        }
+        (_, Undo::Never { because }) => Some(format!("cannot be given back: {because}")),
+        _ => None,
     }
 }
 
@@ -85,8 +94,9 @@ fn taken(domain: Domain, value: &str) -> Option<String> {
         _ => true,
     };
     (!is_good).then(|| match domain {
-        Domain::Int { min, max } => format!("a whole number from {min} to {max}"),
-        Domain::Bool => "0 or 1".to_owned(),
+        Domain::Int { max: u64::MAX, .. } => format!("a whole number, {}", domain.accepts()),
+        Domain::Int { .. } => format!("a whole number from {}", domain.accepts()),
+        Domain::Bool => domain.accepts(),
         Domain::Word { words } => format!("one of {}", words.join(", ")),
         Domain::Trigger => {
             "a setting that keeps its value: this one acts and keeps none".to_owned()
@@ -189,6 +199,13 @@ mod tests {
         for knob in all {
             assert!(setting(&format!("{}=1", knob.name)).is_err(), "{}", knob.name);
         }
+    }
+
+    /// Who lends it would refuse it, too, but only once the runs begin.
+    #[test]
+    fn what_cannot_be_given_back_is_refused_with_the_reason() {
+        let why = setting("zram.disksize=1073741824").unwrap_err();
+        assert!(why.contains("cannot be given back: changing it needs a reset"), "{why}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Algorithms, Bytes, Merging, Name, Pages, Quantity, Ratio, Reading};
+use crate::{Algorithms, Bytes, Merging, Name, Pages, Quantity, Ratio, Reading, SizeClasses};
 
 /// Which module makes devices in compressed RAM.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -58,6 +58,9 @@ pub struct Zram {
     pub original_per_compressed: Option<Ratio>,
     /// `mm_stat.original / mm_stat.memory_used`: what compression really gained.
     pub original_per_memory_used: Option<Ratio>,
+    /// How its allocator, zsmalloc, uses the memory: classes that have some. Root only, and only where the kernel was
+    /// built with `CONFIG_ZSMALLOC_STAT`; not read of zmerge, which has no such allocator.
+    pub size_classes: Reading<SizeClasses>,
     /// What it is used for.
     pub used_as: Reading<ZramUse>,
     /// How equal pages are merged; left out for zram, which merges none.

@@ -59,6 +59,7 @@ mod virt;
 mod zmerge;
 mod zone;
 mod zram;
+mod zsmalloc;
 mod zswap;
 
 pub use calls::{OwnUsage, ticks};
@@ -79,7 +80,7 @@ pub use pagewise_files::recording::{
 pub use pagewise_files::{
     Entry, FolderError, HostRoot, MakeFolder, Refusal, TrustedFolder, UserFile, UserFileError,
 };
-pub use process::command_lines;
+pub use process::{command_lines, process_names};
 pub use processors::Processors;
 pub use psi::read as psi;
 pub use record::{Recording, open, open_readings, open_with};

@@ -11,7 +11,7 @@ use pagewise_model::{Counters, HostSummary, Snapshot};
 use crate::{
     capability, cgroup, counters, damon, generations, host, hugetlb, installation, kernel_log,
     knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
-    zone, zram, zswap,
+    zone, zram, zsmalloc, zswap,
 };
 
 /// Files of one folder that stands for many like it.
@@ -69,6 +69,9 @@ pub static PARSERS: &[Parser] = &[
         ),
         |host| keep(zram::read(host, &[], &mounts::read(host))),
     ),
+    files("size-classes", &["sys/kernel/debug/zsmalloc/zram0/classes"], |host| {
+        keep(zsmalloc::size_classes(host, 0))
+    }),
     files(
         "zram-use",
         &[

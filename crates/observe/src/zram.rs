@@ -13,7 +13,7 @@
 //! What an idle device is used for is asked of the device itself as the very last: reading one in
 //! use would clear its idle marks.
 
-use crate::kconfig;
+use crate::{kconfig, zsmalloc};
 use std::collections::BTreeSet;
 
 use pagewise_model::{
@@ -127,6 +127,10 @@ fn device(host: &HostRoot, which: (Driver, u32), tiers: &[Tier], mounts: &Mounts
         original_per_compressed: per(&mm_stat.compressed),
         original_per_memory_used: per(&mm_stat.memory_used),
         mm_stat,
+        size_classes: match driver {
+            Driver::Zram => zsmalloc::size_classes(host, id),
+            Driver::Zmerge => Reading::not_read(),
+        },
         used_as: Reading::not_read(),
         merging: None,
     };

@@ -70,6 +70,29 @@ pub enum Domain {
     Trigger,
 }
 
+impl Domain {
+    /// What it takes in words, as `0 to 200` or `always, madvise or never`.
+    pub fn accepts(self) -> String {
+        match self {
+            Self::Int { min, max: u64::MAX } => format!("{min} or more"),
+            Self::Int { min, max } => format!("{min} to {max}"),
+            Self::Bits { all } => format!("bits of {all:#x} in hexadecimal, y or n"),
+            Self::Bool => "0 or 1".to_owned(),
+            Self::Size => "a size in bytes".to_owned(),
+            Self::Limit => "a size in bytes, or max".to_owned(),
+            Self::Word { words } => match words.split_last() {
+                Some((last, [])) => (*last).to_owned(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                None => String::new(),
+            },
+            Self::Listed => "a word that its file lists".to_owned(),
+            Self::Ints => "whole numbers with spaces between them".to_owned(),
+            Self::Text => "text".to_owned(),
+            Self::Trigger => "nothing: a write acts at once and leaves no value".to_owned(),
+        }
+    }
+}
+
 /// Whether a setting can be read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

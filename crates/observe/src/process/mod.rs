@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use pagewise_model::{
-    Bytes, Memory, Millis, Process, Processes, Reading, SmapsOutcome, SmapsTally, Snapshot,
+    Bytes, Memory, Millis, Name, Process, Processes, Reading, SmapsOutcome, SmapsTally, Snapshot,
 };
 use status::Task;
 
@@ -79,6 +79,17 @@ pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Proce
     }
     let list = found.into_iter().map(|(_, process)| process).collect();
     Processes { list, ..Processes::default() }
+}
+
+/// The id and the name of every process that has memory, for completions: kernel threads have none.
+pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
+    host.hold("proc");
+    let named = |pid| {
+        stat::read_sizes(host, pid, Bytes::new(1))?;
+        let name = host.name_at(&format!("proc/{pid}/comm"));
+        name.value().cloned().map(|name| (pid, name))
+    };
+    host.numbered("proc", "").into_iter().filter_map(named).collect()
 }
 
 /// One process without proportional sizes; `None` if it is gone or has no memory.

@@ -9,6 +9,7 @@ mod hugetlb;
 mod journal;
 mod kernel_log;
 mod psi;
+mod size_classes;
 mod swap;
 #[path = "../../src/testing.rs"]
 mod testing;

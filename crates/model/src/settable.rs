@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The knob table, and what this host has of it → what an arm of a trial may set.
+//!
+//! Settings of cgroups are left out: the only ones that an arm may set are two of zswap, of the program that runs
+//! beside the command, and only files of experiments have such a program. `trial --memory` limits the command.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::arm::{is_of_zram, refusal};
+use crate::knob::{Domain, KNOBS, Knob, KnobReading};
+use crate::{Name, Reading};
+
+/// One setting that `--a` and `--b` of a trial take.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SettableKnob<'a> {
+    /// How it is typed before `=`: with `[64kB]`, or what else stands in `places`, behind it where `scope` is
+    /// `each-place`.
+    pub name: &'static str,
+    /// What a change affects.
+    pub scope: KnobScope,
+    /// What it takes, in words.
+    pub accepts: String,
+    /// All words that it takes, where they are known; empty for numbers and text.
+    pub words: Vec<&'a str>,
+    /// The kernel's default, where it is not computed or chosen when the kernel was built.
+    pub default: Option<&'static str>,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// What the brackets hold, as `2048kB` for a size of huge pages; `null` where there are none.
+    pub place: Option<&'static str>,
+    /// The values now, one for each place; for `arm-zram` empty, because the devices do not exist yet.
+    pub values: Vec<KnobValue<'a>>,
+}
+
+/// What a setting of an arm affects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KnobScope {
+    /// The whole host.
+    Host,
+    /// One of several places, such as a size of huge pages, which brackets name.
+    EachPlace,
+    /// The zram devices that the arm brings.
+    ArmZram,
+}
+
+/// A value that a setting has now.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct KnobValue<'a> {
+    /// What stands in brackets; `null` where there is one place only.
+    pub instance: Option<&'a Name>,
+    /// The value itself: of a file that lists all words, the one in brackets; `null` where there is none.
+    pub active: Option<&'a str>,
+    /// The text of the file.
+    pub now: &'a Reading<Name>,
+}
+
+impl SettableKnob<'_> {
+    /// Whether a value, or a refusal of one, was found in any place.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        let is_known = |value: &KnobValue<'_>| value.now.value().is_some() || value.now.is_denied();
+        self.scope == KnobScope::ArmZram || self.values.iter().any(is_known)
+    }
+
+    /// How it is typed: `vm.swappiness`, or `thp.size.enabled[64kB]` for an instance.
+    #[must_use]
+    pub fn typed(&self, instance: Option<&Name>) -> String {
+        let brackets = instance.map(|instance| format!("[{instance}]")).unwrap_or_default();
+        format!("{}{brackets}", self.name)
+    }
+}
+
+/// Every setting that an arm may set, in the order of the table, with what `readings` say.
+#[must_use]
+pub fn settable(readings: &[KnobReading]) -> Vec<SettableKnob<'_>> {
+    let may = |knob: &&'static Knob| refusal(knob).is_none() && !knob.path.contains("{cgroup}");
+    KNOBS.iter().filter(may).map(|knob| of_knob(knob, readings)).collect()
+}
+
+fn of_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> SettableKnob<'a> {
+    let scope = match knob.path.contains('{') {
+        _ if is_of_zram(knob.name) => KnobScope::ArmZram,
+        true => KnobScope::EachPlace,
+        false => KnobScope::Host,
+    };
+    let of_it = readings.iter().filter(|it| it.knob.name == knob.name);
+    let of_it: Vec<&KnobReading> = of_it.filter(|_| scope != KnobScope::ArmZram).collect();
+    let value = |it: &&'a KnobReading| KnobValue {
+        instance: it.instance.as_ref(),
+        active: it.active(),
+        now: &it.live,
+    };
+    SettableKnob {
+        name: knob.name,
+        scope,
+        accepts: knob.domain.accepts(),
+        words: words(knob.domain, of_it.first().copied()),
+        default: knob.default,
+        about: knob.doc,
+        place: (scope == KnobScope::EachPlace).then(|| place(knob.path)),
+        values: of_it.iter().map(value).collect(),
+    }
+}
+
+/// Those of the table, or those that the file lists.
+fn words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
+    match domain {
+        Domain::Word { words } => words.to_vec(),
+        Domain::Bool => vec!["0", "1"],
+        Domain::Listed => {
+            let text = reading.and_then(|it| it.live.value()).map_or("", Name::as_str);
+            text.split(' ')
+                .map(|word| word.trim_matches(['[', ']']))
+                .filter(|it| !it.is_empty())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What the path has a place for.
+fn place(path: &str) -> &'static str {
+    match (path.contains("{node}"), path.contains("{size}")) {
+        (true, true) => "NODE/SIZE",
+        (true, false) => "NODE",
+        (false, true) => "SIZE",
+        (false, false) => match path.matches("{N}").count() {
+            0 | 1 => "N",
+            2 => "N/N",
+            _ => "N/N/N",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, arm};
+
+    fn reading(name: &str, instance: Option<&str>, live: Reading<Name>) -> KnobReading {
+        let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+        KnobReading { knob, instance: instance.map(Name::from), live, default: knob.default }
+    }
+
+    fn value(text: &str) -> Reading<Name> {
+        Reading::found(Name::from(text), Source::file("/x"))
+    }
+
+    /// What is listed is what `--a` and `--b` parse, and nothing else of the table but settings of cgroups.
+    #[test]
+    fn the_list_and_the_parser_agree() {
+        let listed = settable(&[]);
+        for knob in KNOBS {
+            let row = listed.iter().find(|it| it.name == knob.name);
+            let brackets =
+                if knob.path.contains('{') && !is_of_zram(knob.name) { "[1]" } else { "" };
+            let word = row.and_then(|it| it.words.first().copied());
+            let word =
+                word.unwrap_or(if matches!(knob.domain, Domain::Int { .. }) { "100" } else { "1" });
+            let parsed = arm::setting(&format!("{}{brackets}={word}", knob.name));
+            let wrong_number = parsed.as_ref().is_err_and(|why| why.contains("whole number"));
+            let is_parsed = parsed.is_ok() || wrong_number;
+            let of_group = knob.path.contains("{cgroup}");
+            assert_eq!(row.is_some(), is_parsed && !of_group, "{}: {parsed:?}", knob.name);
+        }
+        assert!(listed.len() > 50, "{}", listed.len());
+    }
+
+    #[test]
+    fn a_setting_has_a_value_for_each_place() {
+        let absent = Reading::absent("no such file", Source::file("/y"));
+        let readings = [
+            reading("thp.size.enabled", Some("64kB"), value("always inherit madvise [never]")),
+            reading("thp.size.enabled", Some("2048kB"), value("[always] inherit madvise never")),
+            reading("vm.swappiness", None, value("60")),
+            reading("vm.defrag_mode", None, absent),
+            reading("zram.writeback_limit", Some("0"), value("5")),
+        ];
+        let all = settable(&readings);
+        let named = |name: &str| all.iter().find(|it| it.name == name).unwrap();
+        let sizes = named("thp.size.enabled");
+        assert_eq!((sizes.scope, sizes.place), (KnobScope::EachPlace, Some("SIZE")));
+        assert_eq!(sizes.values.len(), 2);
+        assert_eq!(sizes.values[0].active, Some("never"));
+        assert_eq!(sizes.typed(sizes.values[0].instance), "thp.size.enabled[64kB]");
+        assert!(sizes.words.contains(&"madvise"), "{:?}", sizes.words);
+        assert!(named("vm.swappiness").is_here());
+        assert_eq!(named("vm.swappiness").accepts, "0 to 200");
+        assert!(!named("vm.defrag_mode").is_here());
+        let zram = named("zram.writeback_limit");
+        assert!(zram.values.is_empty() && zram.is_here(), "of devices that the arm brings");
+    }
+
+    #[test]
+    fn words_that_a_file_lists_are_those_of_this_host() {
+        let knob = KNOBS.iter().find(|knob| knob.domain == Domain::Listed).unwrap();
+        let it = reading(knob.name, None, value("lzo [zstd]"));
+        assert_eq!(words(Domain::Listed, Some(&it)), ["lzo", "zstd"]);
+        assert!(words(Domain::Listed, None).is_empty());
+    }
+}
