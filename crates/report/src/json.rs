@@ -16,8 +16,7 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem, ProcessChange,
-    Processes, Psi, Reading, RuleExplanation, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
+    Ksm, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
     Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
@@ -254,6 +253,20 @@ struct Trial<'a> {
     runs: &'a [TrialRun],
 }
 
+/// The settings that an arm of a trial may set.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Knobs<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// In the order of Pagewise's table of settings.
+    settings: &'a [SettableKnob<'a>],
+}
+
+/// What `trial --list-knobs --json` prints, with a line end.
+pub fn settable_knobs(settings: &[SettableKnob<'_>], snapshot: &Snapshot, cost: Cost) -> String {
+    printed(&Knobs { head: Head::new(Noun::Knobs, snapshot, cost), settings })
+}
+
 /// What an experiment's file came to, on each machine.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Lab<'a> {
@@ -460,6 +473,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),
+        Noun::Knobs => generator.into_root_schema_for::<Knobs<'_>>(),
         Noun::Lab => generator.into_root_schema_for::<Lab<'_>>(),
         Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
         Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),

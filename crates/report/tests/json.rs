@@ -121,6 +121,11 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
             json::bench(&Benched { snapshot, benchmark, cost: host::cost() })
         }
         Noun::Trial => json::trial(&tried(&interval.end, &trial::trial(), &trial::runs())),
+        Noun::Knobs => json::settable_knobs(
+            &pagewise_model::settable(&interval.end.knobs),
+            &interval.end,
+            host::cost(),
+        ),
         Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
         Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()], &huge::walks())),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),

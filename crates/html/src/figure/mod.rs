@@ -18,4 +18,4 @@ pub(crate) use memory::memory;
 pub(crate) use pressure::pressure;
 pub(crate) use ratios::ratios;
 pub(crate) use zones::zones;
-pub(crate) use zram::zram;
+pub(crate) use zram::{size_classes, zram};

@@ -6,6 +6,35 @@ use pagewise_model::{Bytes, Reading, Zram};
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
+/// Which sizes the stored objects of each device have, and the RAM of their size classes; empty where the kernel does
+/// not say.
+pub(crate) fn size_classes<'a>(
+    devices: impl Iterator<Item = &'a Zram>,
+    page_size: Bytes,
+) -> Vec<String> {
+    devices.filter_map(|zram| classes_of(zram, page_size)).collect()
+}
+
+fn classes_of(zram: &Zram, page_size: Bytes) -> Option<String> {
+    let bands = zram.size_classes.value()?.bands(page_size);
+    let most = bands.iter().map(|band| band.memory.get()).max()?;
+    let mut rows = Rows::default();
+    for band in bands {
+        let used = band.memory.saturating_sub(band.unused);
+        let scaled = |size: Bytes| length(size.get(), most, ROOM);
+        rows.push(Bar {
+            name: format!("up to {}", band.up_to),
+            pieces: vec![("f-compressed", scaled(used)), ("f-rest", scaled(band.unused))],
+            value: format!("{}, {} unused", band.memory, band.unused),
+        });
+    }
+    let title = format!(
+        "RAM of {} by size of the stored objects; grey: slots that hold no object",
+        zram.name()
+    );
+    rows.draw(&title)
+}
+
 /// `None` if no device stores anything.
 pub(crate) fn zram<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<String> {
     let busy: Vec<&Zram> =

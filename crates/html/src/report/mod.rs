@@ -156,8 +156,13 @@ fn section_with_charts(
     if let Some(Block::Heading { note, .. }) = heading.first() {
         writer.block(&Block::Heading { title: title.to_owned(), note: note.clone() });
     }
-    if let Some(svg) = chart(&answer.interval.end, section) {
+    let snapshot = &answer.interval.end;
+    if let Some(svg) = chart(snapshot, section) {
         writer.figure(&svg);
+    }
+    if section == Section::Zram {
+        let charts = figure::size_classes(snapshot.compressed(), snapshot.page_size());
+        charts.iter().for_each(|svg| writer.figure(svg));
     }
     writer.blocks(rest);
     writer.finish()

@@ -152,6 +152,18 @@ fn effective_memory_counts_what_is_stored_compressed_uncompressed() {
 }
 
 /// A host all of whose names are this one.
+#[test]
+fn size_classes_are_drawn_with_a_description_and_only_where_they_are_known() {
+    let page = full();
+    let title = "RAM of zram0 by size of the stored objects; grey: slots that hold no object";
+    assert!(page.contains(title), "{page}");
+    assert!(page.contains("up to 3.0 KiB: 1.3 GiB, 43.4 MiB unused"), "{page}");
+    let mut without = host::interval();
+    without.end.zram.iter_mut().for_each(|zram| zram.size_classes = Reading::not_read());
+    let page = self::page(&without, host::verdict(), &findings());
+    assert!(!page.contains("by size of the stored objects"), "{page}");
+}
+
 fn named(name: &str) -> String {
     let name_of = || Name::from(name);
     let mut interval = with_kills(host::interval(), name);

@@ -11,7 +11,7 @@ use crate::{Answer, time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each is the verb of the same name; collapse and restrain are those of thp"
+    reason = "each is the verb of the same name; collapse and restrain are those of thp, knobs is of trial"
 )]
 pub enum Noun {
     Report,
@@ -23,6 +23,7 @@ pub enum Noun {
     Scan,
     Bench,
     Trial,
+    Knobs,
     Lab,
     Thp,
     Collapse,
@@ -39,7 +40,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -49,6 +50,7 @@ impl Noun {
         Self::Scan,
         Self::Bench,
         Self::Trial,
+        Self::Knobs,
         Self::Lab,
         Self::Thp,
         Self::Collapse,
@@ -75,6 +77,7 @@ impl Noun {
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
+            Self::Knobs => "knobs",
             Self::Lab => "lab",
             Self::Thp => "thp",
             Self::Collapse => "collapse",
@@ -93,6 +96,7 @@ impl Noun {
     /// The words that print it.
     pub(super) const fn command(self) -> &'static str {
         match self {
+            Self::Knobs => "trial --list-knobs",
             Self::Lab => "lab run",
             Self::Compare => "compare",
             Self::Collapse => "thp collapse",
@@ -113,6 +117,7 @@ impl Noun {
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",
+            Self::Knobs => "pagewise/knobs/1",
             Self::Lab => "pagewise/lab/1",
             Self::Thp => "pagewise/thp/1",
             Self::Collapse => "pagewise/collapse/1",

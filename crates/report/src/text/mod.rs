@@ -23,6 +23,7 @@ mod gain;
 mod header;
 mod huge;
 mod kit;
+mod knobs;
 mod ledger;
 mod limits;
 mod live;
@@ -74,8 +75,7 @@ pub use live::live;
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, OomExplanation, PinnedCode, Replicated, RuleExplanation,
-    SelfTest, Severity, Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, OomExplanation, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};
@@ -254,6 +254,11 @@ pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
 /// Names of experiments and what each asks.
 pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
     printed(look, |page| planned::list(page, listed))
+}
+
+/// The settings that an arm of a trial may set.
+pub fn settable_knobs(all: &[SettableKnob<'_>], look: TextStyle) -> String {
+    printed(look, |page| knobs::list(page, all))
 }
 
 /// Where huge pages are.

@@ -5,7 +5,7 @@
 //! zramctl's MEM-USED is the peak and its TOTAL the memory in use now; a MEM-LIMIT of 0B means that
 //! there is none. The slot table is in none of its columns.
 
-use pagewise_model::{Bytes, Driver, Merging, Pages, Ratio, Reading, Snapshot, Zram};
+use pagewise_model::{Bytes, Driver, Merging, Pages, Ratio, Reading, SizeBand, Snapshot, Zram};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
@@ -27,6 +27,7 @@ fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) 
     let (known, unknown): (Vec<&Zram>, Vec<&Zram>) =
         ready.into_iter().partition(|zram| zram.mm_stat.original.value().is_some());
     known.chunks(together).for_each(|devices| table(devices, page_size).print(page));
+    devices.iter().for_each(|zram| size_classes(page, zram, page_size));
     unknown.iter().for_each(|zram| page.prose(4, Role::Quiet, &glance(zram)));
     if !empty.is_empty() {
         let names: Vec<String> = empty.iter().map(|zram| zram.name()).collect();
@@ -65,6 +66,33 @@ fn table(devices: &[&Zram], page_size: Bytes) -> Table {
         }
     }
     table
+}
+
+/// Where stored pages are by the size that they have compressed; nothing where the kernel does not say.
+fn size_classes(page: &mut Page, zram: &Zram, page_size: Bytes) {
+    let Some(classes) = zram.size_classes.value().filter(|all| !all.classes().is_empty()) else {
+        return;
+    };
+    page.gap();
+    let title = format!("{} by size of the stored objects (size classes of zsmalloc)", zram.name());
+    page.prose(4, Role::Plain, &title);
+    let columns = ["object size", "objects", "RAM", "of it unused"].map(Column::right);
+    let mut table = Table::new(4, columns.to_vec());
+    for band in classes.bands(page_size) {
+        table.row(band_row(format!("up to {}", band.up_to), &band));
+    }
+    table.row(band_row("all".to_owned(), &classes.sum(page_size)));
+    table.print(page);
+    page.prose(4, Role::Quiet, ABOUT_BANDS);
+}
+
+const ABOUT_BANDS: &str = "Unused: slots that hold no object. The largest objects are incompressible pages; \
+    same-filled pages are no objects.";
+
+fn band_row(size: String, band: &SizeBand) -> Vec<Cell> {
+    let share = share(band.unused.get(), band.memory.get()).unwrap_or_default();
+    let unused = format!("{} ({share})", band.unused);
+    vec![size.into(), count(band.objects).into(), band.memory.to_string().into(), unused.into()]
 }
 
 /// What to print of a device.

@@ -213,6 +213,7 @@ fn zram() -> Vec<Zram> {
         original_per_memory_used: Ratio::from_sizes(Bytes::new(12_400), Bytes::new(4_592)),
         used_as: found(ZramUse::Swap { priority: 5 }, "/proc/swaps"),
         backing_device: name("none"),
+        size_classes: found(size_classes(), "/sys/kernel/debug/zsmalloc/zram0/classes"),
         ..Zram::default()
     };
     let empty = Zram {
@@ -222,6 +223,25 @@ fn zram() -> Vec<Zram> {
         ..Zram::default()
     };
     vec![busy, empty]
+}
+
+/// Classes whose pages add up to `memory_used` of the busy device, and whose largest one has its huge pages.
+fn size_classes() -> SizeClasses {
+    let class = |class: u32, size: u64, [allocated, used, pages, per_zspage]: [u64; 4]| SizeClass {
+        class,
+        object_size: Bytes::new(size),
+        objects_allocated: allocated,
+        objects_used: used,
+        pages_used: Pages::new(pages),
+        pages_per_zspage: per_zspage,
+    };
+    SizeClasses::new([
+        class(30, 512, [912_000, 900_000, 114_000, 1]),
+        class(62, 1024, [1_060_000, 1_027_557, 265_000, 1]),
+        class(126, 2048, [680_000, 650_000, 340_000, 1]),
+        class(190, 3072, [464_828, 450_000, 348_621, 3]),
+        class(254, 4096, [107_931, 107_931, 107_931, 1]),
+    ])
 }
 
 /// 512 MiB on a device of zmerge of which a quarter was there twice, as `merge` finds it; `merged` of

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The settings that an arm of a trial may set: two lines each.
+
+use pagewise_model::{KnobScope, KnobValue, Name, SettableKnob};
+
+use super::kit::{Line, Page, Role};
+use super::words::spelled;
+
+/// The columns at which the value and what is accepted begin.
+const VALUE: usize = 38;
+const ACCEPTS: usize = 52;
+const ABOUT: usize = 4;
+
+pub(super) fn list(page: &mut Page, all: &[SettableKnob<'_>]) {
+    let (here, lacking): (Vec<_>, Vec<_>) = all.iter().partition(|knob| knob.is_here());
+    let sections: [(KnobScope, &str, &str); 3] = [
+        (KnobScope::Host, "Settings of the host", "name, value now, values that it accepts"),
+        (KnobScope::EachPlace, "Settings with several places", "name the place in brackets"),
+        (
+            KnobScope::ArmZram,
+            "Settings of the zram devices that an arm creates",
+            "for an arm with swap=zram:…; the devices exist only during its runs",
+        ),
+    ];
+    for (scope, title, note) in sections {
+        let mut knobs = here.iter().filter(|knob| knob.scope == scope).peekable();
+        if knobs.peek().is_some() {
+            page.heading(title, note);
+            knobs.for_each(|knob| entry(page, knob));
+        }
+    }
+    if !lacking.is_empty() {
+        page.heading("Not on this machine", "this kernel has no file for them, or no such place");
+        page.items(ABOUT, &lacking.iter().map(|knob| knob.typed(None)).collect::<Vec<_>>());
+    }
+    page.gap();
+    let groups =
+        "An arm cannot set limits of existing cgroups; --memory limits the memory of the command.";
+    page.prose(2, Role::Quiet, groups);
+}
+
+fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
+    let default = knob.default.map(|default| format!("; default {default}")).unwrap_or_default();
+    let accepts = format!("{}{default}", knob.accepts);
+    let place = knob.place.map(Name::from);
+    let start = Line::indented(2).span(Role::Strong, knob.typed(place.as_ref()));
+    match knob.values.as_slice() {
+        [] => page.hang(padded(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts),
+        [only @ KnobValue { instance: None, .. }] => {
+            let start = padded(start, VALUE).plain(shown(only));
+            page.hang(padded(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts);
+        }
+        several => {
+            page.hang(padded(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts);
+            page.items(ABOUT, &places(several));
+        }
+    }
+    page.prose(ABOUT, Role::Quiet, knob.about);
+}
+
+/// Spaces up to the column, and two at least.
+fn padded(line: Line, column: usize) -> Line {
+    let least = line.width() + 2;
+    line.pad_to(column.max(least))
+}
+
+/// The active word, or what is lacking.
+fn shown(value: &KnobValue<'_>) -> String {
+    spelled(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
+}
+
+/// `never in 16kB, 32kB` for each value that some places have.
+fn places(values: &[KnobValue<'_>]) -> Vec<String> {
+    let mut by_value: Vec<(String, Vec<&str>)> = Vec::new();
+    for value in values {
+        let text = shown(value);
+        let place = value.instance.map_or("", Name::as_str);
+        match by_value.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, places)) => places.push(place),
+            None => by_value.push((text, vec![place])),
+        }
+    }
+    by_value.iter().map(|(value, places)| format!("{value} in {}", places.join(", "))).collect()
+}
