@@ -63,7 +63,7 @@ use doctor::DOCTOR;
 pub(crate) use doctor::{Doctor, Severity};
 use explain::EXPLAIN;
 pub(crate) use explain::Explain;
-pub(crate) use generate::Noun;
+pub(crate) use generate::{NameKind, Noun};
 use ledger::LEDGER;
 use merge::MERGE;
 pub(crate) use merge::Merge;
@@ -191,6 +191,15 @@ pub(crate) enum Verb {
     Schema {
         /// The command whose JSON output the schema describes
         noun: Noun,
+    },
+    /// Print names for completions: a helper of the scripts that `completions` prints
+    #[command(hide = true)]
+    Names {
+        /// Which names
+        kind: NameKind,
+        /// What was typed of the word until now
+        #[arg(allow_hyphen_values = true)]
+        typed: Option<String>,
     },
     /// Name or remove a file that a confined process filled: a helper of `scan --dump`
     #[command(hide = true)]

@@ -58,6 +58,12 @@ pub fn run<P: Parser>(
     }
 }
 
+/// The name of every experiment that `lab run` finds, and what it asks; files that cannot be read are left out.
+pub fn experiments() -> Vec<(String, String)> {
+    let files = pagewise_lab::library::all().into_iter().flatten();
+    files.map(|file| (file.name.clone(), file.about().to_owned())).collect()
+}
+
 /// Why an experiment ended early, in one line.
 fn refusal(trouble: ExperimentError) -> Refusal {
     let next = trouble.next();

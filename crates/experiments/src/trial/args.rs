@@ -45,7 +45,9 @@ pub const TRIAL: &str = "Compare two sets of kernel settings, A and B, by runnin
     that were not read back during the run), refused-share (of the pages swapped out, those that zswap did \
     not accept). A regular expression with one capture group that matches a \
     number in the command's output is also a metric. If the regular expression matches several times, the \
-    last match is used.";
+    last match is used.\n\n  \
+    pagewise trial --list-knobs              list the settings that an arm may set\n  \
+    sudo pagewise trial --b vm.swappiness=100 --memory 256M -- ./my-test";
 
 /// What follows `pagewise trial`.
 #[derive(Debug, Args)]
@@ -106,8 +108,11 @@ pub struct Trial {
     /// [default: random]
     #[arg(long, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
+    /// List the settings that --a and --b accept, with their values on this machine, and run nothing
+    #[arg(long, conflicts_with_all = ["a", "b", "aa", "metric", "evidence", "command"])]
+    pub(crate) list_knobs: bool,
     /// The command to run
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "list_knobs", value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 

@@ -4,6 +4,7 @@
 mod args;
 mod current;
 mod experiment;
+mod knobs;
 
 use std::ops::ControlFlow;
 
@@ -27,6 +28,9 @@ pub use args::{TRIAL, Trial};
 
 /// Does what was typed behind `pagewise trial`.
 pub fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
+    if args.list_knobs {
+        return knobs::list(global, started);
+    }
     let experiment = experiment::experiment(global, args)?;
     let host = HostRoot::live().context("/")?;
     let scope = Scope { settings: true, ..Scope::glance() };

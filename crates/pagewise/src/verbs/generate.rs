@@ -2,11 +2,13 @@
 //! What is made from the parser's table and from the documents' types: completions, man pages,
 //! schemas.
 
+mod scripts;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use pagewise_report::json;
 use pagewise_terminal::{Outcome, output};
@@ -16,9 +18,20 @@ use crate::cli::{Cli, Noun};
 /// Prints the script that teaches a shell our words.
 pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pagewise", &mut script);
-    output::write_out(&script)?;
+    let mut command = without_hidden(&Cli::command());
+    clap_complete::generate(shell, &mut command, "pagewise", &mut script);
+    let script = String::from_utf8(script).context("the completion script")?;
+    output::write_out(scripts::with_names(shell, script, &command).as_bytes())?;
     Ok(Outcome::Done)
+}
+
+/// The table without helpers of other verbs: scripts would offer them.
+fn without_hidden(command: &Command) -> Command {
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    Command::new("pagewise")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments().cloned())
+        .subcommands(verbs)
 }
 
 /// Writes `pagewise.1` and a page per verb.
@@ -41,6 +54,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,
+        Noun::Knobs => json::Noun::Knobs,
         Noun::Lab => json::Noun::Lab,
         Noun::Thp => json::Noun::Thp,
         Noun::Collapse => json::Noun::Collapse,

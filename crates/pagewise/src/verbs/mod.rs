@@ -11,6 +11,7 @@ mod explain;
 mod generate;
 mod ledger;
 mod merge;
+mod names;
 mod new_page;
 mod pin;
 mod plan;
@@ -65,6 +66,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
+        Verb::Names { kind, typed } => names::run(*kind, typed.as_deref().unwrap_or_default()),
         Verb::SettleFile { unfinished, path } => {
             keeper::settle_file(unfinished, path).map(|()| Outcome::Done)
         }

@@ -16,6 +16,7 @@ mod bench;
 mod cache;
 mod cli;
 mod compare;
+mod completions;
 mod hostile;
 mod lab_run;
 mod ledger;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The arguments of `pagewise schema`.
+//! The arguments of `pagewise schema` and `pagewise names`.
 
 use clap::ValueEnum;
 
@@ -14,6 +14,8 @@ pub(crate) enum Noun {
     Scan,
     Bench,
     Trial,
+    /// The JSON output of `trial --list-knobs`
+    Knobs,
     /// The JSON output of `lab run`
     Lab,
     Thp,
@@ -27,4 +29,15 @@ pub(crate) enum Noun {
     Ledger,
     Tune,
     Undo,
+}
+
+/// Names that only this machine knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NameKind {
+    /// Processes that have memory
+    Pid,
+    /// Settings that an arm of a trial may set, or the values of one
+    Knob,
+    /// Experiments, built in and the user's own
+    Experiment,
 }

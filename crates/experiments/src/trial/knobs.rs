@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise trial --list-knobs`: the settings that an arm may set, with their values on this machine.
+
+use anyhow::{Context, bail};
+use pagewise_model::{Interval, Refusal, settable};
+use pagewise_observe::{HostRoot, Scope};
+use pagewise_report::{json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
+
+pub(super) fn list(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
+    if global.root.is_some() {
+        let what = "trial --list-knobs: the list is of the machine on which the trial would run"
+            .to_owned();
+        bail!(Refusal::advised(
+            what,
+            "omit --root; `pagewise report --root` shows settings of a recording"
+        ));
+    }
+    let host = HostRoot::live().context("/")?;
+    let scope = Scope { settings: true, ..Scope::glance() };
+    let machine = Interval::single(pagewise_observe::snapshot(&host, &scope));
+    let knobs = settable(&machine.end.knobs);
+    let cost = cost::so_far(started, &machine);
+    let shown = if global.json {
+        json::settable_knobs(&knobs, &machine.end, cost)
+    } else {
+        text::settable_knobs(&knobs, screen::text_style(global))
+    };
+    output::answer(global, &shown)?;
+    if global.verbose {
+        output::message(cost::line(&cost));
+    }
+    Ok(Outcome::Done)
+}
