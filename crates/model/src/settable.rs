@@ -14,8 +14,7 @@ use crate::{Name, Reading};
 /// One setting that `--a` and `--b` of a trial take.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SettableKnob<'a> {
-    /// How it is typed before `=`: with `[64kB]`, or what else stands in `places`, behind it where `scope` is
-    /// `each-place`.
+    /// How it is typed before `=`; where `scope` is `each-place`, with the place in brackets behind it, as `[64kB]`.
     pub name: &'static str,
     /// What a change affects.
     pub scope: KnobScope,

@@ -73,6 +73,7 @@ pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{KillsSince, read as kernel_log};
+pub use knob::knobs;
 pub use live::LiveReader;
 pub use pagewise_files::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Step,

@@ -3,10 +3,10 @@
 
 mod host;
 
-use pagewise_model::knob::{Access, Domain, Knob, KnobReading, Undo};
+use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading, Undo};
 use pagewise_model::{Finding, Interval, KnobOwnership, Name, Reading, Severity, Snapshot, Source};
 use pagewise_report::Answer;
-use pagewise_report::text::{TextStyle, doctor, oom, report, status};
+use pagewise_report::text::{TextStyle, doctor, oom, report, settable_knobs, status};
 
 const LOOK: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -26,6 +26,41 @@ fn settings_that_files_set() {
     assert!(!report_with(&[]).contains("Settings that files set"));
     let many = vec![owners[0].clone(); 50];
     assert!(report_with(&many).contains("and 10 more: pagewise report --json lists all"));
+}
+
+/// Values, places and what is not there are told apart, at each width.
+#[test]
+fn settings_that_an_arm_may_set() {
+    let of = |name: &str, instance: Option<&str>, live: Reading<Name>| {
+        let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+        KnobReading { knob, instance: instance.map(Name::from), live, default: knob.default }
+    };
+    let size = |kib: &str, text: &str| {
+        of("thp.size.enabled", Some(kib), host::found(Name::from(text), "/sys/x"))
+    };
+    let readings = [
+        of("vm.swappiness", None, host::found(Name::from("77"), "/proc/sys/vm/swappiness")),
+        of("vm.page-cluster", None, Reading::denied("run as root", Source::file("/y"))),
+        of("vm.defrag_mode", None, Reading::absent("no such file", Source::file("/z"))),
+        size("16kB", "always inherit madvise [never]"),
+        size("64kB", "always inherit madvise [never]"),
+        size("2048kB", "always [inherit] madvise never"),
+    ];
+    let knobs = pagewise_model::settable(&readings);
+    for width in [80, 120] {
+        let text = settable_knobs(&knobs, TextStyle { width, colour: false });
+        let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start));
+        let swappiness = line("vm.swappiness ").unwrap();
+        assert!(swappiness.contains(" 77 ") && swappiness.ends_with("0 to 200; default 60"));
+        assert!(line("vm.page-cluster ").unwrap().contains("needs root"));
+        assert!(line("thp.size.enabled[SIZE] ").is_some(), "{text}");
+        assert!(line("never in 16kB, 64kB · inherit in 2048kB").is_some(), "{text}");
+        let (_, lacking) = text.split_once("Not on this machine").unwrap();
+        assert!(lacking.contains("vm.defrag_mode") && !lacking.contains("vm.swappiness"));
+        assert!(!text.contains("cgroup.") && !text.contains("zram.disksize"), "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{widest:?}: {text}");
+    }
 }
 
 fn report_with(owners: &[KnobOwnership]) -> String {

@@ -17,6 +17,7 @@ mod places;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroups, Name, Reading, Source};
 
+use crate::memory;
 use pagewise_files::text::{flag, number, words};
 use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 use places::{KnobFile, KnobFiles};
@@ -29,6 +30,11 @@ const SMALL: Bytes = Bytes::new(512 << 20);
 /// What it gives these then.
 const WHERE_SMALL: [(&str, &str); 3] =
     [("thp.defrag", "never"), ("thp.use_zero_page", "0"), ("thp.khugepaged.defrag", "0")];
+
+/// The settings of a host alone, without those of cgroups: for completions, which must be quick.
+pub fn knobs(host: &HostRoot) -> Vec<KnobReading> {
+    read(host, &Cgroups::default(), memory::read(host).total.get())
+}
 
 pub(crate) fn read(host: &HostRoot, cgroups: &Cgroups, ram: Option<Bytes>) -> Vec<KnobReading> {
     let mut knobs = rows(host, cgroups);

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use anyhow::Context;
 use pagewise_model::{KnobValue, Name, SettableKnob, settable};
-use pagewise_observe::{HostRoot, Scope, process_names, snapshot};
+use pagewise_observe::{HostRoot, process_names};
 use pagewise_terminal::{Outcome, output};
 
 use crate::cli::NameKind;
@@ -44,8 +44,8 @@ fn add(names: &mut String, name: &str, about: &str) {
 
 fn knobs(names: &mut String, typed: &str) -> anyhow::Result<()> {
     let host = HostRoot::live().context("/")?;
-    let machine = snapshot(&host, &Scope { settings: true, ..Scope::glance() });
-    let knobs = settable(&machine.knobs);
+    let readings = pagewise_observe::knobs(&host);
+    let knobs = settable(&readings);
     let here = knobs.iter().filter(|knob| knob.is_here());
     match typed.split_once('=') {
         None => {
