@@ -70,7 +70,7 @@ pub static PARSERS: &[Parser] = &[
         |host| keep(zram::read(host, &[], &mounts::read(host))),
     ),
     files("size-classes", &["sys/kernel/debug/zsmalloc/zram0/classes"], |host| {
-        keep(zsmalloc::size_classes(host, 0))
+        keep(zsmalloc::size_classes(host, 0));
     }),
     files(
         "zram-use",
