@@ -126,6 +126,28 @@ proptest! {
         prop_assert!(last.into_problems().is_empty());
     }
 
+    /// Whichever way one goes through a recording, each reading is as it was taken, at its time.
+    #[test]
+    fn each_reading_is_as_it_was_taken_whichever_way_one_goes(
+        readings in any_readings(),
+        ways in prop::collection::vec(any::<bool>(), 0..30),
+    ) {
+        let (bytes, _) = packed(&readings);
+        let mut replay = pagewise_files::recording::unpack_replay(&bytes[..], "x").unwrap();
+        prop_assert_eq!((replay.times().len(), replay.early()), (readings.len(), None));
+        let mut at = 0;
+        for is_forward in ways {
+            let to = if is_forward { at + 1 } else { at.wrapping_sub(1) };
+            let is_there = to < readings.len();
+            prop_assert_eq!(if is_forward { replay.forward() } else { replay.backward() }, is_there);
+            at = if is_there { to } else { at };
+            prop_assert_eq!(replay.at(), at);
+            prop_assert_eq!(&reading_of(replay.host()), &readings[at]);
+            prop_assert_eq!(replay.host().facts().monotonic_seconds, at as f64 + 1.0);
+            prop_assert_eq!(replay.times()[at].monotonic_seconds, at as f64 + 1.0);
+        }
+    }
+
     /// A file that ends anywhere behind its first reading is opened as the last whole reading in it, and says
     /// that it was cut.
     #[test]
@@ -139,6 +161,9 @@ proptest! {
         let whole = lengths.iter().filter(|length| **length <= cut).count();
         let recording = Recording::from_archive(&bytes[..cut], "cut").unwrap();
         prop_assert_eq!(&reading_of(&recording.end), &readings[whole - 1]);
+        let replay = pagewise_files::recording::unpack_replay(&bytes[..cut], "cut").unwrap();
+        prop_assert_eq!(replay.times().len(), whole);
+        prop_assert!(replay.early().is_some());
         let told = recording.into_problems();
         prop_assert!(told.iter().any(|problem| problem.expected == "a whole archive"), "{told:?}");
     }

@@ -22,6 +22,8 @@ pub struct Confinement {
     leave_root: bool,
     /// The most address space.
     address_space: Option<u64>,
+    /// Whether the terminal that is open may be set, and signals be raised.
+    terminal: bool,
 }
 
 /// What of a confinement this kernel could do. What it could not is missing, and the rest holds.
@@ -61,7 +63,7 @@ impl Confinement {
     #[must_use]
     pub fn for_facts() -> Self {
         let (purpose, kept) = (None, None);
-        Self { purpose, kept, landlock: true, leave_root: false, address_space: None }
+        Self { purpose, kept, landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
     /// To parse a recording, which anybody may have made: an open file, or a folder whose files are
@@ -77,9 +79,16 @@ impl Confinement {
         }
     }
 
+    /// The same, on a terminal that is set for a live view and restored afterwards.
+    #[must_use]
+    pub fn for_recording_on_terminal(is_folder: bool) -> Self {
+        Self { terminal: true, ..Self::for_recording(is_folder) }
+    }
+
     fn for_purpose(purpose: Purpose) -> Self {
         let (purpose, kept) = (Some(purpose), Some(Vec::new()));
-        Self { purpose, kept, landlock: false, leave_root: false, address_space: None }
+        let (landlock, leave_root, terminal) = (false, false, false);
+        Self { purpose, kept, landlock, leave_root, address_space: None, terminal }
     }
 
     /// Gives up everything else, for good. Threads that run already keep their capabilities, and are
@@ -99,7 +108,7 @@ impl Confinement {
         let capabilities = self.kept.is_some_and(keep);
         let landlock = self.landlock.then(|| landlock::enter().ok()).flatten();
         let filter = self.purpose.zip(ARCHITECTURE).is_some_and(|(purpose, architecture)| {
-            let rules = table::rules(purpose, std::process::id());
+            let rules = table::rules(purpose, std::process::id(), self.terminal);
             calls::filter(&filter::program(architecture, &rules)).is_ok()
         });
         Confined { capabilities, filter, landlock }

@@ -39,6 +39,9 @@ const NO_CALL: u32 = libc::ENOSYS as u32;
 const NAMES: &[u32] = &[15, 16, 0x5356_4d41];
 /// PAGEMAP_SCAN; what a terminal is and how wide; whether to close on exec.
 const REQUESTS: &[u32] = &[0xc060_6610, 0x5401, 0x5413, 0x5451];
+/// The same; and to set a terminal, by the newer request (TCSETS2) or the older one.
+const TERMINAL_REQUESTS: &[u32] =
+    &[0xc060_6610, 0x5401, 0x5413, 0x5451, 0x802c_542a, 0x402c_542b, 0x5402];
 /// The only advice to other processes' memory.
 const ADVICE: &[u32] = &[libc::MADV_COLD as u32];
 /// Flags of descriptors; a copy of one.
@@ -123,8 +126,8 @@ const OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[c_long] = &[];
 
-/// The rules for a process of this id.
-pub(crate) fn rules(purpose: Purpose, pid: u32) -> Vec<Rule> {
+/// The rules for a process of this id; with `terminal` it may set the terminals that it has open.
+pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
     let reading = |argument| Bits { argument, mask: WRITING, value: 0 };
     // those that are called most come first
     let mut rules = vec![rule(libc::SYS_openat, reading(2))];
@@ -138,6 +141,11 @@ pub(crate) fn rules(purpose: Purpose, pid: u32) -> Vec<Rule> {
     rules.extend(ALWAYS.iter().chain(OLD).map(|&number| rule(number, Always)));
     #[cfg(target_arch = "x86_64")]
     rules.push(rule(libc::SYS_open, reading(1)));
+    if terminal {
+        // its first thread raises signals at itself, of which one stops it: musl calls tkill for that
+        rules.push(rule(libc::SYS_tkill, Bits { argument: 0, mask: u32::MAX, value: pid }));
+    }
+    let requests = if terminal { TERMINAL_REQUESTS } else { REQUESTS };
     let not_executable = Bits { argument: 2, mask: EXECUTABLE, value: 0 };
     rules.extend([
         rule(libc::SYS_mmap, not_executable),
@@ -146,7 +154,7 @@ pub(crate) fn rules(purpose: Purpose, pid: u32) -> Vec<Rule> {
         // its flags lie behind a pointer: libraries then use clone
         rule(libc::SYS_clone3, Refused { errno: NO_CALL }),
         rule(libc::SYS_prctl, OneOf { argument: 0, values: NAMES }),
-        rule(libc::SYS_ioctl, OneOf { argument: 1, values: REQUESTS }),
+        rule(libc::SYS_ioctl, OneOf { argument: 1, values: requests }),
         rule(libc::SYS_fcntl, OneOf { argument: 1, values: DESCRIPTORS }),
         // to ask, not to set
         rule(libc::SYS_prlimit64, Zero { argument: 2 }),
@@ -168,11 +176,17 @@ mod tests {
 
     #[test]
     fn no_call_has_two_rules_and_none_of_the_dangerous_has_one() {
-        let numbers = |purpose| -> BTreeSet<u32> {
-            let rules = rules(purpose, 1);
+        let numbers_on = |purpose, terminal| -> BTreeSet<u32> {
+            let rules = rules(purpose, 1, terminal);
             let numbers: BTreeSet<u32> = rules.iter().map(|rule| rule.number).collect();
             assert_eq!(numbers.len(), rules.len());
             numbers
+        };
+        let numbers = |purpose| -> BTreeSet<u32> {
+            let allowed = numbers_on(purpose, false);
+            let raised = BTreeSet::from([u32::try_from(libc::SYS_tkill).unwrap()]);
+            assert_eq!(&numbers_on(purpose, true) - &allowed, raised);
+            allowed
         };
         let never = [
             libc::SYS_execve,

@@ -92,6 +92,14 @@ impl HostRoot {
         Self::over(Backing::Memory(files), label, Some(facts))
     }
 
+    /// The files of a recording; none of another host.
+    pub(crate) fn into_files(self) -> Files {
+        match self.backing {
+            Backing::Memory(files) => files,
+            Backing::Live(_) | Backing::Folder(_) => Files::default(),
+        }
+    }
+
     fn over(backing: Backing, label: Name, facts: Option<Facts>) -> Self {
         Self {
             backing,

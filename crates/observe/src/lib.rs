@@ -76,7 +76,7 @@ pub use kernel_log::{KillsSince, read as kernel_log};
 pub use knob::knobs;
 pub use live::LiveReader;
 pub use pagewise_files::recording::{
-    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Step,
+    End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Replay, Step, open_replay,
 };
 pub use pagewise_files::{
     Entry, FolderError, HostRoot, MakeFolder, Refusal, TrustedFolder, UserFile, UserFileError,

@@ -51,6 +51,27 @@ pub struct LiveView {
     pub shows_help: bool,
 }
 
+/// Where in a recording the view is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveReplay {
+    /// The reading that is shown, from 1.
+    pub step: usize,
+    /// How many there are.
+    pub steps: usize,
+    /// When it was taken, in seconds since 1970, UTC; 0 if the recording does not say.
+    pub unix_seconds: f64,
+    /// Steps follow by themselves.
+    pub is_playing: bool,
+    /// Seconds of the recording that are played in one second.
+    pub pace: u32,
+    /// Why the recording has no more readings although it should.
+    pub early: Option<String>,
+    /// The step or time to jump to, while it is typed.
+    pub typed: Option<String>,
+    /// Why the last jump led nowhere.
+    pub refused: Option<String>,
+}
+
 /// All that a frame shows.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveFrame<'a> {
@@ -68,6 +89,8 @@ pub struct LiveFrame<'a> {
     pub kills: Option<u64>,
     /// What was chosen.
     pub view: &'a LiveView,
+    /// Where in a recording this is; `None` on the machine itself.
+    pub replay: Option<&'a LiveReplay>,
 }
 
 /// The size and the abilities of a terminal.

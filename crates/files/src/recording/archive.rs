@@ -20,9 +20,8 @@ const MAX_WINDOW_LOG: u32 = 24;
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// What stands in an archive; whatever is wrong with it is told in the parts.
-pub(super) fn unpack(bytes: impl Read) -> Parts {
-    let mut parts = Parts::default();
+/// Adds what stands in an archive to `parts`; whatever is wrong with it is told there.
+pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
     let outcome = match peek(bytes) {
         Ok((true, stream)) => unpack_zstd(stream, &mut parts),
         Ok((false, stream)) => unpack_tar(limited(stream), &mut parts),

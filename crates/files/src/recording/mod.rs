@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A recording over time has `steps/00001.json` and so on besides: what changed from each reading to the next,
-//! the first of which is `end` (`step.rs`). It is opened as its last two readings.
+//! the first of which is `end` (`step.rs`). It is opened as its last two readings, or reading by reading
+//! (`replay.rs`).
 //!
 //! In an archive a file that reads the same at both ends is stored once: its second entry is a hard link to
 //! the first, so that `tar` unpacks both. A link to anything but a file that stands before it in the same
@@ -29,21 +30,25 @@ mod limits;
 mod manifest;
 mod parts;
 mod problem;
+mod replay;
 mod step;
 
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::kind::kind;
 use crate::root::HostRoot;
+use parts::Parts;
 
 pub use ends::Ends;
 pub use error::OpenError;
 pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};
 pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
+pub use replay::Replay;
 pub use step::{MAX_STEP, MAX_WORK, Step, fits};
 
 /// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
@@ -52,7 +57,15 @@ pub use step::{MAX_STEP, MAX_WORK, Step, fits};
 /// # Errors
 /// Where nothing in it can be used.
 pub fn unpack(bytes: impl Read, label: &str) -> Result<Ends, OpenError> {
-    archive::unpack(bytes).assemble(label)
+    archive::unpack(bytes, Parts::default()).assemble(label)
+}
+
+/// The same, to be looked at reading by reading.
+///
+/// # Errors
+/// Where nothing in it can be used.
+pub fn unpack_replay(bytes: impl Read, label: &str) -> Result<Replay, OpenError> {
+    archive::unpack(bytes, Parts::keeping_steps()).replay(label)
 }
 
 /// Opens a folder or an archive; `opened` is called when it is open and nothing of it has been read yet, with whether it is
@@ -61,26 +74,53 @@ pub fn unpack(bytes: impl Read, label: &str) -> Result<Ends, OpenError> {
 /// # Errors
 /// Where it cannot be opened or is no recording.
 pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
-    let before_reading = opened;
+    let label = path.display().to_string();
+    match open_any(path, opened)? {
+        Opened::Archive(file) => unpack(file, &label),
+        Opened::Folder(folder) => open_folder(path, &folder, &label),
+    }
+}
+
+/// The same, to be looked at reading by reading.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_replay(path: &Path, opened: impl FnOnce(bool)) -> Result<Replay, OpenError> {
+    let label = path.display().to_string();
+    match open_any(path, opened)? {
+        Opened::Archive(file) => unpack_replay(file, &label),
+        Opened::Folder(folder) => {
+            let ends = open_folder(path, &folder, &label)?;
+            Ok(Replay::new(ends, Vec::new(), None))
+        }
+    }
+}
+
+/// What a recording is in.
+enum Opened {
+    Archive(std::fs::File),
+    Folder(OwnedFd),
+}
+
+fn open_any(path: &Path, before_reading: impl FnOnce(bool)) -> Result<Opened, OpenError> {
     let trouble =
         |errno: rustix::io::Errno| OpenError::Io { path: path.to_owned(), source: errno.into() };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(trouble)?;
-    let label = path.display().to_string();
     match FileType::from_raw_mode(rustix::fs::fstat(&opened).map_err(trouble)?.st_mode) {
         FileType::RegularFile => {
             before_reading(false);
-            unpack(std::fs::File::from(opened), &label)
+            Ok(Opened::Archive(opened.into()))
         }
         FileType::Directory => {
             before_reading(true);
-            open_folder(path, &opened, &label)
+            Ok(Opened::Folder(opened))
         }
         other => Err(OpenError::WrongKind { path: path.to_owned(), found: kind(other) }),
     }
 }
 
-fn open_folder(path: &Path, opened: &std::os::fd::OwnedFd, label: &str) -> Result<Ends, OpenError> {
+fn open_folder(path: &Path, opened: &OwnedFd, label: &str) -> Result<Ends, OpenError> {
     if folder::holds(opened, manifest::FILE) {
         return folder::load(opened).assemble(label);
     }

@@ -8,6 +8,7 @@ use super::error::OpenError;
 use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
+use super::replay::Replay;
 use super::step::{self, MAX_STEP, MAX_WORK, Replaced, Step};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
@@ -50,6 +51,10 @@ struct Steps {
     first: Option<Box<[(End, Files); 2]>>,
     /// Bytes that steps have rewritten.
     work: usize,
+    /// The documents of the steps and when they were read, if they are to be kept.
+    kept: Option<Vec<(End, Vec<u8>)>>,
+    /// The number of a step that is there and could not be taken.
+    refused: Option<usize>,
 }
 
 /// There is no room for more.
@@ -57,6 +62,11 @@ struct Steps {
 pub(super) struct Full;
 
 impl Parts {
+    /// Of a recording over time, every reading is wanted and not only the last and the first two.
+    pub(super) fn keeping_steps() -> Self {
+        Self { steps: Steps { kept: Some(Vec::new()), ..Steps::default() }, ..Self::default() }
+    }
+
     /// Notes that something was not used.
     pub(super) fn trouble(&mut self, path: &str, expected: impl Into<String>, found: &str) {
         if self.troubles.len() < 1000 {
@@ -99,7 +109,14 @@ impl Parts {
             return Err(Full);
         }
         if path.starts_with(step::FOLDER) {
-            return self.take_step(path, &bytes);
+            let taken = self.steps.taken;
+            let outcome = self.take_step(path, &bytes);
+            if self.steps.taken == taken {
+                self.steps.refused.get_or_insert(taken + 1);
+            } else if let Some(kept) = &mut self.steps.kept {
+                kept.push((self.steps.at[1].clone(), bytes));
+            }
+            return outcome;
         }
         self.store(path, Entry::File(bytes));
         Ok(())
@@ -226,6 +243,14 @@ impl Parts {
         };
         let end = self.choose_end();
         Ok(self.into_recording(&manifest, end, label))
+    }
+
+    /// The recording as its first reading and the steps that follow; `self` has kept them.
+    pub(super) fn replay(mut self, label: &str) -> Result<Replay, OpenError> {
+        let refused = self.steps.refused.map(|number| format!("step {number} cannot be used"));
+        let early = self.broken.clone().or(refused);
+        let kept = self.steps.kept.take().unwrap_or_default();
+        Ok(Replay::new(self.assemble(label)?, kept, early))
     }
 
     /// Troubles with the recording as a whole come first: of many, only the first are kept.

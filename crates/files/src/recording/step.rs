@@ -91,6 +91,24 @@ impl Step {
         }
     }
 
+    /// What leads back to the files of which `replaced` was replaced; `after` is what came of them, `at` when the
+    /// reading before was taken.
+    pub(super) fn back(at: &End, replaced: Replaced, after: &Files) -> Self {
+        let mut before = BTreeMap::new();
+        for (path, entry) in replaced {
+            // what stood at a path first counts
+            before.entry(path).or_insert(entry);
+        }
+        let mut step = Self { end: End { refused: BTreeMap::new(), ..*at }, ..Self::default() };
+        for (path, entry) in before {
+            match entry {
+                None => step.gone.push(path),
+                Some(entry) => step.add(&path, after.get(&path), &entry),
+            }
+        }
+        step
+    }
+
     /// The document.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
@@ -257,8 +275,12 @@ mod tests {
             let (replaced, misfits) = read.apply(&mut files);
             prop_assert_eq!(&files, &after);
             prop_assert!(misfits.is_empty());
+            let back = Step::back(&End::default(), replaced.clone(), &after);
             take_back(&mut files, replaced);
-            prop_assert_eq!(files, before);
+            prop_assert_eq!(&files, &before);
+            let mut again = after;
+            Step::parse("back", &back.to_json()).unwrap().apply(&mut again);
+            prop_assert_eq!(again, before);
         }
 
         /// A step that was made for another reading changes what it can and can be taken back.

@@ -21,13 +21,14 @@ use groups::LiveGroups;
 /// Seconds after which everything is read anew.
 const SLOW_SECONDS: f64 = 30.0;
 
-/// Reads a host again and again.
+/// Reads a host again and again. Of a recording it is given one reading after the other.
 #[derive(Debug)]
 pub struct LiveReader {
-    host: HostRoot,
     mounts: Mounts,
     /// Everything, as it was at the last reading in full.
     full: Snapshot,
+    /// When that was, in monotonic seconds.
+    full_read: Option<f64>,
     log: KernelLog,
     log_read: f64,
     oom_kills: Option<u64>,
@@ -39,12 +40,12 @@ pub struct LiveReader {
 
 impl LiveReader {
     /// Prepares to read this host; nothing is read yet.
-    pub fn new(host: HostRoot) -> Self {
-        let (mounts, kswapd) = (mounts::read(&host), ThreadCpu::kswapd(&host));
+    pub fn new(host: &HostRoot) -> Self {
+        let (mounts, kswapd) = (mounts::read(host), ThreadCpu::kswapd(host));
         Self {
-            host,
             mounts,
             full: Snapshot::default(),
+            full_read: None,
             log: KernelLog::default(),
             log_read: 0.0,
             oom_kills: None,
@@ -57,28 +58,29 @@ impl LiveReader {
 
     /// The host as a whole, and what `choice` says of its processes and groups. Never fails: what cannot be read says
     /// so in its place. Of the problems of this reading the Snapshot has none.
-    pub fn read(&mut self, choice: &LiveChoice) -> (Snapshot, LiveSample) {
-        let snapshot = self.host_facts();
+    pub fn read(&mut self, host: &HostRoot, choice: &LiveChoice) -> (Snapshot, LiveSample) {
+        let snapshot = self.host_facts(host);
         let seconds = snapshot.taken.monotonic_seconds;
         let mut sample = LiveSample {
-            kswapd_percent: self.kswapd_percent(seconds),
-            detail: choice.open.as_ref().map(|subject| self.detail(subject)),
+            kswapd_percent: self.kswapd_percent(host, seconds),
+            detail: choice.open.as_ref().map(|subject| self.detail(host, subject)),
             ..LiveSample::default()
         };
         if choice.groups {
-            sample.groups = self.groups.read(&self.host, &self.mounts, seconds);
+            sample.groups = self.groups.read(host, &self.mounts, seconds);
         } else {
-            sample.processes = self.processes.read(&self.host, &snapshot, &choice.shown);
+            sample.processes = self.processes.read(host, &snapshot, &choice.shown);
         }
-        self.host.let_go();
-        self.host.take_problems();
+        host.let_go();
+        host.take_problems();
         (snapshot, sample)
     }
 
-    fn host_facts(&mut self) -> Snapshot {
-        let host = &self.host;
+    fn host_facts(&mut self, host: &HostRoot) -> Snapshot {
         let now = taken(host);
-        if now.monotonic_seconds - self.full.taken.monotonic_seconds > SLOW_SECONDS {
+        let age = self.full_read.map(|then| now.monotonic_seconds - then);
+        if age.is_none_or(|age| age > SLOW_SECONDS) || !host.is_live() {
+            self.full_read = Some(now.monotonic_seconds);
             self.mounts = mounts::read(host);
             self.full = glance(host, &self.mounts);
         }
@@ -90,18 +92,17 @@ impl LiveReader {
             mglru: full.mglru.clone(),
             ..Snapshot::default()
         };
-        let host = &self.host;
         snapshot.memory = memory::read(host);
         snapshot.vmstat = counters::read(host, VMSTAT);
         snapshot.psi = psi::read(host);
         snapshot.zones = zone::read_zones(host);
-        self.compressed_and_swap(&mut snapshot);
-        self.kernel_log(&mut snapshot);
+        self.compressed_and_swap(host, &mut snapshot);
+        self.kernel_log(host, &mut snapshot);
         snapshot
     }
 
-    fn compressed_and_swap(&self, snapshot: &mut Snapshot) {
-        let (host, full) = (&self.host, &self.full);
+    fn compressed_and_swap(&self, host: &HostRoot, snapshot: &mut Snapshot) {
+        let full = &self.full;
         snapshot.tiers = swap::read(host, &self.mounts);
         snapshot.zram = zram::read_again(host, &full.zram, &snapshot.tiers, &self.mounts);
         snapshot.zmerge = zmerge::read(host, &snapshot.tiers, &self.mounts);
@@ -109,11 +110,11 @@ impl LiveReader {
     }
 
     /// The kernel log, with the age of each kill as it is now.
-    fn kernel_log(&mut self, snapshot: &mut Snapshot) {
+    fn kernel_log(&mut self, host: &HostRoot, snapshot: &mut Snapshot) {
         let now = snapshot.taken.monotonic_seconds;
         let kills = snapshot.vmstat.get("oom_kill").get();
         if self.log_read == 0.0 || kills != self.oom_kills {
-            self.log = kernel_log::read(&self.host, &snapshot.taken);
+            self.log = kernel_log::read(host, &snapshot.taken);
             (self.log_read, self.oom_kills) = (now, kills);
         }
         snapshot.kernel_log = self.log.clone();
@@ -122,20 +123,18 @@ impl LiveReader {
         }
     }
 
-    fn kswapd_percent(&mut self, seconds: f64) -> Option<f64> {
-        let time = self.kswapd.time(&self.host);
+    fn kswapd_percent(&mut self, host: &HostRoot, seconds: f64) -> Option<f64> {
+        let time = self.kswapd.time(host);
         let before = std::mem::replace(&mut self.kswapd_before, time.map(|time| (seconds, time)));
         let ((then, before), now) = before.zip(time)?;
         let used = now.get().checked_sub(before.get())? as f64 / 1e9;
         (seconds > then).then(|| used * 100.0 / (seconds - then))
     }
 
-    fn detail(&self, subject: &LiveSubject) -> LiveDetail {
+    fn detail(&self, host: &HostRoot, subject: &LiveSubject) -> LiveDetail {
         match subject {
-            LiveSubject::Process(pid) => {
-                process::read_one(&self.host, *pid).map(LiveDetail::Process)
-            }
-            LiveSubject::Group(path) => cgroup::read_one(&self.host, &self.mounts, path.as_str())
+            LiveSubject::Process(pid) => process::read_one(host, *pid).map(LiveDetail::Process),
+            LiveSubject::Group(path) => cgroup::read_one(host, &self.mounts, path.as_str())
                 .map(|group| LiveDetail::Group(Box::new(group))),
         }
         .unwrap_or(LiveDetail::Gone)
@@ -149,17 +148,18 @@ mod tests {
     /// This machine, with this process in it.
     #[test]
     fn the_live_machine_has_us_and_rates_at_the_second_reading() {
-        let mut reader = LiveReader::new(HostRoot::live().unwrap());
+        let host = HostRoot::live().unwrap();
+        let mut reader = LiveReader::new(&host);
         let own = std::process::id();
         let choice = LiveChoice { shown: vec![own], ..LiveChoice::default() };
-        let (first, sample) = reader.read(&choice);
+        let (first, sample) = reader.read(&host, &choice);
         let us = |sample: &LiveSample| {
             sample.processes.iter().find(|process| process.pid == own).cloned().unwrap()
         };
         assert!(first.memory.total.get().is_some() && us(&sample).cpu_percent.is_none());
         std::thread::sleep(std::time::Duration::from_millis(30));
         let open = Some(LiveSubject::Process(own));
-        let (second, sample) = reader.read(&LiveChoice { open, ..choice });
+        let (second, sample) = reader.read(&host, &LiveChoice { open, ..choice });
         assert!(us(&sample).cpu_percent.is_some() && us(&sample).growth_per_second.is_some());
         assert!(us(&sample).resident >= us(&sample).anon);
         assert!(matches!(&sample.detail, Some(LiveDetail::Process(it)) if it.pid == own));
@@ -179,9 +179,10 @@ mod tests {
             file("sys/fs/cgroup/a/memory.current", "8192\n"),
             file("sys/fs/cgroup/a/memory.max", "max\n"),
         ]);
-        let mut reader = LiveReader::new(host);
+        let mut reader = LiveReader::new(&host);
         let open = Some(LiveSubject::Group("/a".into()));
-        let (_, sample) = reader.read(&LiveChoice { groups: true, open, ..LiveChoice::default() });
+        let (_, sample) =
+            reader.read(&host, &LiveChoice { groups: true, open, ..LiveChoice::default() });
         assert!(sample.processes.is_empty());
         let [group] = &sample.groups[..] else { panic!("{:?}", sample.groups) };
         assert_eq!((group.path.as_str(), group.current.get()), ("/a", 8192));

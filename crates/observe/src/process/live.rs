@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use pagewise_files::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Bytes, LiveProcess, Millis, Process, Snapshot};
 
+use super::status::{self, Task};
 use super::{read_one_without_group, stat, unused_swap};
 use crate::sizes::Sizes;
 
@@ -54,6 +55,9 @@ impl LiveProcesses {
         at: &Snapshot,
         wanted: &[u32],
     ) -> Vec<LiveProcess> {
+        if !host.is_live() {
+            return self.read_recorded(host, at);
+        }
         self.turn = (self.turn + 1) % TURNS;
         let mut before = std::mem::take(&mut self.known);
         let no_swap = unused_swap(&at.memory).is_some();
@@ -77,6 +81,39 @@ impl LiveProcesses {
         }
         list
     }
+
+    /// All processes of a recording: it has every file of each, and reading them costs little.
+    fn read_recorded(&mut self, host: &HostRoot, at: &Snapshot) -> Vec<LiveProcess> {
+        let mut before = std::mem::take(&mut self.known);
+        let mut list = Vec::with_capacity(before.len());
+        for pid in host.numbered("proc", "") {
+            let Some((process, resident)) = recorded(host, at, pid) else { continue };
+            let mut tracked = match before.remove(&pid) {
+                Some(Known::Process(known)) if known.started == process.start_time.get() => known,
+                _ => Box::default(),
+            };
+            (tracked.shown.pid, tracked.shown.resident) = (pid, resident);
+            tracked.take(&process, at);
+            tracked.grow(at);
+            list.push(tracked.shown.clone());
+            self.known.insert(pid, Known::Process(tracked));
+        }
+        list
+    }
+}
+
+/// A process and its resident size. The earlier end of an interval may have `statm` in place of `status`.
+fn recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, Bytes)> {
+    let (mut process, resident) = match status::read_sizes(host, pid) {
+        Task::Process(process, resident) => (*process, resident?),
+        Task::KernelThread => return None,
+        Task::Ended => stat::read_sizes(host, pid, at.page_size())?,
+    };
+    if let Some(none) = unused_swap(&at.memory) {
+        process.swap = none;
+    }
+    stat::read_times(host, &mut process);
+    Some((process, resident))
 }
 
 /// A process that was not known; `None` if it has just ended.

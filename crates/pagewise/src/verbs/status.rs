@@ -2,6 +2,9 @@
 //! `pagewise status`: facts at a glance, from a single look, or with `--watch` again and again.
 
 mod keys;
+mod playback;
+mod replay;
+mod shown;
 mod watch;
 
 use pagewise_confine::Confinement;

@@ -35,6 +35,7 @@ fn frames_of_every_host_fit_their_window_and_say_the_same_with_colours() {
             pressure_seconds: 3.0,
             kills: Some(0),
             view: &LiveView::default(),
+            replay: None,
         };
         for (width, height) in [(40, 10), (80, 24), (120, 40)] {
             let window = |colour| LiveWindow { width, height, colour, unicode: true };

@@ -10,6 +10,14 @@ pub enum Key {
     Up,
     /// The arrow down.
     Down,
+    /// The arrow to the left.
+    Left,
+    /// The arrow to the right.
+    Right,
+    /// Home.
+    Home,
+    /// End.
+    End,
     /// Enter.
     Enter,
     /// Escape.
@@ -40,8 +48,14 @@ pub(super) fn parse_keys(typed: &[u8]) -> Vec<Key> {
             '\x1b' => match rest.next_if(|&next| next == '[' || next == 'O') {
                 None => keys.push(Key::Escape),
                 Some(_) => {
-                    let end = rest.find(|&c| u8::try_from(c).is_ok_and(is_final));
-                    keys.extend(arrow(end));
+                    let mut sequence = String::new();
+                    while let Some(c) = rest.next() {
+                        sequence.push(c);
+                        if u8::try_from(c).is_ok_and(is_final) {
+                            break;
+                        }
+                    }
+                    keys.extend(known(&sequence));
                 }
             },
             '\r' | '\n' => keys.push(Key::Enter),
@@ -58,10 +72,16 @@ fn is_final(byte: u8) -> bool {
     matches!(byte, b'@'..=b'~')
 }
 
-fn arrow(end: Option<char>) -> Option<Key> {
-    match end {
-        Some('A') => Some(Key::Up),
-        Some('B') => Some(Key::Down),
+/// The key of a sequence: parameters, and the letter that ends it. Home and End have several.
+fn known(sequence: &str) -> Option<Key> {
+    let number = sequence.split([';', '~']).next().unwrap_or_default();
+    match (sequence.chars().last()?, number) {
+        ('A', _) => Some(Key::Up),
+        ('B', _) => Some(Key::Down),
+        ('C', _) => Some(Key::Right),
+        ('D', _) => Some(Key::Left),
+        ('H', _) | ('~', "1" | "7") => Some(Key::Home),
+        ('F', _) | ('~', "4" | "8") => Some(Key::End),
         _ => None,
     }
 }
@@ -74,7 +94,17 @@ mod tests {
     fn arrows_are_one_key_in_both_modes_of_a_terminal() {
         assert_eq!(parse_keys(b"\x1b[A\x1bOB"), [Key::Up, Key::Down]);
         assert_eq!(parse_keys(b"\x1b[1;5Aq"), [Key::Up, Key::Char('q')]);
-        assert_eq!(parse_keys(b"\x1b[15~\x1b[Hq"), [Key::Char('q')], "F5 and Home have no use");
+        assert_eq!(parse_keys(b"\x1b[D\x1bOC"), [Key::Left, Key::Right]);
+        assert_eq!(parse_keys(b"\x1b[15~\x1b[2~q"), [Key::Char('q')], "F5 and Insert have no use");
+    }
+
+    #[test]
+    fn home_and_end_are_known_by_all_their_sequences() {
+        let home = [&b"\x1b[H"[..], b"\x1bOH", b"\x1b[1~", b"\x1b[7~", b"\x1b[1;2H"];
+        assert!(home.iter().all(|typed| parse_keys(typed) == [Key::Home]));
+        let end = [&b"\x1b[F"[..], b"\x1bOF", b"\x1b[4~", b"\x1b[8~", b"\x1b[1;2F"];
+        assert!(end.iter().all(|typed| parse_keys(typed) == [Key::End]));
+        assert_eq!(parse_keys("\x1b[é".as_bytes()), [], "cut within a sequence");
     }
 
     #[test]

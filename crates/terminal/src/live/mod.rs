@@ -8,8 +8,7 @@ mod key;
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,9 +16,9 @@ use std::time::{Duration, Instant};
 use pagewise_report::text::escape_all_but_colours;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGWINCH};
 
 pub use key::Key;
 use key::{is_unfinished, parse_keys};
@@ -82,7 +81,7 @@ pub enum LiveEvent {
 /// The terminal while it shows a live view.
 #[derive(Debug)]
 pub struct LiveScreen {
-    woken: UnixStream,
+    woken: OwnedFd,
     signals: Signals,
     shown: Vec<String>,
 }
@@ -96,14 +95,13 @@ struct Signals {
 }
 
 impl LiveScreen {
-    /// Takes the terminal.
+    /// Prepares for signals, which later may need rights that the program has given up. Until
+    /// [`wait`](Self::wait) is called, they are only noted.
     ///
     /// # Errors
-    /// If the terminal cannot be set, or no handler can be installed.
-    pub fn enter() -> anyhow::Result<Self> {
-        let (woken, waker) = UnixStream::pair()?;
-        woken.set_nonblocking(true)?;
-        waker.set_nonblocking(true)?;
+    /// If no handler can be installed.
+    pub fn prepare() -> anyhow::Result<Self> {
+        let (woken, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let signals = Signals::default();
         for signal in ENDING {
             let number = usize::try_from(signal)?;
@@ -115,8 +113,15 @@ impl LiveScreen {
         for signal in ENDING.into_iter().chain([SIGTSTP, SIGWINCH, SIGCONT]) {
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
         }
-        take_terminal()?;
         Ok(Self { woken, signals, shown: Vec::new() })
+    }
+
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// If the terminal cannot be set.
+    pub fn enter(&mut self) -> anyhow::Result<()> {
+        take_terminal()
     }
 
     /// Columns and lines; 80 × 24 if the terminal does not tell.
@@ -172,7 +177,7 @@ impl LiveScreen {
         }
         if self.signals.stop.swap(false, Ordering::SeqCst) {
             restore();
-            kill_process(getpid(), Signal::STOP)?;
+            signal_hook::low_level::raise(SIGSTOP)?;
             self.signals.redraw.store(true, Ordering::SeqCst);
         }
         if !self.signals.redraw.swap(false, Ordering::SeqCst) {

@@ -11,10 +11,13 @@ pub(super) const STATUS: &str = "Print an overview of memory usage from a single
     With --watch, the overview stays on the terminal and is updated every second, with rates, with the pressure of the \
     last minutes, and with the processes or cgroups that use most memory. Keys: q quits, space freezes the view, s \
     changes the order, g switches between processes and cgroups, the arrow keys select a row and Enter opens it, / \
-    filters by name, ? shows all keys.\n\n  \
+    filters by name, ? shows all keys. With --root FILE, the view shows a recording made by `pagewise capture --every` \
+    step by step: space plays it at its own pace, + and - change the pace, the left and right arrow keys go one step, \
+    Home and End go to the first and last step, j jumps to a step or a time.\n\n  \
     pagewise status                     an overview\n  \
     pagewise status --watch             an overview that is updated every second\n  \
-    pagewise status --watch --every 5s  the same, updated every 5 seconds";
+    pagewise status --watch --every 5s  the same, updated every 5 seconds\n  \
+    pagewise status --watch --root FILE a recording, step by step";
 
 /// The shortest time between two updates.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -24,8 +27,8 @@ pub(crate) struct Status {
     /// Show the overview on the whole terminal, and update it until q is pressed
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Time between two updates of --watch, at least 100ms
-    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", value_parser = every)]
+    /// Time between two updates of --watch, at least 100ms; not with --root
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", conflicts_with = "root", value_parser = every)]
     pub(crate) every: Duration,
 }
 

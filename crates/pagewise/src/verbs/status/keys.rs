@@ -37,7 +37,7 @@ pub(super) fn press(view: &mut LiveView, key: Key, rows: &[LiveSubject]) -> KeyE
         Key::Down | Key::Char('j') if view.open.is_none() => select(view, rows, down),
         Key::Enter if view.open.is_none() => open(view, rows),
         Key::Escape => go_back(view),
-        Key::Char(_) | Key::Backspace | Key::Up | Key::Down | Key::Enter => {}
+        _ => {}
     }
     KeyEffect::Shown
 }
@@ -51,7 +51,7 @@ fn type_filter(view: &mut LiveView, key: Key) {
             view.filter.clear();
             view.is_typing = false;
         }
-        Key::Char(_) | Key::Up | Key::Down => {}
+        _ => {}
     }
 }
 
@@ -175,7 +175,8 @@ mod tests {
 
     fn any_key() -> impl Strategy<Value = Key> {
         let known = prop::sample::select(vec!['q', ' ', 's', 'g', '/', '?', 'j', 'k', 'é', '漢']);
-        let other = [Key::Up, Key::Down, Key::Enter, Key::Escape, Key::Backspace];
+        let other =
+            [Key::Up, Key::Down, Key::Left, Key::Home, Key::Enter, Key::Escape, Key::Backspace];
         prop_oneof![
             known.prop_map(Key::Char),
             any::<char>().prop_map(Key::Char),
@@ -200,7 +201,7 @@ mod tests {
                 sample.detail = view.open.as_ref().map(|_| process());
                 let frame = LiveFrame {
                     interval: &interval, verdict: &verdict, sample: &sample, pressure: &[0.0, 50.0],
-                    pressure_seconds: 2.0, kills: None, view: &view,
+                    pressure_seconds: 2.0, kills: None, view: &view, replay: None,
                 };
                 let window = LiveWindow { width, height, colour: false, unicode };
                 let lines = text::live(&frame, window);

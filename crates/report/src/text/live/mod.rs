@@ -6,6 +6,7 @@
 mod ascii;
 mod details;
 mod host;
+mod replay;
 mod table;
 
 use super::kit::{Line, Page, Role, wrap};
@@ -24,11 +25,18 @@ pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
         return Vec::new();
     }
     let room = window.height - 1;
-    let mut lines = verdict_lines(frame, window);
+    let mut lines = Vec::new();
+    if let Some(replay) = frame.replay {
+        lines.extend(printed(window, |page| page.line(&replay::first_line(replay, window.width))));
+    }
+    lines.extend(verdict_lines(frame, window));
     lines.truncate(room.max(1));
     let wanted = table_lines(frame.view, window.height).min(room.saturating_sub(lines.len()));
     if frame.view.shows_help {
-        lines.extend(printed(window, help));
+        lines.extend(printed(window, |page| match frame.replay {
+            Some(_) => help(page, &replay::KEYS, &KEYS[2..]),
+            None => help(page, &KEYS[..2], &KEYS[2..]),
+        }));
     } else {
         for section in host::sections(frame, window) {
             if lines.len() + section.len() + wanted <= room {
@@ -43,7 +51,7 @@ pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     }
     lines.truncate(room);
     lines.resize(room, String::new());
-    lines.extend(printed(window, |page| page.line(&last_line(frame.view))).into_iter().take(1));
+    lines.extend(printed(window, |page| page.line(&last_line(frame))).into_iter().take(1));
     if window.unicode { lines } else { lines.iter().map(|line| ascii::spelled(line)).collect() }
 }
 
@@ -98,34 +106,39 @@ const KEYS: [(&str, &str); 9] = [
     ("space", "freeze the view, or go on"),
     ("s", "next order: size, growth, swap, faults"),
     ("g", "processes or cgroups"),
-    ("up, down", "select a row (also k and j)"),
+    ("up, down", "select a row (also k; without a recording also j)"),
     ("Enter", "open the selected process or cgroup"),
     ("Esc", "close what is open, or remove the filter"),
     ("/", "show only names that contain a text"),
     ("?", "this help"),
 ];
 
-fn help(page: &mut Page) {
-    for (key, meaning) in KEYS {
-        fact(page, key, meaning);
+fn help(page: &mut Page, first: &[(&str, &str)], others: &[(&str, &str)]) {
+    for (key, meaning) in first.iter().chain(others) {
+        fact(page, key, *meaning);
     }
 }
 
-fn last_line(view: &LiveView) -> Line {
+fn last_line(frame: &LiveFrame<'_>) -> Line {
+    let view = frame.view;
     if view.is_typing {
         let typed = Line::default().span(Role::Strong, "filter: ").plain(view.filter.as_str());
         return typed.plain("_").span(Role::Quiet, "  Enter keep  Esc remove");
+    }
+    if let Some(line) = frame.replay.and_then(replay::jump_line) {
+        return line;
     }
     let mut line = Line::default();
     if view.is_frozen {
         line = line.span(Role::Warning, "FROZEN").plain("  ");
     }
     let order = order_name(view);
+    let space = frame.replay.map_or_else(|| "space freeze".to_owned(), replay::keys);
     let keys = if view.open.is_some() {
-        "q quit  Esc close  space freeze  ? help".to_owned()
+        format!("q quit  Esc close  {space}  ? help")
     } else {
         let other = if view.groups { "processes" } else { "cgroups" };
-        format!("q quit  ? help  space freeze  s by {order}  g {other}  / filter  Enter open")
+        format!("q quit  ? help  {space}  s by {order}  g {other}  / filter  Enter open")
     };
     if !view.filter.is_empty() {
         line = line.plain(format!("filter {}  ", view.filter));

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a live view shows, from one reading to the next, and the loop that draws it.
+
+use std::time::Instant;
+
+use pagewise_model::{HostVerdict, Interval, LiveChoice, LiveSample, LiveSubject, Snapshot};
+use pagewise_report::live::{LiveFrame, LiveReplay, LiveView, LiveWindow, shown_subjects};
+use pagewise_report::text;
+use pagewise_terminal::live::{self, Key, LiveEvent, LiveScreen};
+use pagewise_terminal::{Global, Outcome, exit, screen};
+
+use super::keys::KeyEffect;
+
+/// Pressure of so many intervals is kept.
+pub(super) const HISTORY: usize = 300;
+
+/// What the frames of a live view are made from.
+pub(super) trait Source {
+    fn frame(&self) -> LiveFrame<'_>;
+    fn press(&mut self, key: Key) -> KeyEffect;
+    /// When something changes by itself.
+    fn deadline(&self) -> Instant;
+    /// That time has come.
+    fn update(&mut self);
+}
+
+/// Draws frames until the user quits.
+pub(super) fn show(
+    source: &mut dyn Source,
+    global: &Global,
+    mut screen: LiveScreen,
+) -> anyhow::Result<Outcome> {
+    screen.enter()?;
+    let colour = screen::text_style(global).colour;
+    let unicode = live::has_utf8();
+    loop {
+        let (width, height) = screen.size();
+        let window = LiveWindow { width, height, colour, unicode };
+        screen.draw(&text::live(&source.frame(), window))?;
+        match screen.wait(source.deadline())? {
+            LiveEvent::Timeout => source.update(),
+            LiveEvent::Keys(keys) => {
+                if keys.into_iter().any(|key| source.press(key) == KeyEffect::Quit) {
+                    return Ok(Outcome::Done);
+                }
+            }
+            LiveEvent::Redraw => {}
+            LiveEvent::End(signal) if signal == live::CTRL_C => {
+                return Ok(Outcome::Status(exit::STOPPED));
+            }
+            LiveEvent::End(signal) => live::end_by(signal)?,
+        }
+    }
+}
+
+/// The last readings.
+pub(super) struct Shown {
+    pub(super) interval: Interval,
+    pub(super) sample: LiveSample,
+    verdict: HostVerdict,
+    /// Length in seconds and pressure in percent of each interval, the oldest first.
+    pub(super) seconds: Vec<f64>,
+    pub(super) pressure: Vec<f64>,
+    pub(super) kills_before: Option<u64>,
+    pub(super) view: LiveView,
+}
+
+impl Shown {
+    pub(super) fn new((end, sample): (Snapshot, LiveSample)) -> Self {
+        let kills_before = end.vmstat.get("oom_kill").get();
+        let interval = Interval::single(end);
+        let verdict = pagewise_decide::judge(&interval);
+        let (seconds, pressure, view) = (Vec::new(), Vec::new(), LiveView::default());
+        Self { interval, sample, verdict, seconds, pressure, kills_before, view }
+    }
+
+    /// Begins anew: nothing has a rate.
+    pub(super) fn begin(&mut self, (end, sample): (Snapshot, LiveSample)) {
+        self.interval = Interval::single(end);
+        self.sample = sample;
+        self.verdict = pagewise_decide::judge(&self.interval);
+    }
+
+    /// Takes the next reading.
+    pub(super) fn take(&mut self, (end, sample): (Snapshot, LiveSample)) {
+        self.sample = sample;
+        let before = std::mem::replace(&mut self.interval.end, end);
+        self.interval.start = Some(Box::new(before));
+        self.verdict = pagewise_decide::judge(&self.interval);
+    }
+
+    pub(super) fn frame<'a>(&'a self, replay: Option<&'a LiveReplay>) -> LiveFrame<'a> {
+        let kills = self.interval.end.vmstat.get("oom_kill").get();
+        LiveFrame {
+            interval: &self.interval,
+            verdict: &self.verdict,
+            sample: &self.sample,
+            pressure: &self.pressure,
+            pressure_seconds: self.seconds.iter().sum(),
+            kills: kills.zip(self.kills_before).and_then(|(now, before)| now.checked_sub(before)),
+            view: &self.view,
+            replay,
+        }
+    }
+
+    /// The rows as they are on the screen.
+    pub(super) fn rows(&self) -> Vec<LiveSubject> {
+        shown_subjects(&self.sample, &self.view)
+    }
+
+    /// What is to be read, of `rows` processes in full.
+    pub(super) fn choice(&self, rows: usize) -> LiveChoice {
+        let pid = |subject| match subject {
+            LiveSubject::Process(pid) => Some(pid),
+            LiveSubject::Group(_) => None,
+        };
+        LiveChoice {
+            groups: self.view.groups,
+            shown: self.rows().into_iter().take(rows).filter_map(pid).collect(),
+            open: self.view.open.clone(),
+        }
+    }
+
+    /// What of the view decides what is read.
+    pub(super) fn read_for(&self) -> (bool, Option<LiveSubject>) {
+        (self.view.groups, self.view.open.clone())
+    }
+}

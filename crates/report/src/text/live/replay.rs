@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a live view says of the recording that it shows.
+
+use super::super::kit::{Line, Role};
+use crate::live::LiveReplay;
+use crate::time;
+
+/// Narrower windows have the short words.
+const WIDE: usize = 70;
+
+/// Keys that a recording has besides; space is another one than on a live machine.
+pub(super) const KEYS: [(&str, &str); 6] = [
+    ("q", "quit"),
+    ("space", "play, or pause"),
+    ("left", "one step back, right: forward (also , and .)"),
+    ("Home", "first step, End: last step"),
+    ("+, -", "play faster, slower"),
+    ("j", "jump to a step (12) or to a time in UTC (12:31)"),
+];
+
+/// When this was, which step of how many it is, and whether there should be more.
+pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
+    let is_wide = width >= WIDE;
+    let (start, format, step) = match is_wide {
+        true => ("Recording of ", "%Y-%m-%d %H:%M:%S UTC", "step {} of {}"),
+        false => ("recording ", "%H:%M:%S", "step {}/{}"),
+    };
+    let time = time::timestamp(replay.unix_seconds);
+    let time =
+        time.map_or_else(|| "an unknown time".to_owned(), |at| at.strftime(format).to_string());
+    let step = step.replacen("{}", &replay.step.to_string(), 1);
+    let step = step.replacen("{}", &replay.steps.to_string(), 1);
+    let mut line = Line::default().span(Role::Strong, format!("{start}{time}, {step}"));
+    line = match &replay.early {
+        Some(why) if is_wide => line.plain(", ").span(Role::Warning, format!("ends early: {why}")),
+        Some(_) => line.plain(", ").span(Role::Warning, "cut"),
+        None if replay.steps > 1 => line,
+        None if is_wide => line.plain(" (one moment: made without --every)"),
+        None => line.plain(", one moment"),
+    };
+    if replay.is_playing { line.plain(format!(", playing ×{}", replay.pace)) } else { line }
+}
+
+/// What space and the keys beside it do.
+pub(super) fn keys(replay: &LiveReplay) -> String {
+    let space = if replay.is_playing { "pause" } else { "play" };
+    format!("space {space}  ,/. step  +/- ×{}  j jump", replay.pace)
+}
+
+/// The last line while a jump is typed, and after one that led nowhere.
+pub(super) fn jump_line(replay: &LiveReplay) -> Option<Line> {
+    if let Some(typed) = &replay.typed {
+        let line = Line::default().span(Role::Strong, "jump to: ").plain(format!("{typed}_"));
+        return Some(line.span(Role::Quiet, "  a step or a time in UTC  Enter go  Esc cancel"));
+    }
+    let refused = replay.refused.as_ref()?;
+    Some(Line::default().span(Role::Warning, refused.as_str()))
+}
