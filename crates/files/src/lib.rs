@@ -14,6 +14,7 @@ mod answer;
 mod kind;
 pub mod limits;
 mod near;
+mod open_file;
 pub mod parser;
 mod pieces;
 mod read;
@@ -26,6 +27,7 @@ mod user_file;
 mod values;
 
 pub use answer::{Entry, Facts, Files, NO_SUCH_FILE, Refusal, SWITCHED_OFF, absolute, explained};
+pub use open_file::OpenFile;
 pub use pieces::Pieces;
 pub use read::ReadHost;
 pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, comes_whole, read_records};

@@ -11,6 +11,7 @@ use pagewise_model::{Problem, Reading, Source};
 use rustix::fs::OFlags;
 
 use crate::answer::{Entry, Facts, Files, Refusal};
+use crate::open_file::OpenFile;
 use crate::pieces::Pieces;
 
 /// Questions for a host's files. Paths are given below `/` without it.
@@ -26,6 +27,10 @@ pub trait ReadHost: Sized {
 
     /// The bytes of a file, at most [`MAX_FILE`](crate::MAX_FILE); a longer one is refused with a [`Problem`].
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal>;
+
+    /// A small file that will be read often, not remembered; `None` if it cannot be opened or this is not the
+    /// live machine.
+    fn stay_open(&self, path: &str) -> Option<OpenFile>;
 
     /// A file of which no more than `keep` leaves may be used or recorded. Applied to its own answer,
     /// `keep` must change nothing, so that a recording replays.

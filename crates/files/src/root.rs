@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::answer::{Entry, Facts, Files, Refusal, absolute};
 use crate::near::Near;
+use crate::open_file::OpenFile;
 use crate::pieces::Pieces;
 use crate::read::ReadHost;
 use crate::stored;
@@ -266,6 +267,11 @@ impl ReadHost for HostRoot {
             Err(refusal) => Entry::Refused(refusal.clone()),
         });
         answer
+    }
+
+    fn stay_open(&self, path: &str) -> Option<OpenFile> {
+        let Backing::Live(root) = &self.backing else { return None };
+        self.open_live(root, path, READ).ok().map(OpenFile)
     }
 
     fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal> {

@@ -140,6 +140,12 @@ pub fn shown_subjects(sample: &LiveSample, view: &LiveView) -> Vec<LiveSubject> 
     processes.map(|process| LiveSubject::Process(process.pid)).collect()
 }
 
+/// So many rows of all, the selected one among them.
+pub fn rows_around<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
+    let first = selected.map_or(0, |at| (at + 1).saturating_sub(rows));
+    all.get(first..(first + rows).min(all.len())).unwrap_or_default()
+}
+
 /// The most first; equal ones stay in their order, and those that are not known come last.
 fn sorted<'a, T>(
     all: &'a [T],

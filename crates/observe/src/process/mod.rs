@@ -99,13 +99,6 @@ pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
     Some(process)
 }
 
-/// The same without its cgroup.
-fn read_one_without_group(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
-    let Task::Process(mut process, _) = status::read_sizes(host, pid) else { return None };
-    stat::read_times(host, &mut process);
-    Some(process)
-}
-
 /// Zero, with its proof, where nothing is in swap.
 fn unused_swap(memory: &Memory) -> Option<Reading<Bytes>> {
     let in_use = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);

@@ -9,9 +9,9 @@
 //! `statm` costs a third of `status` and tells anonymous memory as resident less shared pages, where
 //! "shared" means of files and shmem. It knows nothing of swap.
 
-use pagewise_model::{Bytes, Millis, Pages, Process, Reading, Source};
+use pagewise_model::{Bytes, Millis, Name, Pages, Process, Reading, Source};
 
-use pagewise_files::text::{number, words};
+use pagewise_files::text::{number, unescaped_name, words};
 use pagewise_files::{HostRoot, ReadHost, absolute};
 
 /// Milliseconds of a tick: `USER_HZ` is 100 on every architecture that we are built for.
@@ -54,12 +54,19 @@ pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
 #[derive(Debug, PartialEq)]
 pub(crate) struct StatLine {
     pub(crate) parent: u64,
-    start: Millis,
+    pub(super) start: Millis,
     pub(crate) cpu: Millis,
     pub(crate) major_faults: u64,
     /// Of its children that have ended and were waited for, and of theirs; 0 if it is not told.
     pub(crate) ended_cpu: Millis,
     pub(crate) ended_major_faults: u64,
+}
+
+/// The name in a line of `stat`, which the kernel writes as in `status`.
+pub(super) fn name(line: &[u8]) -> Option<Name> {
+    let start = line.iter().position(|&byte| byte == b'(')? + 1;
+    let end = line.iter().rposition(|&byte| byte == b')')?;
+    Some(Name::from_bytes(&unescaped_name(line.get(start..end)?)))
 }
 
 impl StatLine {
@@ -68,7 +75,7 @@ impl StatLine {
         Self::parse(&host.bytes(&format!("proc/{pid}/stat")).ok()?)
     }
 
-    fn parse(line: &[u8]) -> Option<Self> {
+    pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let behind_name = &line[line.iter().rposition(|&byte| byte == b')')? + 1..];
         let mut fields = [0u64; START_TIME + 1];
         let mut all = words(behind_name);
@@ -103,21 +110,32 @@ pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Proc
     let path = format!("proc/{pid}/statm");
     let line = host.bytes(&path).ok()?;
     let source = Source::file(absolute(&path));
-    let Some([size, resident, shared]) = three_pages(&line) else {
+    let Some([size, ..]) = three_pages(&line) else {
         host.problem(&source, "numbers of pages", line.trim_ascii());
         return None;
     };
-    if size == Pages::new(0) {
-        return None;
-    }
-    let anon = resident.saturating_sub(shared).to_bytes(page);
+    let Sizes { resident, anon } = sizes(&line, page)?;
     let process = Process {
         pid,
         virtual_size: Reading::found(size.to_bytes(page), source.clone()),
         rss_anon: Reading::found(anon, source),
         ..Process::default()
     };
-    Some((process, resident.to_bytes(page)))
+    Some((process, resident))
+}
+
+/// What `statm` tells of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) resident: Bytes,
+    pub(super) anon: Bytes,
+}
+
+/// The sizes in a line of `statm`; `None` where there is no memory.
+pub(super) fn sizes(line: &[u8], page: Bytes) -> Option<Sizes> {
+    let [size, resident, shared] = three_pages(line)?;
+    let anon = resident.saturating_sub(shared).to_bytes(page);
+    (size != Pages::new(0)).then(|| Sizes { resident: resident.to_bytes(page), anon })
 }
 
 fn three_pages(line: &[u8]) -> Option<[Pages; 3]> {
@@ -148,6 +166,13 @@ mod tests {
         assert_eq!(process.cpu_time.get(), Some(Millis::new(93_870)));
         assert_eq!(process.major_faults.get(), Some(171));
         assert_eq!(process.cpu_time.source, Source::file("/proc/42/stat"));
+    }
+
+    #[test]
+    fn a_name_may_hold_parentheses_and_line_breaks() {
+        assert_eq!(name(STAT.as_bytes()).unwrap().as_str(), "a) S 9 (b");
+        assert_eq!(name(b"7 (a\\nb\\\\) S 1").unwrap(), Name::from("a\nb\\"));
+        assert_eq!(name(b"7 )( S 1"), None);
     }
 
     #[test]

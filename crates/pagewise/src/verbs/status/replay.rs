@@ -165,7 +165,8 @@ impl Source for Recorded {
         self.counted + self.playback.next_in().unwrap_or(PAUSED)
     }
 
-    fn update(&mut self) {
+    /// Of a recording, all rows are read in full.
+    fn update(&mut self, _rows: usize) {
         self.pass_time();
         self.follow();
     }

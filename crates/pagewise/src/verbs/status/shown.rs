@@ -4,7 +4,9 @@
 use std::time::Instant;
 
 use pagewise_model::{HostVerdict, Interval, LiveChoice, LiveSample, LiveSubject, Snapshot};
-use pagewise_report::live::{LiveFrame, LiveReplay, LiveView, LiveWindow, shown_subjects};
+use pagewise_report::live::{
+    LiveFrame, LiveReplay, LiveView, LiveWindow, rows_around, shown_subjects,
+};
 use pagewise_report::text;
 use pagewise_terminal::live::{self, Key, LiveEvent, LiveScreen};
 use pagewise_terminal::{Global, Outcome, exit, screen};
@@ -20,8 +22,8 @@ pub(super) trait Source {
     fn press(&mut self, key: Key) -> KeyEffect;
     /// When something changes by itself.
     fn deadline(&self) -> Instant;
-    /// That time has come.
-    fn update(&mut self);
+    /// That time has come; the window has room for so many rows.
+    fn update(&mut self, rows: usize);
 }
 
 /// Draws frames until the user quits.
@@ -36,9 +38,10 @@ pub(super) fn show(
     loop {
         let (width, height) = screen.size();
         let window = LiveWindow { width, height, colour, unicode };
-        screen.draw(&text::live(&source.frame(), window))?;
+        let (lines, rows) = text::live_with_rows(&source.frame(), window);
+        screen.draw(&lines)?;
         match screen.wait(source.deadline())? {
-            LiveEvent::Timeout => source.update(),
+            LiveEvent::Timeout => source.update(rows),
             LiveEvent::Keys(keys) => {
                 if keys.into_iter().any(|key| source.press(key) == KeyEffect::Quit) {
                     return Ok(Outcome::Done);
@@ -108,15 +111,17 @@ impl Shown {
         shown_subjects(&self.sample, &self.view)
     }
 
-    /// What is to be read, of `rows` processes in full.
+    /// What is to be read, of the processes in so many rows in full.
     pub(super) fn choice(&self, rows: usize) -> LiveChoice {
-        let pid = |subject| match subject {
-            LiveSubject::Process(pid) => Some(pid),
+        let all = self.rows();
+        let selected = all.iter().position(|row| Some(row) == self.view.selected.as_ref());
+        let pid = |subject: &LiveSubject| match subject {
+            LiveSubject::Process(pid) => Some(*pid),
             LiveSubject::Group(_) => None,
         };
         LiveChoice {
             groups: self.view.groups,
-            shown: self.rows().into_iter().take(rows).filter_map(pid).collect(),
+            shown: rows_around(&all, selected, rows).iter().filter_map(pid).collect(),
             open: self.view.open.clone(),
         }
     }

@@ -16,9 +16,6 @@ use super::replay;
 use super::shown::{HISTORY, Shown, Source, show};
 use crate::advisers;
 
-/// Rows that are read in full; no terminal shows more without a change of the order.
-const ROWS: usize = 60;
-
 pub(super) fn run(global: &Global, every: Duration) -> anyhow::Result<Outcome> {
     if let Some(refusal) = refusal(global) {
         advisers::tell(&refusal.into());
@@ -50,13 +47,15 @@ struct Watch {
     shown: Shown,
     every: Duration,
     deadline: Instant,
+    /// What the window had room for at the last update.
+    rows: usize,
 }
 
 impl Watch {
     fn new(host: HostRoot, every: Duration) -> Self {
         let mut reader = LiveReader::new(&host);
         let shown = Shown::new(reader.read(&host, &Default::default()));
-        Self { host, reader, shown, every, deadline: Instant::now() + every }
+        Self { host, reader, shown, every, deadline: Instant::now() + every, rows: 0 }
     }
 
     /// Adds the pressure of the last interval.
@@ -84,7 +83,7 @@ impl Source for Watch {
         let rows = self.shown.rows();
         let effect = press(&mut self.shown.view, key, &rows);
         if before != self.shown.read_for() {
-            let (_, sample) = self.reader.read(&self.host, &self.shown.choice(ROWS));
+            let (_, sample) = self.reader.read(&self.host, &self.shown.choice(self.rows));
             let kswapd_percent = self.shown.sample.kswapd_percent;
             self.shown.sample = LiveSample { kswapd_percent, ..sample };
         }
@@ -96,9 +95,12 @@ impl Source for Watch {
     }
 
     /// Reads everything, unless the view is frozen.
-    fn update(&mut self) {
+    fn update(&mut self, rows: usize) {
+        if rows > 0 {
+            self.rows = rows;
+        }
         if !self.shown.view.is_frozen {
-            self.shown.take(self.reader.read(&self.host, &self.shown.choice(ROWS)));
+            self.shown.take(self.reader.read(&self.host, &self.shown.choice(self.rows)));
             self.keep_pressure();
         }
         self.deadline = (self.deadline + self.every).max(Instant::now() + self.every / 2);

@@ -21,8 +21,14 @@ const LOW: usize = 14;
 
 /// The lines of a frame, at most as many as the window has.
 pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
+    live_with_rows(frame, window).0
+}
+
+/// The lines of a frame, and how many rows of processes or groups there is room for.
+pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>, usize) {
+    let mut rows = 0;
     if window.height == 0 || window.width == 0 {
-        return Vec::new();
+        return (Vec::new(), rows);
     }
     let room = window.height - 1;
     let mut lines = Vec::new();
@@ -46,13 +52,19 @@ pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
         let left = room.saturating_sub(lines.len());
         lines.extend(printed(window, |page| match &frame.sample.detail {
             Some(detail) if frame.view.open.is_some() => details::print(page, detail),
-            _ => table::print(page, frame, left),
+            _ => {
+                rows = left.saturating_sub(1);
+                table::print(page, frame, rows);
+            }
         }));
     }
     lines.truncate(room);
     lines.resize(room, String::new());
     lines.extend(printed(window, |page| page.line(&last_line(frame))).into_iter().take(1));
-    if window.unicode { lines } else { lines.iter().map(|line| ascii::spelled(line)).collect() }
+    if !window.unicode {
+        lines = lines.iter().map(|line| ascii::spelled(line)).collect();
+    }
+    (lines, rows)
 }
 
 /// Lines that are kept for the table of processes or groups.

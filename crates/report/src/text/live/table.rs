@@ -7,23 +7,23 @@ use super::super::kit::{Page, Role};
 use super::super::process_table::grown_by;
 use super::super::table::{Cell, Column, NONE, Table};
 use super::super::words::stalled;
-use crate::live::{LiveFrame, LiveView, shown_groups, shown_processes};
+use crate::live::{LiveFrame, LiveView, rows_around, shown_groups, shown_processes};
 
-/// The title and as many rows as fit into so many lines.
-pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, lines: usize) {
-    let (rows, view) = (lines.saturating_sub(1), frame.view);
+/// The title and so many rows.
+pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, rows: usize) {
+    let view = frame.view;
     if rows == 0 {
         return;
     }
     if view.groups {
         let all = shown_groups(frame.sample, view);
         let is_selected = |group: &&LiveGroup| is_group(view, group);
-        let shown = window(&all, all.iter().position(is_selected), rows);
+        let shown = rows_around(&all, all.iter().position(is_selected), rows);
         print_groups(page, shown, view);
     } else {
         let all = shown_processes(frame.sample, view);
         let is_selected = |process: &&LiveProcess| is_process(view, process);
-        let shown = window(&all, all.iter().position(is_selected), rows);
+        let shown = rows_around(&all, all.iter().position(is_selected), rows);
         print_processes(page, shown, view);
     }
 }
@@ -34,12 +34,6 @@ fn is_process(view: &LiveView, process: &LiveProcess) -> bool {
 
 fn is_group(view: &LiveView, group: &LiveGroup) -> bool {
     matches!(&view.selected, Some(LiveSubject::Group(path)) if *path == group.path)
-}
-
-/// So many rows, the selected one among them.
-fn window<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
-    let first = selected.map_or(0, |at| (at + 1).saturating_sub(rows));
-    &all[first..(first + rows).min(all.len())]
 }
 
 fn print_processes(page: &mut Page, shown: &[&LiveProcess], view: &LiveView) {

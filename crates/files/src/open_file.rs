@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A small file of the live machine that is read again and again ([`OpenFile`]).
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use crate::answer::Refusal;
+
+/// A file that stays open. Most of what a small file in `/proc` costs is to find, open and close it.
+///
+/// A file of a process stays that process's: once it has ended, reading is refused, also if its ID was given
+/// to another one.
+#[derive(Debug)]
+pub struct OpenFile(pub(crate) OwnedFd);
+
+impl OpenFile {
+    /// What it says now, as far as `buffer` has room for it.
+    ///
+    /// # Errors
+    /// If it cannot be read, or what it belonged to is gone.
+    pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<&'a [u8], Refusal> {
+        loop {
+            match rustix::io::pread(&self.0, &mut *buffer, 0) {
+                Ok(length) => return Ok(buffer.get(..length).unwrap_or_default()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Refusal::from_errno(errno)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::ReadHost;
+    use crate::root::HostRoot;
+
+    #[test]
+    fn an_open_file_is_read_again_until_its_process_has_ended() {
+        let host = HostRoot::live().unwrap();
+        let mut child = std::process::Command::new("cat");
+        let mut child = child.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let path = format!("proc/{}/statm", child.id());
+        let file = host.stay_open(&path).unwrap();
+        let mut buffer = [0; 256];
+        for _ in 0..2 {
+            let words = file.read(&mut buffer).unwrap().split(|byte| *byte == b' ').count();
+            assert_eq!(words, 7);
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(file.read(&mut buffer).is_err());
+        assert!(host.stay_open(&path).is_none());
+        assert!(HostRoot::memory([]).stay_open("proc/1/statm").is_none());
+    }
+}
