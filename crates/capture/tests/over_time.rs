@@ -135,7 +135,7 @@ proptest! {
         let (bytes, _) = packed(&readings);
         let mut replay = pagewise_files::recording::unpack_replay(&bytes[..], "x").unwrap();
         prop_assert_eq!((replay.times().len(), replay.early()), (readings.len(), None));
-        let mut at = 0;
+        let mut at = 0_usize;
         for is_forward in ways {
             let to = if is_forward { at + 1 } else { at.wrapping_sub(1) };
             let is_there = to < readings.len();

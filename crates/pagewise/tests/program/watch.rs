@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `status --watch` on a real pseudo-terminal: keys, sizes, signals, and that the terminal is as it was afterwards.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,6 +12,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use pagewise_capture::{Stream, Timeline};
+use pagewise_observe::{Entry, Tape, TapeEnd};
+use pagewise_testkit::scene::Scene;
 
 use crate::program::run;
 
@@ -30,6 +35,10 @@ struct Terminal {
 
 impl Terminal {
     fn start(size: (u16, u16), variables: &[(&str, &str)]) -> Self {
+        Self::start_with(size, variables, &["--every".as_ref(), "100ms".as_ref()])
+    }
+
+    fn start_with(size: (u16, u16), variables: &[(&str, &str)], arguments: &[&OsStr]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -42,7 +51,7 @@ impl Terminal {
         let before = tcgetattr(&master).unwrap();
         let child = Command::new("setsid")
             .args(["--ctty", env!("CARGO_BIN_EXE_pagewise"), "status", "--watch"])
-            .args(["--every", "100ms"])
+            .args(arguments)
             .env("TERM", "xterm")
             .env("LC_ALL", "C.UTF-8")
             .envs(variables.iter().copied())
@@ -189,6 +198,90 @@ fn without_utf8_and_colours_all_is_ascii_without_colours() {
     assert_eq!(terminal.end().code(), Some(0));
 }
 
+/// A recording over time of a recorded host whose free memory is as many MiB as its number of the reading.
+fn recording(steps: u32) -> tempfile::TempDir {
+    let scene = Scene::load("debian-trixie-6.12-x86_64-512m-zram-pressure");
+    let files: Vec<(String, Vec<u8>)> = scene.into_files().into_iter().collect();
+    let tape = |step: u32| {
+        let of_end = files.iter().filter_map(|(path, bytes)| {
+            let path = path.strip_prefix("end/")?.replace("%2E%2E", "..");
+            Some((path, Entry::File(bytes.clone())))
+        });
+        let mut files: std::collections::BTreeMap<String, Entry> = of_end.collect();
+        let free = format!("MemTotal: 500000 kB\nMemFree: {} kB\nMemAvailable: 9 kB\n", step << 10);
+        files.insert("proc/meminfo".to_owned(), Entry::File(free.into_bytes()));
+        let seconds = f64::from(step);
+        let end = TapeEnd {
+            name: "end",
+            unix_seconds: 20_000.0 * 86_400.0 + seconds,
+            monotonic_seconds: 1000.0 + seconds,
+            awake_seconds: Some(1000.0 + seconds),
+            files,
+        };
+        Tape { page_size: Some(4096), ends: vec![end] }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(folder.path().join("x.tar.zst")).unwrap();
+    let (mut timeline, capture) = Timeline::begin(&tape(1));
+    let mut stream = Stream::begin(&capture, file).unwrap();
+    for step in 2..=steps {
+        assert!(stream.add_step(&timeline.step(&tape(step)).unwrap()).unwrap());
+    }
+    stream.finish().unwrap();
+    folder
+}
+
+/// The program has given up its rights then: what it does with the terminal must be left to it.
+#[test]
+fn a_recording_is_gone_through_and_the_terminal_restored() {
+    let folder = recording(4);
+    let path = folder.path().join("x.tar.zst");
+    let arguments = ["--root".as_ref(), path.as_os_str()];
+    let mut terminal = Terminal::start_with((80, 24), &[], &arguments);
+    terminal.wait_for("step 1 of 4");
+    terminal.wait_for("1.0 MiB free");
+    terminal.press(".");
+    terminal.wait_for("step 2 of 4");
+    terminal.wait_for("2.0 MiB free");
+    terminal.press("\x1b[F");
+    terminal.wait_for("step 4 of 4");
+    terminal.wait_for("4.0 MiB free");
+    terminal.press("\x1b[D");
+    terminal.wait_for("step 3 of 4");
+    terminal.press("j1\r");
+    terminal.wait_for("step 1 of 4");
+    // it plays to its end by itself
+    terminal.press("+++ ");
+    terminal.wait_for("playing ×10");
+    terminal.wait_for("step 4 of 4");
+    terminal.press("\x1a");
+    terminal.wait_for(LEFT);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_stopped(terminal.child.id()) {
+        assert!(Instant::now() < deadline, "it did not stop");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(terminal.is_as_before());
+    terminal.signal(Signal::CONT);
+    terminal.wait_for(ENTERED);
+    terminal.wait_for("step 4 of 4");
+    terminal.press("q");
+    assert_eq!(terminal.end().code(), Some(0));
+    for (keys, signal) in [("\x03", None), ("", Some(Signal::TERM))] {
+        let mut terminal = Terminal::start_with((80, 24), &[], &arguments);
+        terminal.wait_for("step 1 of 4");
+        terminal.press(keys);
+        signal.into_iter().for_each(|signal| terminal.signal(signal));
+        let status = terminal.end();
+        let expected = signal.map_or((Some(130), None), |signal| (None, Some(signal.as_raw())));
+        assert_eq!((status.code(), status.signal()), expected);
+    }
+    let mut none = Terminal::start_with((80, 24), &[], &["--root".as_ref(), "/dev/null".as_ref()]);
+    none.wait_for("expected a folder or a .tar.zst file");
+    assert_eq!(none.child.wait().unwrap().code(), Some(1));
+    assert!(!none.shown.contains(ENTERED) && none.is_as_before());
+}
+
 #[test]
 fn what_is_no_screen_is_refused_with_what_to_do_instead() {
     let refused = |arguments: &[&str]| {
@@ -199,7 +292,9 @@ fn what_is_no_screen_is_refused_with_what_to_do_instead() {
     };
     assert!(refused(&[]).contains("standard output is not a terminal"));
     assert!(refused(&["--json"]).contains("--json"));
-    assert!(refused(&["--root", "/"]).contains("a recording is of one moment"));
+    assert!(refused(&["--root", "/"]).contains("standard output is not a terminal"));
+    let ran = run(&["status", "--watch", "--every", "2s", "--root", "/"]);
+    assert!(ran.status == 2 && ran.err.contains("cannot be used with"), "{}", ran.err);
     let ran = run(&["status", "--every", "2s"]);
     assert!(ran.status == 2 && ran.err.contains("--watch"), "{}", ran.err);
     assert_eq!(run(&["status", "--watch", "--every", "10ms"]).status, 2);

@@ -175,3 +175,189 @@ impl Source for Recorded {
 fn stalled(replay: &Replay) -> Option<u64> {
     psi(replay.host()).memory.some.total_us.get().map(|total| total.get())
 }
+
+#[cfg(test)]
+mod tests {
+    use pagewise_capture::{Stream, Timeline};
+    use pagewise_observe::{Entry, Tape, TapeEnd};
+    use pagewise_report::live::LiveWindow;
+    use pagewise_report::text;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Twelve readings, one each 10 s from 12:30:00 UTC on; what changes has no steady growth.
+    const STEPS: u32 = 12;
+
+    fn tape(step: u32) -> Tape {
+        let grown = step * step * 1000;
+        let files = [
+            (
+                "proc/meminfo",
+                format!(
+                    "MemTotal: 900000 kB\nMemFree: {} kB\nMemAvailable: {} kB\n",
+                    500_000 - grown,
+                    600_000 - grown
+                ),
+            ),
+            ("proc/vmstat", format!("pgmajfault {}\noom_kill {}\n", step * 70, step / 4)),
+            (
+                "proc/pressure/memory",
+                format!("some avg10=1.00 avg60=0.00 avg300=0.00 total={}\n", step * step * 50_000),
+            ),
+            ("proc/sys/kernel/random/boot_id", "7\n".to_owned()),
+            (
+                "proc/7/status",
+                format!(
+                    "Name:\tredis\nState:\tS (sleeping)\nVmSize:\t9 kB\nVmRSS:\t{grown} kB\nRssAnon:\t{grown} kB\nVmSwap:\t0 kB\n"
+                ),
+            ),
+            (
+                "proc/7/stat",
+                format!(
+                    "7 (redis) S 1 7 7 0 -1 0 0 0 {} 0 {} 0 0 0 20 0 1 0 5 0\n",
+                    step * 20,
+                    step * 3
+                ),
+            ),
+        ];
+        let files = files.map(|(path, text)| (path.to_owned(), Entry::File(text.into_bytes())));
+        let seconds = f64::from(step) * 10.0;
+        let end = TapeEnd {
+            name: "end",
+            unix_seconds: 86_400.0 * 20_000.0 + 45_000.0 + seconds,
+            monotonic_seconds: 500.0 + seconds,
+            awake_seconds: None,
+            files: files.into_iter().collect(),
+        };
+        Tape { page_size: Some(4096), ends: vec![end] }
+    }
+
+    /// The recording, and how long it is after its first half.
+    fn packed() -> (Vec<u8>, usize) {
+        let (mut timeline, capture) = Timeline::begin(&tape(0));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut stream = Stream::begin(&capture, file.reopen().unwrap()).unwrap();
+        let mut half = 0;
+        for step in 1..STEPS {
+            assert!(stream.add_step(&timeline.step(&tape(step)).unwrap()).unwrap());
+            if step == STEPS / 2 - 1 {
+                half = usize::try_from(file.as_file().metadata().unwrap().len()).unwrap();
+            }
+        }
+        stream.finish().unwrap();
+        (read(file.path()), half)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test reads its own file")]
+    fn read(path: &Path) -> Vec<u8> {
+        std::fs::read(path).unwrap()
+    }
+
+    fn opened(bytes: &[u8]) -> Recorded {
+        use std::io::Write as _;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        Recorded::new(open_replay(file.path(), |_| ()).unwrap())
+    }
+
+    fn frame(recorded: &Recorded, width: usize, height: usize) -> Vec<String> {
+        let window = LiveWindow { width, height, colour: false, unicode: true };
+        let lines = text::live(&recorded.frame(), window);
+        assert!(
+            lines.len() == height && lines.iter().all(|line| text::width(line) <= width),
+            "{lines:?}"
+        );
+        lines
+    }
+
+    #[test]
+    fn the_first_line_says_which_step_of_which_time_it_is() {
+        let (bytes, half) = packed();
+        let mut whole = opened(&bytes);
+        whole.press(Key::Right);
+        let lines = frame(&whole, 80, 24);
+        assert_eq!(lines[0], "Recording of 2024-10-04 12:30:10 UTC, step 2 of 12");
+        assert!(
+            lines[23].starts_with("q quit  ? help  space play  ,/. step  +/- ×1  j jump"),
+            "{lines:?}"
+        );
+        assert!(
+            frame(&whole, 120, 40).concat().contains("redis")
+                || whole.shown.sample.processes.len() == 1
+        );
+        assert_eq!(frame(&whole, 40, 10)[0], "recording 12:30:10, step 2/12");
+        let mut cut = opened(&bytes[..half]);
+        cut.press(Key::End);
+        assert_eq!(frame(&cut, 40, 10)[0], "recording 12:30:50, step 6/6, cut");
+        let first = &frame(&cut, 120, 40)[0];
+        assert!(
+            first.starts_with("Recording of 2024-10-04 12:30:50 UTC, step 6 of 6, ends early: "),
+            "{first}"
+        );
+    }
+
+    /// What one step shows is computed by hand from the readings: 7 (49,000 KiB) and 8 (64,000 KiB).
+    #[test]
+    fn rates_are_those_of_the_step_before_and_growth_that_of_six_readings() {
+        let mut recorded = opened(&packed().0);
+        for key in "j9".chars().map(Key::Char).chain([Key::Enter]) {
+            recorded.press(key);
+        }
+        let process = &recorded.shown.sample.processes[0];
+        assert_eq!(process.faults_per_second, Some(2.0));
+        assert_eq!(process.cpu_percent, Some(0.3));
+        let grown = f64::from((64 - 9) * 1000 * 1024) / 50.0;
+        assert_eq!(process.growth_per_second, Some(grown));
+        assert_eq!(
+            recorded.shown.interval.vmstat("pgmajfault").map(|change| change.per_second),
+            Some(7.0)
+        );
+        assert_eq!(recorded.shown.pressure.len(), 8);
+        assert!((recorded.shown.pressure[7] - 7.5).abs() < 1e-9, "{:?}", recorded.shown.pressure);
+        assert_eq!(recorded.frame().kills, Some(2));
+    }
+
+    #[test]
+    fn a_recording_of_one_moment_is_one_step() {
+        let (_, capture) = Timeline::begin(&tape(3));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        Stream::begin(&capture, file.reopen().unwrap()).unwrap().finish().unwrap();
+        let mut recorded = Recorded::new(open_replay(file.path(), |_| ()).unwrap());
+        for key in [Key::Right, Key::Char(' '), Key::End, Key::Left] {
+            recorded.press(key);
+            let first = &frame(&recorded, 80, 24)[0];
+            let expected = "Recording of 2024-10-04 12:30:30 UTC, step 1 of 1 (one moment: made without --every)";
+            assert!(expected.starts_with(first.trim_end_matches('…')), "{first}");
+            assert!(recorded.playback.next_in().is_none());
+        }
+    }
+
+    fn any_key() -> impl Strategy<Value = Key> {
+        let known =
+            " ,.+-j123:\n?gs/k".chars().map(|c| if c == '\n' { Key::Enter } else { Key::Char(c) });
+        let other = [Key::Left, Key::Right, Key::Home, Key::End, Key::Up, Key::Down, Key::Escape];
+        prop::sample::select(known.chain(other).collect::<Vec<_>>())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        /// Whatever is pressed, a step looks as if one had jumped to it from the start.
+        #[test]
+        fn a_step_looks_the_same_whichever_way_it_was_reached(keys in prop::collection::vec(any_key(), 1..30)) {
+            let bytes = packed().0;
+            let mut recorded = opened(&bytes);
+            for key in keys {
+                recorded.press(key);
+                recorded.playback.advance(Duration::from_secs(7));
+                recorded.follow();
+                let mut jumped = opened(&bytes);
+                jumped.shown.view = recorded.shown.view.clone();
+                jumped.playback = recorded.playback.clone();
+                jumped.read_anew();
+                prop_assert_eq!(frame(&recorded, 120, 40), frame(&jumped, 120, 40));
+            }
+        }
+    }
+}
