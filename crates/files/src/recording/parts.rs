@@ -248,7 +248,8 @@ impl Parts {
     /// The recording as its first reading and the steps that follow; `self` has kept them.
     pub(super) fn replay(mut self, label: &str) -> Result<Replay, OpenError> {
         let refused = self.steps.refused.map(|number| format!("step {number} cannot be used"));
-        let early = self.broken.clone().or(refused);
+        let broken = self.broken.as_ref().map(|why| format!("the file is not whole ({why})"));
+        let early = broken.or(refused);
         let kept = self.steps.kept.take().unwrap_or_default();
         Ok(Replay::new(self.assemble(label)?, kept, early))
     }

@@ -200,7 +200,7 @@ fn without_utf8_and_colours_all_is_ascii_without_colours() {
 
 /// A recording over time of a recorded host whose free memory is as many MiB as its number of the reading.
 fn recording(steps: u32) -> tempfile::TempDir {
-    let scene = Scene::load("debian-trixie-6.12-x86_64-512m-zram-pressure");
+    let scene = Scene::load("debian-sid-7.2-x86_64-512m-zram-pressure");
     let files: Vec<(String, Vec<u8>)> = scene.into_files().into_iter().collect();
     let tape = |step: u32| {
         let of_end = files.iter().filter_map(|(path, bytes)| {

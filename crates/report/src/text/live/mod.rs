@@ -40,8 +40,8 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>
     let wanted = table_lines(frame.view, window.height).min(room.saturating_sub(lines.len()));
     if frame.view.shows_help {
         lines.extend(printed(window, |page| match frame.replay {
-            Some(_) => help(page, &replay::KEYS, &KEYS[2..]),
-            None => help(page, &KEYS[..2], &KEYS[2..]),
+            Some(_) => help(page, &replay::KEYS),
+            None => help(page, &LIVE_KEYS),
         }));
     } else {
         for section in host::sections(frame, window) {
@@ -113,20 +113,24 @@ fn fact_line(page: &mut Page, label: &str, fill: impl FnOnce(Line) -> Line) {
     page.line(&fill(start));
 }
 
-const KEYS: [(&str, &str); 9] = [
+/// Keys that are others in a recording.
+const LIVE_KEYS: [(&str, &str); 3] = [
     ("q", "quit"),
     ("space", "freeze the view, or go on"),
+    ("up, down", "select a row (also k and j)"),
+];
+
+const KEYS: [(&str, &str); 6] = [
     ("s", "next order: size, growth, swap, faults"),
     ("g", "processes or cgroups"),
-    ("up, down", "select a row (also k; without a recording also j)"),
     ("Enter", "open the selected process or cgroup"),
     ("Esc", "close what is open, or remove the filter"),
     ("/", "show only names that contain a text"),
     ("?", "this help"),
 ];
 
-fn help(page: &mut Page, first: &[(&str, &str)], others: &[(&str, &str)]) {
-    for (key, meaning) in first.iter().chain(others) {
+fn help(page: &mut Page, special: &[(&str, &str)]) {
+    for (key, meaning) in special.iter().chain(&KEYS) {
         fact(page, key, *meaning);
     }
 }

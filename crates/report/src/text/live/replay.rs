@@ -9,13 +9,14 @@ use crate::time;
 const WIDE: usize = 70;
 
 /// Keys that a recording has besides; space is another one than on a live machine.
-pub(super) const KEYS: [(&str, &str); 6] = [
+pub(super) const KEYS: [(&str, &str); 7] = [
     ("q", "quit"),
     ("space", "play, or pause"),
     ("left", "one step back, right: forward (also , and .)"),
     ("Home", "first step, End: last step"),
     ("+, -", "play faster, slower"),
     ("j", "jump to a step (12) or to a time in UTC (12:31)"),
+    ("up, down", "select a row (also k)"),
 ];
 
 /// When this was, which step of how many it is, and whether there should be more.
@@ -35,7 +36,7 @@ pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
         Some(why) if is_wide => line.plain(", ").span(Role::Warning, format!("ends early: {why}")),
         Some(_) => line.plain(", ").span(Role::Warning, "cut"),
         None if replay.steps > 1 => line,
-        None if is_wide => line.plain(" (one moment: made without --every)"),
+        None if is_wide => line.plain(" (a recording of one moment)"),
         None => line.plain(", one moment"),
     };
     if replay.is_playing { line.plain(format!(", playing ×{}", replay.pace)) } else { line }
