@@ -28,7 +28,8 @@ pub(crate) struct Status {
     #[arg(long)]
     pub(crate) watch: bool,
     /// Time between two updates of --watch, at least 100ms; not with --root
-    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch", conflicts_with = "root", value_parser = every)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
+    #[arg(requires = "watch", conflicts_with = "root")]
     pub(crate) every: Duration,
 }
 
