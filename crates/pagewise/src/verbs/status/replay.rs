@@ -209,7 +209,8 @@ mod tests {
             (
                 "proc/7/status",
                 format!(
-                    "Name:\tredis\nState:\tS (sleeping)\nVmSize:\t9 kB\nVmRSS:\t{grown} kB\nRssAnon:\t{grown} kB\nVmSwap:\t0 kB\n"
+                    "Name:\tredis\nState:\tS (sleeping)\nVmSize:\t9 kB\nVmRSS:\t{grown} kB\n\
+                     RssAnon:\t{grown} kB\nVmSwap:\t0 kB\n"
                 ),
             ),
             (
