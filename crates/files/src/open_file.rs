@@ -32,11 +32,11 @@ impl OpenFile {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::read::ReadHost;
     use crate::root::HostRoot;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test needs a process that ends")]
     fn an_open_file_is_read_again_until_its_process_has_ended() {
         let host = HostRoot::live().unwrap();
         let mut child = std::process::Command::new("cat");

@@ -184,9 +184,13 @@ fn while_it_is_stopped_the_terminal_is_as_before() {
     assert_eq!(terminal.end().code(), Some(0));
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test asks for the state of its own child")]
 fn is_stopped(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ")
+    status(pid).contains("State:\tT")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test asks for the state of its own child")]
+fn status(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap()
 }
 
 #[test]
@@ -240,6 +244,7 @@ fn a_recording_is_gone_through_and_the_terminal_restored() {
     let mut terminal = Terminal::start_with((80, 24), &[], &arguments);
     terminal.wait_for("step 1 of 4");
     terminal.wait_for("1.0 MiB free");
+    assert!(status(terminal.child.id()).contains("Seccomp:\t2\n"), "the rights are given up");
     terminal.press(".");
     terminal.wait_for("step 2 of 4");
     terminal.wait_for("2.0 MiB free");

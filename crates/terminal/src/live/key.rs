@@ -49,7 +49,7 @@ pub(super) fn parse_keys(typed: &[u8]) -> Vec<Key> {
                 None => keys.push(Key::Escape),
                 Some(_) => {
                     let mut sequence = String::new();
-                    while let Some(c) = rest.next() {
+                    for c in rest.by_ref() {
                         sequence.push(c);
                         if u8::try_from(c).is_ok_and(is_final) {
                             break;

@@ -22,15 +22,15 @@ pub(super) const KEYS: [(&str, &str); 7] = [
 /// When this was, which step of how many it is, and whether there should be more.
 pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
     let is_wide = width >= WIDE;
-    let (start, format, step) = match is_wide {
-        true => ("Recording of ", "%Y-%m-%d %H:%M:%S UTC", "step {} of {}"),
-        false => ("recording ", "%H:%M:%S", "step {}/{}"),
+    let (start, format, of) = if is_wide {
+        ("Recording of ", "%Y-%m-%d %H:%M:%S UTC", " of ")
+    } else {
+        ("recording ", "%H:%M:%S", "/")
     };
     let time = time::timestamp(replay.unix_seconds);
     let time =
         time.map_or_else(|| "an unknown time".to_owned(), |at| at.strftime(format).to_string());
-    let step = step.replacen("{}", &replay.step.to_string(), 1);
-    let step = step.replacen("{}", &replay.steps.to_string(), 1);
+    let step = format!("step {}{of}{}", replay.step, replay.steps);
     let mut line = Line::default().span(Role::Strong, format!("{start}{time}, {step}"));
     line = match &replay.early {
         Some(why) if is_wide => line.plain(", ").span(Role::Warning, format!("ends early: {why}")),
