@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pagewise_confine::Confinement;
+use pagewise_model::Micros;
 use pagewise_observe::{LiveReader, Replay, open_replay, psi};
 use pagewise_report::live::{LiveFrame, LiveReplay};
 use pagewise_terminal::live::{Key, LiveScreen};
@@ -173,7 +174,7 @@ impl Source for Recorded {
 }
 
 fn stalled(replay: &Replay) -> Option<u64> {
-    psi(replay.host()).memory.some.total_us.get().map(|total| total.get())
+    psi(replay.host()).memory.some.total_us.get().map(Micros::get)
 }
 
 #[cfg(test)]
