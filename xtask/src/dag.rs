@@ -107,6 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pagewise-procmem",
             "pagewise-confine",
             "pagewise-pages",
+            "pagewise-facts",
             "pagewise-choose",
             "pagewise-explain",
             "pagewise-compare",

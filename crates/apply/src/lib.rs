@@ -27,6 +27,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod accessed;
 mod calls;
 mod config_files;
 mod error;
@@ -47,6 +48,7 @@ mod fake;
 #[cfg(test)]
 mod property;
 
+pub use accessed::clear_accessed;
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
 pub use ledger::{LedgerFile, add_to_ledger, read_ledger};

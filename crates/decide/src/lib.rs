@@ -11,6 +11,7 @@ mod commands;
 mod contents;
 mod explain;
 mod grade;
+mod limits;
 pub mod oom;
 mod proof;
 mod rules;
@@ -25,6 +26,7 @@ pub mod watch;
 use contents::CONTENTS_RULES;
 pub use contents::{contents_may_tell, diagnose_contents, name_unknown_contents, unknown_contents};
 pub use explain::{explanations, rules};
+pub use limits::{LimitInputs, survey_limits};
 
 use pagewise_model::{Finding, Interval};
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pagewise_model::{Bytes, Cgroup, Change, Interval, Limit, Reading, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Change, Interval, Limit, Name, Process, Reading, Snapshot};
 
 use crate::room;
 
@@ -134,10 +134,85 @@ pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Whether the first path is the second one, or lies below it; the root holds all.
+pub fn is_in(path: &str, above: &str) -> bool {
+    let rest = path.trim_matches('/').strip_prefix(above.trim_matches('/'));
+    above.trim_matches('/').is_empty()
+        || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a process is in the group with this path, or in one below it.
+pub fn holds(group: &Name, process: &Process) -> bool {
+    process.cgroup.value().is_some_and(|own| is_in(own.as_str(), group.as_str()))
+}
+
+/// The group that a typed path means: the path of a group, or of its folder below `/sys/fs/cgroup`, where
+/// version 1 has the controller's name before the group's path.
+pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
+    let below = typed.strip_prefix("/sys/fs/cgroup");
+    let controller = below.and_then(|below| below.strip_prefix("/memory"));
+    let spellings = [Some(typed), below, controller];
+    let named = |typed: &str| {
+        let is_it = |group: &&Cgroup| {
+            group.path.as_str().trim_matches('/') == Name::from(typed).as_str().trim_matches('/')
+        };
+        host.cgroups.groups.iter().find(is_it)
+    };
+    spellings.into_iter().flatten().find_map(named)
+}
+
+/// Groups of a unit of systemd, by its name with or without `.service`: one, unless several users have such a unit.
+pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
+    let service = format!("{unit}.service");
+    let last = |group: &Cgroup| {
+        let last = group.path.as_str().rsplit('/').next().unwrap_or_default();
+        last == unit || last == service
+    };
+    host.cgroups.groups.iter().filter(|group| last(group)).collect()
+}
+
 /// The unit of the system's systemd that this group is; a user's units are not for it to set.
 pub fn system_unit(group: &Cgroup) -> Option<&str> {
     let path = group.path.as_str().trim_start_matches('/');
     let unit = path.strip_prefix("system.slice/").unwrap_or(path);
     let is_unit = !unit.contains('/') && (unit.ends_with(".service") || unit.ends_with(".slice"));
     is_unit.then_some(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Snapshot {
+        let mut host = Snapshot::default();
+        for path in ["/", "/a", "/a/db.service", "/ab", "/user/db.service", "/x/web.service"] {
+            host.cgroups.groups.push(Cgroup { path: Name::from(path), ..Cgroup::default() });
+        }
+        host
+    }
+
+    #[test]
+    fn a_group_is_found_by_its_path_and_by_its_folder_in_either_version() {
+        let host = host();
+        let found = |typed| find(&host, typed).map(|group| group.path.as_str());
+        assert_eq!(found("/a"), Some("/a"));
+        assert_eq!(found("a/db.service/"), Some("/a/db.service"));
+        assert_eq!(found("/sys/fs/cgroup/ab"), Some("/ab"));
+        assert_eq!(found("/sys/fs/cgroup/memory/a/db.service"), Some("/a/db.service"));
+        assert_eq!((found("/"), found("/c"), found("")), (Some("/"), None, Some("/")));
+    }
+
+    #[test]
+    fn a_unit_may_be_that_of_several_users() {
+        let host = host();
+        let paths = |unit| of_unit(&host, unit).len();
+        assert_eq!((paths("db"), paths("db.service"), paths("web"), paths("x")), (2, 2, 1, 1));
+        assert_eq!(paths("no"), 0);
+    }
+
+    #[test]
+    fn the_root_holds_all_and_a_group_no_namesake() {
+        assert!(is_in("/a/b", "/a") && is_in("/a", "/a") && is_in("/c", "/"));
+        assert!(!is_in("/ab", "/a") && !is_in("/", "/a"));
+    }
 }

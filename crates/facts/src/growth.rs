@@ -50,7 +50,7 @@ impl Grower<'_> {
     /// Whether it belongs to this group.
     fn is_in(&self, group: &Cgroup) -> bool {
         match self {
-            Self::Process(process) => is_process_in(process, group),
+            Self::Process(process) => groups::holds(&group.path, process),
             Self::Group(below) => groups::is_below(below, group),
         }
     }
@@ -163,7 +163,8 @@ fn of_group<'a>(
         seconds: pair.seconds?,
     };
     let oldest = || {
-        let processes = host.processes.list.iter().filter(|process| is_process_in(process, group));
+        let processes =
+            host.processes.list.iter().filter(|process| groups::holds(&group.path, process));
         processes.filter_map(|process| host.age(process)).map(pagewise_model::Millis::get).max()
     };
     growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
@@ -222,9 +223,8 @@ fn nearest_limit<'a>(
     own: Option<&str>,
     of_host: Option<Bytes>,
 ) -> Option<(Bytes, GrowthLimit<'a>)> {
-    let is_around = |group: &&Cgroup| {
-        own.is_some_and(|own| own == group.path.as_str() || is_path_below(own, group))
-    };
+    let is_around =
+        |group: &&Cgroup| own.is_some_and(|own| groups::is_in(own, group.path.as_str()));
     let limits = host.cgroups.groups.iter().filter(is_around).filter_map(|group| {
         let limit = match group.max.get()? {
             Limit::Bytes(limit) => limit,
@@ -236,14 +236,4 @@ fn nearest_limit<'a>(
     });
     let of_host = of_host.map(|left| (left, GrowthLimit::Host));
     limits.chain(of_host).min_by_key(|(left, _)| *left)
-}
-
-fn is_process_in(process: &Process, group: &Cgroup) -> bool {
-    let own = process.cgroup.value();
-    own.is_some_and(|own| own == &group.path || is_path_below(own.as_str(), group))
-}
-
-fn is_path_below(path: &str, group: &Cgroup) -> bool {
-    let above = group.path.as_str().trim_end_matches('/');
-    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }

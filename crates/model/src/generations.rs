@@ -31,6 +31,35 @@ impl GroupGenerations {
         let cold = |pair: &[Generation]| (pair[1].age >= at_least).then_some(pair[0].anon);
         self.nodes.iter().flat_map(|node| node.windows(2).filter_map(cold)).sum()
     }
+
+    /// Pages that were unused for so long when the kernel last looked: anonymous ones, and those of files.
+    /// They are those of every generation whose successor began that long before the youngest one did.
+    /// Stricter than [`Self::cold_anon`]: since the youngest generation began, the kernel has not looked,
+    /// so that this time proves nothing.
+    pub fn idle(&self, at_least: Millis) -> (Pages, Pages) {
+        let (mut anon, mut file) = (0u64, 0u64);
+        for node in &self.nodes {
+            let Some(youngest) = node.last() else { continue };
+            let proved = |pair: &&[Generation]| {
+                pair[1].age.get().saturating_sub(youngest.age.get()) >= at_least.get()
+            };
+            for pair in node.windows(2).filter(proved) {
+                anon = anon.saturating_add(pair[0].anon.get());
+                file = file.saturating_add(pair[0].file.get());
+            }
+        }
+        (Pages::new(anon), Pages::new(file))
+    }
+
+    /// The longest time for which [`Self::idle`] can say anything: since the second oldest generation
+    /// began, until the youngest one did. Zero if the kernel has not looked at the pages twice.
+    pub fn observed(&self) -> Millis {
+        let of_node = |node: &Vec<Generation>| {
+            let (second, youngest) = (node.get(1)?, node.last()?);
+            Some(second.age.get().saturating_sub(youngest.age.get()))
+        };
+        Millis::new(self.nodes.iter().filter_map(of_node).max().unwrap_or(0))
+    }
 }
 
 #[cfg(test)]
@@ -51,5 +80,30 @@ mod tests {
         let group = GroupGenerations { path: "/a".into(), nodes };
         let cold = |seconds: u64| group.cold_anon(Millis::new(seconds * 1000)).get();
         assert_eq!((cold(300), cold(60), cold(301)), (10, 30, 0));
+    }
+
+    #[test]
+    fn idle_time_ends_when_the_kernel_last_looked() {
+        let generation = |seconds: u64, anon, file| Generation {
+            age: Millis::new(seconds * 1000),
+            anon: Pages::new(anon),
+            file: Pages::new(file),
+        };
+        let node = vec![
+            generation(900, 10, 1),
+            generation(500, 20, 2),
+            generation(300, 40, 4),
+            generation(200, 80, 8),
+        ];
+        let group = GroupGenerations { path: "/a".into(), nodes: vec![node, Vec::new()] };
+        let idle = |seconds: u64| {
+            let (anon, file) = group.idle(Millis::new(seconds * 1000));
+            (anon.get(), file.get())
+        };
+        // the youngest began 200 s ago: for as long nobody looked
+        assert_eq!([idle(300), idle(100), idle(301)], [(10, 1), (30, 3), (0, 0)]);
+        assert_eq!(group.observed(), Millis::new(300_000));
+        let once = GroupGenerations { nodes: vec![vec![generation(900, 1, 1)]], ..group };
+        assert_eq!(once.observed(), Millis::new(0));
     }
 }

@@ -74,6 +74,7 @@ mod units;
 mod verdict;
 mod walks;
 mod watch_sample;
+mod working_set;
 mod zmerge;
 mod zone;
 mod zram;
@@ -156,6 +157,10 @@ pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use walks::PageWalks;
 pub use watch_sample::{WatchCourse, WatchPhase, WatchSample};
+pub use working_set::{
+    Confidence, IdleMemory, IdleMethod, LimitAdvice, LimitSurvey, LimitVerdict, ProcessUse,
+    WatchCost, WatchedMemory, WatchedProcess, WorkingSet,
+};
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};
 pub use zram::{BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};

@@ -28,6 +28,8 @@ mod explain;
 mod generate;
 #[path = "verbs/ledger/args.rs"]
 mod ledger;
+#[path = "verbs/limits/args.rs"]
+mod limits;
 #[path = "verbs/merge/args.rs"]
 mod merge;
 #[path = "verbs/pin/args.rs"]
@@ -65,6 +67,8 @@ use explain::EXPLAIN;
 pub(crate) use explain::Explain;
 pub(crate) use generate::{NameKind, Noun};
 use ledger::LEDGER;
+use limits::LIMITS;
+pub(crate) use limits::Limits;
 use merge::MERGE;
 pub(crate) use merge::Merge;
 use pin::PIN;
@@ -127,6 +131,10 @@ pub(crate) enum Verb {
     /// and activity, per cgroup and per process
     #[command(long_about = COMPARE)]
     Compare(Deferred<Compare>),
+    /// Print which memory limit each cgroup needs: what it uses, what of that is idle, and whether its limit is too low
+    /// or could be lower; changes no limit
+    #[command(long_about = LIMITS)]
+    Limits(Deferred<Limits>),
     /// Estimate how small the memory in use would become if it were compressed (with each algorithm) or if identical
     /// pages were merged
     #[command(long_about = SCAN)]

@@ -3,12 +3,13 @@
 //! shared pages is the process's.
 //!
 //! Costly (12 ms per resident GiB): asked only where pages must be searched for without
-//! PAGEMAP_SCAN in a large address space, and of processes that share private pages where we are not
-//! told frames. Does not count the page of zeros, nor devices.
+//! PAGEMAP_SCAN in a large address space, of processes that share private pages where we are not
+//! told frames, and of processes whose accessed bits were cleared ([`unreferenced`]). Does not count the page of zeros, nor devices.
 
 use std::collections::HashMap;
 
 use pagewise_model::text::kib;
+use pagewise_model::{Bytes, WatchedProcess};
 
 use crate::maps::ends;
 use crate::open;
@@ -102,9 +103,85 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
     proportions
 }
 
+/// What a process has not used since its accessed bits were cleared (`/proc/PID/clear_refs`), in
+/// proportional shares. `Referenced` is a size of a whole mapping, shared pages in full, so the same part
+/// of each kind of its memory is taken for idle. Locked memory is none. Bits of a huge page stand for all
+/// of it. What is beyond the limit for text counts as used.
+///
+/// # Errors
+/// If the process has ended or the kernel refuses.
+pub fn unreferenced(pid: u32) -> std::io::Result<WatchedProcess> {
+    Ok(WatchedProcess { pid, ..parse_unreferenced(&open::text_of_process(pid, "smaps")?) })
+}
+
+/// Bytes of a mapping, as smaps names them.
+#[derive(Debug, Default, Clone, Copy)]
+struct Use {
+    is_shmem: bool,
+    rss: u64,
+    pss: u64,
+    referenced: u64,
+    anonymous: u64,
+    locked: u64,
+}
+
+impl Use {
+    /// Adds a mapping. A kernel that does not say what was referenced calls all of it used.
+    fn add_to(self, all: &mut WatchedProcess) {
+        let add = |sum: &mut Bytes, more: u64| *sum = sum.saturating_add(Bytes::new(more));
+        add(&mut all.looked_at, self.pss);
+        let idle = self.part_of_pss(self.rss.saturating_sub(self.referenced), self.pss);
+        if self.locked > 0 {
+            return;
+        }
+        let anon = if self.is_shmem { idle } else { self.part_of_pss(self.anonymous, idle) };
+        add(&mut all.idle_anon, anon);
+        add(&mut all.idle_file, idle - anon);
+    }
+
+    /// The part of `of` that `part` is of all that is resident; never more than `of`.
+    fn part_of_pss(self, part: u64, of: u64) -> u64 {
+        let product = u128::from(of) * u128::from(part.min(self.rss));
+        u64::try_from(product / u128::from(self.rss.max(1))).unwrap_or(of)
+    }
+}
+
+fn parse_unreferenced(smaps: &[u8]) -> WatchedProcess {
+    let mut all = WatchedProcess::default();
+    let mut open: Option<Use> = None;
+    for line in smaps.split(|&byte| byte == b'\n') {
+        if let Some((_, _, rest)) = ends(line) {
+            let begun = Use { is_shmem: is_shmem(rest), ..Use::default() };
+            open.replace(begun).iter().for_each(|mapping| mapping.add_to(&mut all));
+            continue;
+        }
+        let Some(mapping) = &mut open else { continue };
+        let into = [
+            (&b"Rss:"[..], &mut mapping.rss),
+            (&b"Pss:"[..], &mut mapping.pss),
+            (&b"Referenced:"[..], &mut mapping.referenced),
+            (&b"Anonymous:"[..], &mut mapping.anonymous),
+            (&b"Locked:"[..], &mut mapping.locked),
+        ];
+        let found = into.into_iter().find_map(|(name, to)| Some((size(line, name)?, to)));
+        if let Some((size, to)) = found {
+            *to = size;
+        }
+    }
+    open.iter().for_each(|mapping| mapping.add_to(&mut all));
+    all
+}
+
+/// Whether the file of a mapping lies in memory, as far as its name says so.
+fn is_shmem(line: &[u8]) -> bool {
+    const NAMES: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
+    let name = line.iter().position(|&byte| byte == b'/').map_or(&[][..], |at| &line[at..]);
+    NAMES.iter().any(|known| name.starts_with(known))
+}
+
 /// `Rss:                  84 kB`, where `name` is `Rss:`, in bytes.
 fn size(line: &[u8], name: &[u8]) -> Option<u64> {
-    kib(line.strip_prefix(name)?.trim_ascii()).map(pagewise_model::Bytes::get)
+    kib(line.strip_prefix(name)?.trim_ascii()).map(Bytes::get)
 }
 
 #[cfg(test)]
@@ -153,6 +230,44 @@ mod tests {
             let _ = parse_proportions(&text, 4096);
             let _ = parse_proportions(format!("{digits}-1 x\nPss: {digits} kB\nShared_Clean: {digits} kB").as_bytes(), 0);
             let _ = parse(format!("{digits}-1 x\nRss: {digits} kB\nSwap: {digits} kB").as_bytes(), 0);
+        }
+    }
+
+    fn mapping(name: &str, sizes: [u64; 5]) -> String {
+        let [rss, pss, referenced, anonymous, locked] = sizes;
+        format!(
+            "1000-9001000 rw-p 00000000 00:00 0 {name}\nRss: {rss} kB\nPss: {pss} kB\nPss_Dirty: 1 kB\n\
+             Referenced: {referenced} kB\nAnonymous: {anonymous} kB\nLocked: {locked} kB\n"
+        )
+    }
+
+    #[test]
+    fn what_was_not_referenced_is_idle_by_its_kind() {
+        let kib = |of: WatchedProcess| {
+            [of.looked_at, of.idle_anon, of.idle_file].map(|it| it.get() >> 10)
+        };
+        let read = |name, sizes| kib(parse_unreferenced(mapping(name, sizes).as_bytes()));
+        assert_eq!(read("[heap]", [1000, 1000, 400, 1000, 0]), [1000, 600, 0]);
+        // a file that two processes map: half of it is this process's
+        assert_eq!(read("/usr/lib/x", [1000, 500, 200, 0, 0]), [500, 0, 400]);
+        // a private mapping of a file of which a quarter was written to
+        assert_eq!(read("/usr/lib/x", [1000, 1000, 0, 250, 0]), [1000, 250, 750]);
+        assert_eq!(read("/memfd:x (deleted)", [1000, 1000, 500, 0, 0]), [1000, 500, 0]);
+        assert_eq!(read("[heap]", [1000, 1000, 0, 1000, 1000]), [1000, 0, 0]);
+        let two = mapping("[heap]", [8, 8, 0, 8, 0]) + &mapping("/a", [4, 4, 4, 0, 0]);
+        assert_eq!(kib(parse_unreferenced(two.as_bytes())), [12, 8, 0]);
+    }
+
+    proptest! {
+        /// Whatever the file says, idle memory is part of what was looked at.
+        #[test]
+        fn idle_memory_is_never_more_than_there_is(
+            sizes in any::<[u32; 5]>(), noise in proptest::collection::vec(any::<u8>(), 0..99),
+        ) {
+            let mut text = mapping("[heap]", sizes.map(u64::from)).into_bytes();
+            text.extend(noise);
+            let read = parse_unreferenced(&text);
+            prop_assert!(read.idle_anon.saturating_add(read.idle_file) <= read.looked_at);
         }
     }
 }

@@ -16,7 +16,7 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
+    Ksm, LimitSurvey, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
     Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
@@ -202,6 +202,15 @@ struct Compare<'a> {
     head: Head<'a>,
     #[serde(flatten)]
     comparison: &'a Comparison,
+}
+
+/// Which limit each cgroup needs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Limits<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    survey: &'a LimitSurvey,
 }
 
 /// What can be explained.
@@ -455,6 +464,11 @@ pub fn compare(comparison: &Comparison, snapshot: &Snapshot, cost: Cost) -> Stri
     printed(&Compare { head: Head::new(Noun::Compare, snapshot, cost), comparison })
 }
 
+/// What `limits --json` prints, with a line end.
+pub fn limits(survey: &LimitSurvey, snapshot: &Snapshot, cost: Cost) -> String {
+    printed(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
+}
+
 /// What [`schema`] returns for each document, as a JSON object by [`Noun::name`], compressed with zstd. The
 /// program prints these texts: the code that [`schema`] is made of takes 0.6 MB, and they take 0.03.
 pub const COMPRESSED_SCHEMAS: &[u8] = include_bytes!("json/schemas.zst");
@@ -470,6 +484,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Capabilities => generator.into_root_schema_for::<Capabilities<'_>>(),
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
         Noun::Compare => generator.into_root_schema_for::<Compare<'_>>(),
+        Noun::Limits => generator.into_root_schema_for::<Limits<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),

@@ -6,6 +6,7 @@ use pagewise_facts::{reclaim, settings};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Severity, Snapshot};
 
 use crate::Rule;
+use crate::limits;
 use crate::proof::EvidenceList;
 use crate::text::{count, put, quoted, short_group, writes_and};
 use crate::verdict::{self, GroupTrouble, Trouble};
@@ -183,13 +184,11 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     proof.named("MemAvailable", &host.memory.available)
 }
 
-/// A limit that all the group holds would fit into with a tenth to spare, if the host has that much.
+/// A limit that all the group holds would fit into with room to spare, if the host has that much.
 fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
-    let swapped = limited.swap_current.get().unwrap_or(Bytes::new(0));
-    let held = limited.current.get()?.get().checked_add(swapped.get())?;
-    let requested =
-        held.max(limit.get()).checked_add(held / 10)?.checked_next_multiple_of(1 << 20)?;
+    let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
+    let requested = limits::raised(limited, limit, was_killed)?.get();
     let more = requested.checked_sub(limit.get())?;
     host.memory.available.get().filter(|available| more <= available.get() / 2)?;
     let mebibytes = requested >> 20;

@@ -51,6 +51,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Capabilities => json::Noun::Capabilities,
         Noun::Explain => json::Noun::Explain,
         Noun::Compare => json::Noun::Compare,
+        Noun::Limits => json::Noun::Limits,
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,

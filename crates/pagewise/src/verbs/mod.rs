@@ -10,6 +10,7 @@ mod doctor;
 mod explain;
 mod generate;
 mod ledger;
+mod limits;
 mod merge;
 mod names;
 mod new_page;
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Capabilities(wanted) => capabilities::run(global, wanted, started),
         Verb::Explain(wanted) => explain::run(global, wanted, started),
         Verb::Compare(wanted) => compare::run(global, wanted, started),
+        Verb::Limits(wanted) => limits::run(global, wanted, started),
         Verb::Scan(wanted) => scan::run(global, wanted, started),
         Verb::Bench(wanted) => bench::run(global, wanted, started),
         Verb::Pin(wanted) => pin::run(global, wanted, started),

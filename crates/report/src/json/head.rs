@@ -20,6 +20,7 @@ pub enum Noun {
     Capabilities,
     Explain,
     Compare,
+    Limits,
     Scan,
     Bench,
     Trial,
@@ -40,13 +41,14 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
         Self::Capabilities,
         Self::Explain,
         Self::Compare,
+        Self::Limits,
         Self::Scan,
         Self::Bench,
         Self::Trial,
@@ -74,6 +76,7 @@ impl Noun {
             Self::Capabilities => "capabilities",
             Self::Explain => "explain",
             Self::Compare => "comparison",
+            Self::Limits => "limits",
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
@@ -114,6 +117,7 @@ impl Noun {
             Self::Capabilities => "pagewise/capabilities/1",
             Self::Explain => "pagewise/explain/1",
             Self::Compare => "pagewise/comparison/1",
+            Self::Limits => "pagewise/limits/1",
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",

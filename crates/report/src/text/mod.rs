@@ -56,6 +56,7 @@ mod trial;
 mod tune;
 mod verdict;
 mod words;
+mod working_sets;
 mod zones;
 mod zram;
 
@@ -75,7 +76,7 @@ pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, OomExplanation, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, LimitSurvey, OomExplanation, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};
@@ -194,6 +195,12 @@ pub fn explanation(explanation: &Explanation, look: TextStyle) -> String {
 /// Two hosts, or one at two times.
 pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
     printed(look, |page| comparison::print(page, comparison))
+}
+
+/// Which limit each cgroup needs; with `is_selected` the only one in full.
+pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> String {
+    let print = if is_selected { working_sets::print } else { working_sets::list };
+    printed(look, |page| print(page, survey))
 }
 
 /// The subjects that can be explained: name and title.

@@ -11,6 +11,7 @@ pub(crate) enum Noun {
     Capabilities,
     Explain,
     Compare,
+    Limits,
     Scan,
     Bench,
     Trial,

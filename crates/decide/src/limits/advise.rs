@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a cgroup uses → what its limit should be, or that this is not known.
+
+use pagewise_facts::groups::{self, GroupPair};
+use pagewise_facts::growth::{self, Grower, Growth};
+use pagewise_model::{
+    Bytes, Cgroup, Confidence, Interval, Level, Limit, LimitAdvice, LimitVerdict, Outcome, Reading,
+    Snapshot,
+};
+
+use super::commands::{LimitFile, commands};
+use super::working_set::{self, Used};
+use crate::text::{count, rate};
+use crate::verdict::{self, GroupTrouble, Trouble};
+
+/// Less memory than this says nothing about what a group needs.
+const LEAST: Bytes = Bytes::new(1 << 20);
+/// A limit that is lower by less than this is not worth a change.
+const WORTH_PERCENT: f64 = 90.0;
+/// A group whose peak is this share of its limit was held by it.
+const AT_LIMIT_PERCENT: f64 = 99.0;
+/// Anonymous memory that grew by this share over the interval has not reached its size yet.
+const GROWN_PERCENT: f64 = 10.0;
+/// Refaults of less are noise, per second: as for the host (`facts::reclaim`).
+const REFAULTS_PER_SECOND: f64 = 100.0;
+
+/// What all groups have in common.
+#[derive(Debug)]
+pub(super) struct Circumstances<'a> {
+    interval: &'a Interval,
+    troubled: Vec<GroupTrouble<'a>>,
+    growing: Vec<Growth<'a>>,
+    host: Level,
+}
+
+impl<'a> Circumstances<'a> {
+    pub(super) fn new(interval: &'a Interval) -> Self {
+        Self {
+            interval,
+            troubled: verdict::troubled(interval),
+            growing: growth::growing(interval),
+            host: super::host_level(interval),
+        }
+    }
+
+    pub(super) fn host(&self) -> &'a Snapshot {
+        &self.interval.end
+    }
+
+    /// Why what this group holds is not what it would use: a group above or below is held by its own limit.
+    fn disturbed(&self, group: &Cgroup) -> Option<String> {
+        self.troubled.iter().find_map(|trouble| {
+            let limited = trouble.limited;
+            let place = match () {
+                () if groups::is_below(limited, group) => "below",
+                () if groups::is_below(group, limited) => "above",
+                () => return None,
+            };
+            let path = &limited.path;
+            Some(format!(
+                "{path}, {place} it, is short of memory because of its own limit: raise that first"
+            ))
+        })
+    }
+
+    fn trouble(&self, group: &Cgroup) -> Option<&GroupTrouble<'a>> {
+        self.troubled.iter().find(|trouble| trouble.limited.path == group.path)
+    }
+}
+
+/// A limit that is not too low for what the group holds, or held when a process in it was killed: everything
+/// in RAM and in swap plus a tenth, or half of the limit more after a kill, as what was refused to the killed
+/// process is not known.
+pub(crate) fn raised(group: &Cgroup, limit: Bytes, was_killed: bool) -> Option<Bytes> {
+    let swapped = group.swap_current.get().unwrap_or_default();
+    let held = group.current.get()?.get().checked_add(swapped.get())?;
+    let more = if was_killed { (limit.get() / 2).max(held / 10) } else { held / 10 };
+    let size = held.max(limit.get()).checked_add(more)?;
+    size.checked_next_multiple_of(1 << 20).map(Bytes::new)
+}
+
+/// The first of these that says something: the limit is too low, nothing is known, a size.
+pub(super) fn advise(
+    circumstances: &Circumstances<'_>,
+    pair: &GroupPair<'_>,
+    used: Option<&Used>,
+) -> LimitAdvice {
+    let too_low =
+        in_trouble(circumstances, pair.now).or_else(|| was_killed(circumstances, pair.now));
+    if let Some(advice) = too_low {
+        return advice;
+    }
+    match unknowable(circumstances, pair, used) {
+        Ok(used) => fitting(circumstances, pair, used),
+        Err(why) => not_known(why),
+    }
+}
+
+fn not_known(why: String) -> LimitAdvice {
+    LimitAdvice {
+        verdict: LimitVerdict::NotKnown,
+        size: None,
+        confidence: None,
+        reasons: vec![why],
+        commands: Vec::new(),
+    }
+}
+
+/// The verdict's rules found that its limit makes the group short. Growth alone is none of these: no limit
+/// is enough for a leak.
+fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
+    let trouble = circumstances.trouble(group)?;
+    let limit = trouble.limit()?;
+    let (_, worst) =
+        trouble.troubles.iter().find(|(_, it)| !matches!(it, Trouble::Fills { .. }))?;
+    let was_killed = matches!(worst, Trouble::Kills(_));
+    let file = trouble.reached.as_ref().map_or(&group.max, |at| at.reading);
+    let reasons = vec![
+        format!("at its limit of {limit}, {}", verdict::of_group(trouble)),
+        HOLDS_NO_MORE.to_owned(),
+    ];
+    let confidence = if was_killed { Confidence::High } else { Confidence::Medium };
+    too_low(circumstances, group, file, was_killed, confidence, reasons)
+}
+
+const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not known, as it never got more: \
+                             raise the limit and run this again";
+
+/// Kills that the interval did not see: the counter knows no times. It says something about the present
+/// limit only if the group was at it.
+fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
+    let kills = group.events.oom_kill.get().filter(|&kills| kills > 0)?;
+    let (limit, peak) = (group.max.get()?.bytes()?, group.peak.get()?);
+    if peak.percent_of(limit)?.get() < AT_LIMIT_PERCENT {
+        return None;
+    }
+    let reasons = vec![
+        format!("{} since it was created, and its peak of {peak} is its limit", killed(kills)),
+        "when that was is not known: `pagewise doctor --oom` shows kills that the kernel log has"
+            .to_owned(),
+        HOLDS_NO_MORE.to_owned(),
+    ];
+    too_low(circumstances, group, &group.max, true, Confidence::Low, reasons)
+}
+
+fn killed(kills: u64) -> String {
+    match kills {
+        1 => "1 process in it was killed for lack of memory".to_owned(),
+        more => format!("{} processes in it were killed for lack of memory", count(more)),
+    }
+}
+
+fn too_low(
+    circumstances: &Circumstances<'_>,
+    group: &Cgroup,
+    file: &Reading<Limit>,
+    was_killed: bool,
+    confidence: Confidence,
+    mut reasons: Vec<String>,
+) -> Option<LimitAdvice> {
+    let limit = file.get()?.bytes()?;
+    let size = raised(group, limit, was_killed)?;
+    let more = if was_killed { "half of the limit" } else { "a tenth" };
+    reasons.insert(
+        1,
+        format!("{size} is what it holds in RAM and in swap, or its limit, plus {more}"),
+    );
+    let available = circumstances.host().memory.available.get();
+    let has_room = available.is_none_or(|room| size.saturating_sub(limit).get() <= room.get() / 2);
+    if !has_room {
+        let room = available.unwrap_or_default();
+        reasons.push(format!(
+            "the host has only {room} available: free memory first, or it gets short"
+        ));
+    }
+    let at = LimitFile::of_limit(group, file);
+    let commands = if has_room { commands(group, &at, size) } else { Vec::new() };
+    let confidence = Some(confidence);
+    Some(LimitAdvice {
+        verdict: LimitVerdict::TooLow,
+        size: Some(size),
+        confidence,
+        reasons,
+        commands,
+    })
+}
+
+/// The working set, unless nothing follows from it; an error is the reason.
+fn unknowable<'a>(
+    circumstances: &Circumstances<'_>,
+    pair: &GroupPair<'_>,
+    used: Option<&'a Used>,
+) -> Result<&'a Used, String> {
+    let group = pair.now;
+    if let Outcome::Absent(why) | Outcome::Denied(why) = &group.current.outcome {
+        return Err(format!("its memory usage: {why}"));
+    }
+    let used = used.ok_or("memory.stat does not say which of its memory is what")?;
+    if group.current.get().is_some_and(|current| current < LEAST) {
+        return Err(format!("it holds less than {LEAST}, which says nothing about what it needs"));
+    }
+    if let Some(why) = circumstances.disturbed(group) {
+        return Err(why);
+    }
+    if let Some(growth) = growth(circumstances, pair) {
+        return Err(format!("{growth}: no limit follows from what it uses now"));
+    }
+    match group.events.oom_kill.get() {
+        Some(kills) if kills > 0 => Err(format!(
+            "{} since it was created; at which limit is not known (`pagewise doctor --oom`)",
+            killed(kills)
+        )),
+        _ => Ok(used),
+    }
+}
+
+/// That it grows for long, or grew by much over the interval.
+fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<String> {
+    let is_it = |growth: &&Growth<'_>| matches!(growth.grower, Grower::Group(it) if it.path == pair.now.path);
+    if let Some(growth) = circumstances.growing.iter().find(is_it) {
+        return Some(format!("it grows by {}", rate(growth.per_second)));
+    }
+    let grown = Bytes::new(u64::try_from(pair.growth()?).ok()?);
+    let is_much = grown.percent_of(groups::anonymous(pair.now)?)?.get() >= GROWN_PERCENT;
+    is_much.then(|| format!("its anonymous memory grew by {grown} over the interval"))
+}
+
+/// A size for the limit, held against the limit that there is.
+fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used) -> LimitAdvice {
+    let group = pair.now;
+    let (confidence, doubts) = confidence(circumstances, pair, used);
+    let (size, parts) = size(pair, used, confidence);
+    let limit = super::own_limit(group);
+    let reasons: Vec<String> = parts.into_iter().chain(doubts).collect();
+    let total = circumstances.host().memory.total.get();
+    match limit.get().and_then(Limit::bytes) {
+        Some(limit) if size.percent_of(limit).is_none_or(|it| it.get() >= WORTH_PERCENT) => {
+            LimitAdvice {
+                verdict: LimitVerdict::Fits,
+                size: None,
+                confidence: Some(confidence),
+                reasons,
+                commands: Vec::new(),
+            }
+        }
+        None if total.is_some_and(|total| size >= total) => not_known(format!(
+            "{}: with the margin this is more than the host has",
+            reasons.join("; ")
+        )),
+        _ => {
+            let commands = commands(group, &LimitFile::of_limit(group, &limit), size);
+            let (verdict, size) = (LimitVerdict::CouldBe, Some(size));
+            LimitAdvice { verdict, size, confidence: Some(confidence), reasons, commands }
+        }
+    }
+}
+
+/// In percent of what is needed: a judgement, explained in docs/working-set.md.
+const fn margin(confidence: Confidence) -> u64 {
+    match confidence {
+        Confidence::High => 10,
+        Confidence::Medium => 25,
+        Confidence::Low => 50,
+    }
+}
+
+/// What it needs plus a margin, in whole MiB, and what that is made of.
+fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Vec<String>) {
+    let (group, percent) = (pair.now, margin(confidence));
+    let mut parts = vec![in_use(group, used)];
+    if used.spike > Bytes::new(0) {
+        parts.push(format!("plus {}: its anonymous memory was larger before", used.spike));
+    }
+    if used.refaulted > Bytes::new(0) {
+        let refaulted = used.refaulted.min(used.hot);
+        parts.push(format!("plus {refaulted} that it read again over the interval"));
+    }
+    let word = confidence.word();
+    parts.push(format!("plus a margin of {percent} %, as the confidence is {word}"));
+    let mut size = with_margin(used.needed(), percent);
+    let peak = never_exceeded(group).map(|peak| with_margin(peak, margin(Confidence::High)));
+    if let Some(peak) = peak.filter(|&peak| peak < size) {
+        size = peak;
+        parts.push(
+            "but no more than its peak plus 10 %: it never used more since it was created"
+                .to_owned(),
+        );
+    }
+    let protected = [&group.low, &group.min].map(|it| it.get().and_then(Limit::bytes));
+    if let Some(protected) = protected.into_iter().flatten().max().filter(|&it| it > size) {
+        size = protected;
+        parts.push(format!(
+            "but no less than the {protected} that memory.low or memory.min protects"
+        ));
+    }
+    (size, parts)
+}
+
+fn in_use(group: &Cgroup, used: &Used) -> String {
+    let current = group.current.get().unwrap_or_default();
+    let left: Vec<String> = [
+        (used.droppable, "file cache"),
+        (used.swappable, "anonymous memory, for which swap has room"),
+    ]
+    .into_iter()
+    .filter(|(size, _)| *size > Bytes::new(0))
+    .map(|(size, kind)| format!("{size} of {kind}"))
+    .collect();
+    let hot = used.hot;
+    if left.is_empty() {
+        return format!("in use: all of its {current}");
+    }
+    format!("in use: {hot} of {current}; idle: {}", left.join(" and "))
+}
+
+/// At least what is to fit, however large the numbers are.
+fn with_margin(needed: Bytes, percent: u64) -> Bytes {
+    const MIB: u64 = 1 << 20;
+    let size = u128::from(needed.get()) * u128::from(100 + percent) / 100;
+    let size = u64::try_from(size).unwrap_or(u64::MAX);
+    Bytes::new(size.checked_next_multiple_of(MIB).unwrap_or(u64::MAX / MIB * MIB)).max(needed)
+}
+
+/// Its peak, if no limit ever held it down.
+fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
+    let was_reached = |events: &Reading<u64>| events.get().is_some_and(|events| events > 0);
+    let held = was_reached(&group.events.max) || was_reached(&group.events.high);
+    let is_known = group.events.max.get().is_some();
+    // it can be reset, but not to less than is in use
+    let peak = group.peak.get()?.max(group.current.get()?);
+    (is_known && !held).then_some(peak)
+}
+
+/// From how long was looked, whether the peak is known, and what disturbed; with the reasons.
+fn confidence(
+    circumstances: &Circumstances<'_>,
+    pair: &GroupPair<'_>,
+    used: &Used,
+) -> (Confidence, Vec<String>) {
+    let (mut least, why) = by_idle_time(used);
+    let mut reasons = vec![why];
+    let mut lower = |to: Confidence, why: String| {
+        least = least.min(to);
+        reasons.push(why);
+    };
+    if !used.idle.left_out.is_empty() {
+        lower(Confidence::Medium, used.idle.left_out.clone());
+    }
+    if pair.now.peak.get().is_none() {
+        lower(Confidence::Medium, "its peak is not known".to_owned());
+    }
+    match working_set::refaults(pair) {
+        None => lower(
+            Confidence::Low,
+            "it was read once, so that its refaults are not known".to_owned(),
+        ),
+        Some(it) if it.per_second >= REFAULTS_PER_SECOND => {
+            lower(Confidence::Low, "it reads again what was dropped".to_owned());
+        }
+        Some(_) => (),
+    }
+    if pair.reached().is_some_and(|reached| reached > 0) {
+        lower(
+            Confidence::Low,
+            "it, or a group below it, was at its limit over the interval".to_owned(),
+        );
+    }
+    if circumstances.host >= Level::Short {
+        let why = "the host is short of memory, so that the group may hold less than it would use";
+        lower(Confidence::Low, why.to_owned());
+    }
+    (least, reasons)
+}
+
+fn by_idle_time(used: &Used) -> (Confidence, String) {
+    const LONG: f64 = 600.0;
+    const ENOUGH: f64 = 30.0;
+    let Some(seconds) = used.idle.seconds else {
+        let why = "no idle times are known: inactive file cache counts as idle, and everything else as used";
+        return (Confidence::Low, why.to_owned());
+    };
+    let why = format!("idle is what was not used for {}", pagewise_model::duration::rough(seconds));
+    let confidence = match seconds {
+        long if long >= LONG => Confidence::High,
+        enough if enough >= ENOUGH => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    (confidence, why)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! [`Interval`] and idle times → [`LimitSurvey`]: what each cgroup uses, and which limit it needs.
+//!
+//! `working_set.rs` says how much of a group's memory is in use, `advise.rs` compares that with its limit.
+//! docs/working-set.md explains every number. A group that its own limit makes short is never told to need
+//! less: it is found by the rules of the verdict, so that `doctor` agrees.
+
+mod advise;
+mod commands;
+mod working_set;
+
+use std::cmp::Reverse;
+
+use pagewise_facts::groups::{self, GroupPair};
+use pagewise_model::{
+    Bytes, Cgroup, GroupGenerations, Interval, Limit, LimitSurvey, Millis, Name, Outcome, Process,
+    ProcessUse, Reading, WatchedMemory, WorkingSet,
+};
+
+use crate::verdict;
+use advise::Circumstances;
+pub(crate) use advise::raised;
+
+/// What is known beside the interval.
+#[derive(Debug)]
+pub struct LimitInputs<'a> {
+    /// The only group that is asked for; `None` asks for all of them.
+    pub selected: Option<&'a Name>,
+    /// Pages that were not used for so long are idle.
+    pub age: Millis,
+    /// What multi-gen LRU knows.
+    pub generations: &'a Reading<Vec<GroupGenerations>>,
+    /// What was watched of the selected group.
+    pub watched: Option<&'a WatchedMemory>,
+}
+
+/// Every group that holds memory, but the root; or the one that is asked for.
+pub fn survey_limits(interval: &Interval, inputs: &LimitInputs<'_>) -> LimitSurvey {
+    let circumstances = Circumstances::new(interval);
+    let pairs = groups::pairs(interval);
+    let is_asked = |pair: &&GroupPair<'_>| match inputs.selected {
+        Some(path) => pair.now.path == *path,
+        None => pair.now.current.get() != Some(Bytes::new(0)),
+    };
+    let of = |pair: &GroupPair<'_>| working_set(&circumstances, inputs, pair);
+    let mut all: Vec<WorkingSet> = pairs.iter().filter(is_asked).map(of).collect();
+    all.sort_by_key(|group| Reverse(group.current.get()));
+    let processes = inputs.selected.map(|path| processes(interval, path, inputs.watched));
+    LimitSurvey {
+        groups: all,
+        processes: processes.unwrap_or_default(),
+        left_out: interval.end.cgroups.left_out,
+        unknown: unknown(inputs),
+        watched: inputs.watched.map(|watched| watched.cost),
+    }
+}
+
+fn working_set(
+    circumstances: &Circumstances<'_>,
+    inputs: &LimitInputs<'_>,
+    pair: &GroupPair<'_>,
+) -> WorkingSet {
+    let group = pair.now;
+    let limit = own_limit(group);
+    let used = working_set::measure(circumstances.host(), inputs, pair);
+    let advice = advise::advise(circumstances, pair, used.as_ref());
+    let headroom = limit.get().and_then(Limit::bytes).zip(group.current.get());
+    WorkingSet {
+        group: group.path.clone(),
+        current: group.current.clone(),
+        peak: group.peak.clone(),
+        headroom: headroom.map(|(limit, current)| limit.saturating_sub(current)),
+        limit,
+        swap: group.swap_current.clone(),
+        refaults_per_second: working_set::refaults(pair).map(|refaults| refaults.per_second),
+        waited: group.pressure.some.avg60.clone(),
+        max_events: group.events.max.clone(),
+        oom_kills: group.events.oom_kill.clone(),
+        unevictable: working_set::unevictable(group),
+        idle: used.as_ref().map(|used| used.idle.clone()),
+        hot: used.as_ref().map(|used| used.hot),
+        advice,
+    }
+}
+
+/// The smaller one of `memory.high` and `memory.max`; version 1 has only the latter.
+fn own_limit(group: &Cgroup) -> Reading<Limit> {
+    match (group.high.get(), group.max.get()) {
+        (Some(high), Some(max)) if high < max => group.high.clone(),
+        _ => group.max.clone(),
+    }
+}
+
+fn processes(
+    interval: &Interval,
+    group: &Name,
+    watched: Option<&WatchedMemory>,
+) -> Vec<ProcessUse> {
+    let all = interval.end.processes.list.iter();
+    let idle = |process: &Process| {
+        let read = watched?.processes.iter().find(|read| read.pid == process.pid)?;
+        Some(read.idle_anon.saturating_add(read.idle_file))
+    };
+    let used = |process: &Process| ProcessUse {
+        pid: process.pid,
+        name: process.name.clone(),
+        resident: process.resident(),
+        swap: process.swap.clone(),
+        locked: process.locked.clone(),
+        idle: idle(process),
+    };
+    let mut inside: Vec<ProcessUse> =
+        all.filter(|process| groups::holds(group, process)).map(used).collect();
+    inside.sort_by_key(|process| Reverse(process.resident));
+    inside
+}
+
+/// Why the ways to find idle times say nothing.
+fn unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
+    let generations = match &inputs.generations.outcome {
+        Outcome::Value(_) => None,
+        Outcome::Absent(why) | Outcome::Denied(why) => {
+            Some(format!("idle times by generations: {why}"))
+        }
+    };
+    let watched = inputs.watched.is_none().then(|| {
+        "idle times by accessed bits: only on request (--for 30s, with --cgroup, --unit or --pid), because clearing them \
+         disturbs reclaim for a while"
+            .to_owned()
+    });
+    generations.into_iter().chain(watched).collect()
+}
+
+/// How short of memory the host is as a whole.
+fn host_level(interval: &Interval) -> pagewise_model::Level {
+    verdict::judge(interval).host
+}
+
+#[cfg(test)]
+#[path = "../../tests/rules/limits.rs"]
+mod tests;

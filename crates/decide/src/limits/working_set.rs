@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What of a cgroup's memory is in use.
+
+use pagewise_facts::groups::{self, GroupPair};
+use pagewise_model::{
+    Bytes, Cgroup, Change, IdleMemory, IdleMethod, Millis, Pages, Reading, Snapshot, WatchedMemory,
+};
+
+use super::LimitInputs;
+
+/// What a group uses, in RAM.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Used {
+    pub(super) idle: IdleMemory,
+    /// File cache of `idle` that could be dropped.
+    pub(super) droppable: Bytes,
+    /// Anonymous memory of `idle` for which swap has room.
+    pub(super) swappable: Bytes,
+    /// Memory without the two.
+    pub(super) hot: Bytes,
+    /// Anonymous memory that it had more during the watch, or at its start, than at its end.
+    pub(super) spike: Bytes,
+    /// What was read again over the interval.
+    pub(super) refaulted: Bytes,
+}
+
+impl Used {
+    /// What it needs in RAM: what is in use, its largest anonymous memory instead of that of this
+    /// moment, and what was dropped although it was in use. A page that was read again several times
+    /// counts each time, so that part is limited to as much as is in use.
+    pub(super) fn needed(&self) -> Bytes {
+        self.hot.saturating_add(self.spike).saturating_add(self.refaulted.min(self.hot))
+    }
+}
+
+/// `None` if a counter that it needs is absent or denied.
+pub(super) fn measure(
+    host: &Snapshot,
+    inputs: &LimitInputs<'_>,
+    pair: &GroupPair<'_>,
+) -> Option<Used> {
+    let group = pair.now;
+    let (current, anon) = (group.current.get()?, group.anon.get()?);
+    let shmem = group.shmem.get().unwrap_or_default();
+    let cache = group.file.get()?.saturating_sub(shmem);
+    let locked = unevictable(group).get().unwrap_or_default();
+    let idle = idle(host, inputs, group)?;
+    // locked pages may be idle, too, and of which kind they are is not known
+    let droppable = idle.file.min(cache.saturating_sub(locked));
+    let room = groups::swap_room(host, group).unwrap_or_default();
+    let swappable = idle.anon.min(anon.saturating_add(shmem).saturating_sub(locked)).min(room);
+    let hot = current.saturating_sub(droppable).saturating_sub(swappable).max(locked.min(current));
+    let before = pair.before.and_then(|before| before.anon.get());
+    let peak = inputs.watched.and_then(|watched| watched.anon_peak).max(before);
+    Some(Used {
+        idle,
+        droppable,
+        swappable,
+        hot,
+        spike: peak.unwrap_or_default().saturating_sub(anon),
+        refaulted: refaulted(host, pair),
+    })
+}
+
+/// The best that is known: what was watched, else generations, else the inactive list.
+fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
+    let watched = inputs.watched.filter(|_| inputs.selected == Some(&group.path));
+    watched
+        .filter(|watched| !watched.processes.is_empty())
+        .map(|watched| by_accessed_bits(watched, group))
+        .or_else(|| by_generations(host, inputs, group))
+        .or_else(|| by_list(group))
+}
+
+/// Of file cache that nobody maps there are no bits: what the inactive list says of it is taken, if that is more.
+fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
+    let mapped: Bytes = watched.processes.iter().map(|process| process.idle_file).sum();
+    let not_read = watched.cost.not_read;
+    IdleMemory {
+        method: IdleMethod::AccessedBits,
+        seconds: Some(watched.cost.seconds),
+        anon: watched.processes.iter().map(|process| process.idle_anon).sum(),
+        file: mapped.max(inactive_file(group).unwrap_or_default()),
+        left_out: match not_read {
+            0 => String::new(),
+            1 => "1 process could not be watched; all of its memory counts as used".to_owned(),
+            more => {
+                format!("{more} processes could not be watched; all of their memory counts as used")
+            }
+        },
+    }
+}
+
+/// `None` if the kernel has not looked at pages of the group, and of those below it, over so long a time.
+fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
+    let (mut anon, mut file) = (Pages::new(0), Pages::new(0));
+    let mut observed = Millis::new(0);
+    for each in inputs.generations.value()? {
+        if !groups::is_in(each.path.as_str(), group.path.as_str()) {
+            continue;
+        }
+        let (more_anon, more_file) = each.idle(inputs.age);
+        anon = anon.saturating_add(more_anon);
+        file = file.saturating_add(more_file);
+        observed = observed.max(each.observed());
+    }
+    (observed >= inputs.age).then(|| IdleMemory {
+        method: IdleMethod::Generations,
+        seconds: Some(inputs.age.get() as f64 / 1000.0),
+        anon: anon.to_bytes(host.page_size()),
+        file: file.to_bytes(host.page_size()),
+        left_out: "files that are read without a mapping do not get younger by that".to_owned(),
+    })
+}
+
+/// As kubelet and cAdvisor compute the working set: all memory but inactive file cache.
+fn by_list(group: &Cgroup) -> Option<IdleMemory> {
+    Some(IdleMemory {
+        method: IdleMethod::InactiveList,
+        seconds: None,
+        anon: Bytes::new(0),
+        file: inactive_file(group)?,
+        left_out: String::new(),
+    })
+}
+
+fn inactive_file(group: &Cgroup) -> Option<Bytes> {
+    counter(group, "inactive_file").get()
+}
+
+/// Memory that reclaim leaves alone.
+pub(super) fn unevictable(group: &Cgroup) -> Reading<Bytes> {
+    counter(group, "unevictable")
+}
+
+/// A size in `memory.stat`, with the groups below: version 1 has names of its own for that.
+fn counter(group: &Cgroup, name: &str) -> Reading<Bytes> {
+    let total = group.stat.get(&format!("total_{name}"));
+    let found = if total.value().is_some() { total } else { group.stat.get(name) };
+    found.map(Bytes::new)
+}
+
+/// Refaults of both kinds over the interval; `None` if neither is known.
+pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
+    let file = pair.change(|group| &group.refault_file);
+    let anon = pair.change(|group| &group.refault_anon);
+    let (Some(file), Some(anon)) = (&file, &anon) else { return file.or(anon) };
+    Some(Change {
+        delta: file.delta.saturating_add(anon.delta),
+        per_second: file.per_second + anon.per_second,
+        ..file.clone()
+    })
+}
+
+fn refaulted(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
+    let pages = refaults(pair).map_or(0, |refaults| refaults.delta);
+    Pages::new(pages).to_bytes(host.page_size())
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise limits`: which memory limit each cgroup needs.
+
+mod watch;
+
+use std::time::Duration;
+
+use pagewise_decide::{LimitInputs, survey_limits};
+use pagewise_facts::groups;
+use pagewise_model::{
+    GroupGenerations, Interval, LimitSurvey, Millis, Name, Reading, Refusal, Snapshot, Source,
+    WatchedMemory,
+};
+use pagewise_observe::{HostRoot, Recording, Scope, generations, snapshot};
+use pagewise_report::{json, text};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output, screen};
+
+use crate::{cli, input};
+
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Limits,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    if args.watch.is_some() && global.root.is_some() {
+        let what = "--for: a recording has no processes that could be watched";
+        return Err(Refusal::advised(what, "leave --for out, or leave --root out").into());
+    }
+    let host = input::open(global)?;
+    let selected = selected(&host, args)?;
+    let read = generations_of(&host);
+    let (interval, watched) = interval(&host, global, args, selected.as_ref())?;
+    let survey = survey(&interval, args, selected.as_ref(), &read, watched.as_ref());
+    let shown = if global.json {
+        json::limits(&survey, &interval.end, cost::so_far(started, &interval))
+    } else {
+        text::limits(&survey, selected.is_some(), screen::text_style(global))
+    };
+    output::answer(global, &shown)?;
+    Ok(Outcome::Done)
+}
+
+/// Groups, processes without proportional sizes, and what tells how short the host is.
+fn scope() -> Scope {
+    Scope { kernel_log: false, ..Scope::everything(Duration::ZERO) }
+}
+
+fn survey(
+    interval: &Interval,
+    args: &cli::Limits,
+    selected: Option<&Name>,
+    generations: &Reading<Vec<GroupGenerations>>,
+    watched: Option<&WatchedMemory>,
+) -> LimitSurvey {
+    let age = Millis::new(u64::try_from(args.age.as_millis()).unwrap_or(u64::MAX));
+    survey_limits(interval, &LimitInputs { selected, age, generations, watched })
+}
+
+/// Its file is none of a recording: it holds the names of all groups.
+fn generations_of(host: &Recording) -> Reading<Vec<GroupGenerations>> {
+    if host.end.is_live() {
+        return generations(&host.end);
+    }
+    Reading::absent("a recording does not contain them", Source::none())
+}
+
+/// At both ends of the interval; with `--for` that is the time for which the group is watched.
+fn interval(
+    host: &Recording,
+    global: &Global,
+    args: &cli::Limits,
+    selected: Option<&Name>,
+) -> anyhow::Result<(Interval, Option<WatchedMemory>)> {
+    let Some((time, group)) = args.watch.zip(selected) else {
+        return Ok((input::interval_of(host, global, &scope())?, None));
+    };
+    let host = match &host.start {
+        Some(_) => host,
+        None => &Recording::live()?,
+    };
+    let mut watched = None;
+    let interval = host.interval(&scope(), || {
+        watched = Some(watch::watch(global, group, time)?);
+        anyhow::Ok(())
+    })?;
+    Ok((interval, watched))
+}
+
+/// The path of the group that is asked for, as the host spells it.
+fn selected(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<Name>> {
+    if args.cgroup.is_none() && args.unit.is_none() && args.pid.is_none() {
+        return Ok(None);
+    }
+    let seen = look(&host.end);
+    let found = match (&args.cgroup, &args.unit, args.pid) {
+        (Some(path), ..) => by_path(&seen, path)?,
+        (_, Some(unit), _) => by_unit(&seen, unit)?,
+        (.., pid) => by_process(&seen, pid.unwrap_or_default())?,
+    };
+    if found.as_str() == "/" {
+        let what = "the root of all cgroups has no limit but the memory of the machine";
+        return Err(Refusal::advised(what, "`pagewise limits` lists the others").into());
+    }
+    Ok(Some(found))
+}
+
+fn look(host: &HostRoot) -> Snapshot {
+    snapshot(host, &Scope { settings: false, ..scope() })
+}
+
+fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
+    let found = groups::find(seen, path).map(|group| group.path.clone());
+    found.ok_or_else(|| missing(format!("no memory cgroup {} on this host", Name::from(path))))
+}
+
+fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
+    match groups::of_unit(seen, unit).as_slice() {
+        [] => Err(missing(format!("no memory cgroup of a unit {} on this host", Name::from(unit)))),
+        [only] => Ok(only.path.clone()),
+        several => {
+            let paths: Vec<&str> = several.iter().map(|group| group.path.as_str()).collect();
+            let what = format!("{} cgroups are of a unit {}", several.len(), Name::from(unit));
+            let next = format!("choose one with --cgroup: {}", paths.join(", "));
+            Err(Refusal::advised(what, next).into())
+        }
+    }
+}
+
+fn by_process(seen: &Snapshot, pid: u32) -> anyhow::Result<Name> {
+    let Some(process) = seen.processes.list.iter().find(|process| process.pid == pid) else {
+        return Err(missing(format!("no process {pid} with memory of its own")));
+    };
+    let group = process.cgroup.value().cloned();
+    group.ok_or_else(|| missing(format!("the memory cgroup of process {pid} is not known")))
+}
+
+fn missing(what: String) -> anyhow::Error {
+    Refusal::advised(what, "`pagewise limits` lists the memory cgroups of this host").into()
+}
+
+#[cfg(test)]
+#[path = "limits/tests.rs"]
+mod tests;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise limits` over all recordings.
+
+use pagewise_report::text::TextStyle;
+use pagewise_testkit::scene::{Scene, slugs};
+
+use super::*;
+
+fn of(interval: &Interval, selected: Option<&Name>) -> LimitSurvey {
+    let none = Reading::absent("a recording does not contain them", Source::none());
+    let args = cli::Limits { age: Duration::from_secs(120), ..cli::Limits::default() };
+    survey(interval, &args, selected, &none, None)
+}
+
+fn check(shown: &str, width: usize) {
+    let widest = shown.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(width), "{widest:?} of {width}\n{shown}");
+}
+
+/// No line is wider than the terminal, whichever group of whichever host is shown, and no command is missing
+/// where a size is suggested.
+#[test]
+fn limits_fit_into_80_and_120_columns() {
+    for slug in slugs() {
+        let interval = Scene::load(&slug).replay();
+        let all = of(&interval, None);
+        for width in [80, 120] {
+            let look = TextStyle { width, colour: false };
+            check(&text::limits(&all, false, look), width);
+            for group in all.groups.iter().take(20) {
+                let one = of(&interval, Some(&group.group));
+                assert_eq!(one.groups[0].advice, group.advice, "{slug}");
+                check(&text::limits(&one, true, look), width);
+            }
+        }
+    }
+}
+
+/// A size is at least what is in use, in every recording.
+#[test]
+fn no_recorded_group_is_told_to_have_less_than_it_uses() {
+    let mut sizes = 0;
+    for slug in slugs() {
+        for group in of(&Scene::load(&slug).replay(), None).groups {
+            let Some(size) = group.advice.size else { continue };
+            sizes += 1;
+            assert!(
+                Some(size) >= group.hot && Some(size) >= group.unevictable.get(),
+                "{slug}: {group:?}"
+            );
+        }
+    }
+    assert!(sizes > 50, "{sizes} sizes");
+}

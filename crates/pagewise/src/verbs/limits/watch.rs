@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Clears the accessed bits of a cgroup's processes, waits, and reads what was used meanwhile.
+//!
+//! Both calls take a process's memory lock, and whoever holds that may be waiting for a disk that does not
+//! answer. So a helper thread makes them; if it does not answer in time, it is left behind with its process,
+//! and another one goes on. How many processes are watched and how long the calls may take is limited.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use pagewise_apply::clear_accessed;
+use pagewise_facts::groups;
+use pagewise_model::{Bytes, Millis, Name, Process, Refusal, WatchCost, WatchedMemory};
+use pagewise_observe::{CgroupCounters, HostRoot, ProcessScope, Scope, memory_cgroups, snapshot};
+use pagewise_procmem::smaps::unreferenced;
+use pagewise_terminal::Global;
+use pagewise_terminal::interrupt;
+use pagewise_terminal::progress::Spinner;
+
+/// Processes that are watched; the largest are.
+const MOST: usize = 1000;
+/// Time that all calls of a kind may take together.
+const BUDGET: Duration = Duration::from_secs(10);
+/// Time after which a call counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Threads that may be left behind with a stuck process.
+const MAX_STUCK: usize = 8;
+/// How often anonymous memory is read.
+const SAMPLE: Duration = Duration::from_secs(1);
+
+/// Watches the processes of the group for this time. Ctrl-C ends the program: there is nothing to undo, as
+/// the accessed bits are set again by every access.
+pub(super) fn watch(
+    global: &Global,
+    group: &Name,
+    time: Duration,
+) -> anyhow::Result<WatchedMemory> {
+    let host = HostRoot::live()?;
+    let before = processes(&host, group);
+    if before.is_empty() {
+        let what = format!("{group} has no processes that could be watched");
+        return Err(
+            Refusal::advised(what, "choose a cgroup with processes, or leave --for out").into()
+        );
+    }
+    let pids: Vec<u32> = before.iter().take(MOST).map(|process| process.pid).collect();
+    let began = Instant::now();
+    let cleared = each(&pids, clear_accessed);
+    let mut calls = began.elapsed();
+    refuse_all(&cleared)?;
+    let kept: Vec<u32> = cleared.iter().filter(|(_, it)| it.is_ok()).map(|(pid, _)| *pid).collect();
+    let anon_peak = wait(global, &host, group, time)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let same = still_the_same(&before, &processes(&host, group), &kept);
+    let reading = Instant::now();
+    let read = each(&same, unreferenced);
+    calls += reading.elapsed();
+    let processes: Vec<_> = read.into_iter().filter_map(|(_, read)| read.ok()).collect();
+    let cost = WatchCost {
+        processes: processes.len() as u64,
+        not_read: (before.len() - processes.len()) as u64,
+        seconds,
+        own_seconds: calls.as_secs_f64(),
+        looked_at: processes.iter().map(|process| process.looked_at).sum(),
+    };
+    Ok(WatchedMemory { cost, processes, anon_peak })
+}
+
+/// The processes of the group and of those below it, the largest first.
+fn processes(host: &HostRoot, group: &Name) -> Vec<Process> {
+    let scope = Scope { processes: ProcessScope::Everything, ..Scope::glance() };
+    let mut inside = snapshot(host, &scope).processes.list;
+    inside.retain(|process| groups::holds(group, process));
+    inside.sort_by_key(|process| std::cmp::Reverse(process.resident()));
+    inside
+}
+
+/// Those whose id does not belong to another process by now.
+fn still_the_same(before: &[Process], after: &[Process], pids: &[u32]) -> Vec<u32> {
+    let began = |all: &[Process], pid: u32| -> Option<Millis> {
+        all.iter().find(|process| process.pid == pid)?.start_time.get()
+    };
+    let is_same = |pid: &&u32| {
+        let first = began(before, **pid);
+        first.is_some() && first == began(after, **pid)
+    };
+    pids.iter().filter(is_same).copied().collect()
+}
+
+fn refuse_all(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()> {
+    if cleared.iter().any(|(_, cleared)| cleared.is_ok()) {
+        return Ok(());
+    }
+    let error = cleared.iter().find_map(|(pid, it)| Some((pid, it.as_ref().err()?)));
+    let what = match error {
+        Some((pid, error)) => format!("--for: /proc/{pid}/clear_refs: {error}"),
+        None => "--for: no process could be watched".to_owned(),
+    };
+    Err(Refusal::advised(what, "run as root, or leave --for out").into())
+}
+
+/// Answers the most anonymous memory that the group had meanwhile.
+fn wait(
+    global: &Global,
+    host: &HostRoot,
+    group: &Name,
+    time: Duration,
+) -> anyhow::Result<Option<Bytes>> {
+    let counters = counters(host, group);
+    let _shown = Spinner::start(global, time);
+    let until = Instant::now() + time;
+    let mut peak = None;
+    loop {
+        peak = peak.max(counters.as_ref().and_then(|counters| anonymous(host, counters)));
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(peak);
+        }
+        interrupt::wait(left.min(SAMPLE))?;
+    }
+}
+
+fn counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
+    let (mount, unified) = memory_cgroups(host)?;
+    let folder = format!("{mount}{}", group.as_str());
+    Some(CgroupCounters::new(Path::new(&folder), unified))
+}
+
+/// `anon` of version 2 includes the groups below, as `total_rss` of version 1 does.
+fn anonymous(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
+    let stat = counters.stat(host);
+    let total = stat.get("total_rss").get();
+    total.or_else(|| stat.get("anon").get()).map(Bytes::new)
+}
+
+/// The call for each process, in a helper thread. Those that are stuck, or left when the time is over, are
+/// missing from the answer.
+fn each<T: Send + 'static>(
+    pids: &[u32],
+    call: fn(u32) -> io::Result<T>,
+) -> Vec<(u32, io::Result<T>)> {
+    let mut done = Vec::with_capacity(pids.len());
+    let until = Instant::now() + BUDGET;
+    let mut rest = pids.to_vec();
+    for _ in 0..MAX_STUCK {
+        let (tell, told) = sync_channel(0);
+        let work = rest.clone();
+        let helper = move || {
+            // an error says that nobody listens any more
+            work.into_iter().all(|pid| tell.send((pid, call(pid))).is_ok());
+        };
+        if std::thread::Builder::new().spawn(helper).is_err() {
+            return done;
+        }
+        let mut answered = 0;
+        while let Ok(answer) = told.recv_timeout(PATIENCE) {
+            answered += 1;
+            done.push(answer);
+            if Instant::now() >= until {
+                return done;
+            }
+        }
+        if answered >= rest.len() {
+            return done;
+        }
+        // the next one is stuck: go on behind it
+        rest.drain(..=answered);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::{Reading, Source};
+
+    #[test]
+    fn what_is_refused_is_answered_and_the_rest_goes_on() {
+        let call = |pid: u32| if pid == 2 { Err(io::Error::other("no")) } else { Ok(pid * 10) };
+        let done = each(&[1, 2, 3], call);
+        let shown: Vec<(u32, Option<u32>)> =
+            done.into_iter().map(|(pid, it)| (pid, it.ok())).collect();
+        assert_eq!(shown, [(1, Some(10)), (2, None), (3, Some(30))]);
+        assert!(each(&[], call).is_empty());
+    }
+
+    /// A process whose memory lock is held costs its own turn, not the others'.
+    #[test]
+    fn a_stuck_process_is_passed_over() {
+        let call = |pid: u32| {
+            if pid == 2 {
+                std::thread::sleep(PATIENCE * 3);
+            }
+            Ok(pid)
+        };
+        let done: Vec<u32> = each(&[1, 2, 3], call).into_iter().map(|(pid, _)| pid).collect();
+        assert_eq!(done, [1, 3]);
+    }
+
+    #[test]
+    fn an_id_that_was_given_out_again_is_not_read() {
+        let process = |pid, start| Process {
+            pid,
+            start_time: Reading::found(Millis::new(start), Source::none()),
+            ..Process::default()
+        };
+        let (before, after) = ([process(1, 5), process(2, 6)], [process(1, 5), process(2, 900)]);
+        assert_eq!(still_the_same(&before, &after, &[1, 2, 3]), [1]);
+    }
+}
