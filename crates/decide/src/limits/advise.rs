@@ -2,7 +2,7 @@
 //! What a cgroup uses → what its limit should be, or that this is not known.
 
 use pagewise_facts::groups::{self, GroupPair};
-use pagewise_facts::growth::{self, Grower, Growth};
+use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
 use pagewise_model::{
     Bytes, Cgroup, Confidence, Interval, Level, Limit, LimitAdvice, LimitVerdict, Outcome, Reading,
     Snapshot,
@@ -214,11 +214,16 @@ fn unknowable<'a>(
     }
 }
 
-/// That it grows for long, or grew by much over the interval.
+/// That it, or who fills its limit, grows for long, or that it grew by much over the interval.
 fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<String> {
-    let is_it = |growth: &&Growth<'_>| matches!(growth.grower, Grower::Group(it) if it.path == pair.now.path);
+    let group = pair.now;
+    let is_it = |growth: &&Growth<'_>| {
+        let grows = matches!(growth.grower, Grower::Group(it) if it.path == group.path);
+        grows || matches!(growth.into, GrowthLimit::Group(into, _) if into.path == group.path)
+    };
     if let Some(growth) = circumstances.growing.iter().find(is_it) {
-        return Some(format!("it grows by {}", rate(growth.per_second)));
+        let rate = rate(growth.per_second);
+        return Some(format!("{} grows by {rate}", growth.grower.named()));
     }
     let grown = Bytes::new(u64::try_from(pair.growth()?).ok()?);
     let is_much = grown.percent_of(groups::anonymous(pair.now)?)?.get() >= GROWN_PERCENT;

@@ -20,6 +20,7 @@ mod completions;
 mod hostile;
 mod lab_run;
 mod ledger;
+mod limits;
 mod pages;
 mod plan;
 mod recordings;

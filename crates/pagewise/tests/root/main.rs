@@ -38,6 +38,7 @@ mod held;
 mod lab;
 mod ledger;
 mod lent;
+mod limits;
 mod loans;
 mod machine;
 mod oom;
