@@ -355,10 +355,7 @@ fn confidence(
         lower(Confidence::Medium, "its peak is not known".to_owned());
     }
     match working_set::refaults(pair) {
-        None => lower(
-            Confidence::Low,
-            "it was read once, so that its refaults are not known".to_owned(),
-        ),
+        None => lower(Confidence::Low, "its refaults over an interval are not known".to_owned()),
         Some(it) if it.per_second >= REFAULTS_PER_SECOND => {
             lower(Confidence::Low, "it reads again what was dropped".to_owned());
         }

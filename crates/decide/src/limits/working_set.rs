@@ -4,6 +4,7 @@
 use pagewise_facts::groups::{self, GroupPair};
 use pagewise_model::{
     Bytes, Cgroup, Change, IdleMemory, IdleMethod, Millis, Pages, Reading, Snapshot, WatchedMemory,
+    duration,
 };
 
 use super::LimitInputs;
@@ -69,7 +70,7 @@ fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<Idl
         .filter(|watched| !watched.processes.is_empty())
         .map(|watched| by_accessed_bits(watched, group))
         .or_else(|| by_generations(host, inputs, group))
-        .or_else(|| by_list(group))
+        .or_else(|| by_list(inputs, group))
 }
 
 /// Of file cache that nobody maps there are no bits: what the inactive list says of it is taken, if that is more.
@@ -114,13 +115,17 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
 }
 
 /// As kubelet and cAdvisor compute the working set: all memory but inactive file cache.
-fn by_list(group: &Cgroup) -> Option<IdleMemory> {
+fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
+    let unseen = inputs.generations.value().map(|_| {
+        let age = duration::rough(inputs.age.get() as f64 / 1000.0);
+        format!("its generations cover less than {age}: the kernel checks accesses only when it reclaims memory")
+    });
     Some(IdleMemory {
         method: IdleMethod::InactiveList,
         seconds: None,
         anon: Bytes::new(0),
         file: inactive_file(group)?,
-        left_out: String::new(),
+        left_out: unseen.unwrap_or_default(),
     })
 }
 

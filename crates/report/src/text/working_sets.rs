@@ -163,7 +163,10 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
     value(&mut table, "OOM kills", &group.oom_kills);
     value(&mut table, "unevictable", &group.unevictable);
     if let Some(idle) = &group.idle {
-        computed(&mut table, "idle anonymous", Some(idle.anon.to_string()), &method(idle));
+        // the list is of files alone: what of anonymous memory is idle is not known
+        if idle.method != IdleMethod::InactiveList {
+            computed(&mut table, "idle anonymous", Some(idle.anon.to_string()), &method(idle));
+        }
         computed(&mut table, "idle file cache", Some(idle.file.to_string()), &method(idle));
     }
     let hot = group.hot.map(|hot| hot.to_string());
