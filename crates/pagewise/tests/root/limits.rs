@@ -16,12 +16,15 @@ fn survey(group: &Group, more: &[&str]) -> Value {
     serde_json::from_str(&ran.out).expect("a document")
 }
 
-/// Idle anonymous memory of the group while `act` is done once, in the middle of the watch.
-fn idle_while(group: &Group, held: &mut Held, act: impl FnOnce(&mut Held)) -> (u64, Value) {
+/// Idle anonymous memory of the group while `act` is done again and again: when the bits are cleared depends on how busy
+/// the machine is.
+fn idle_while(group: &Group, held: &mut Held, mut act: impl FnMut(&mut Held)) -> (u64, Value) {
     let document = std::thread::scope(|scope| {
         let watch = scope.spawn(|| survey(group, &["--for", "3s"]));
-        std::thread::sleep(Duration::from_millis(1500));
-        act(held);
+        while !watch.is_finished() {
+            act(held);
+            std::thread::sleep(Duration::from_millis(100));
+        }
         watch.join().expect("a document")
     });
     let group = &document["groups"][0];
