@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The memory of one pool: huge pages divided into slabs, and large blocks of whole huge pages.
+//!
+//! A new block comes from the oldest huge page that has room, so that younger ones empty. A huge page without a
+//! block in use is returned to the kernel as a whole, except for as much as the pool retains. The kernel is never
+//! asked to take back a part of one: that would split it into small pages.
+//!
+//! Room for the records is reserved before anything is changed. Where the kernel or the allocator refuse memory, the
+//! arena is as it was before.
+
+use std::ptr::NonNull;
+
+use crate::Error;
+use crate::bits::BitSet;
+use crate::chunk::{Chunk, SPANS};
+use crate::coverage::scan::Scanner;
+use crate::index::{self, Owner};
+use crate::machine::Switch;
+use crate::pool::Fork;
+use crate::size_class::{COUNT, SizeClass};
+use crate::sys::{Advice, Mapping};
+
+/// What the kernel did with a mapping when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backing {
+    /// It is one huge page.
+    Huge,
+    /// It is in small pages: switched off, or the kernel gave no huge page.
+    Small,
+    /// It was advised and not checked: see the coverage.
+    Unchecked,
+}
+
+/// What was chosen when the pool was created.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    pub(crate) switch: Switch,
+    pub(crate) fork: Fork,
+    /// Bytes that may be mapped.
+    pub(crate) limit: usize,
+    /// Bytes of empty huge pages that are kept.
+    pub(crate) retain: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    mapping: Mapping,
+    backing: Backing,
+    /// How it is divided; none if it is one block.
+    chunk: Option<Chunk>,
+}
+
+impl Entry {
+    fn is_empty(&self) -> bool {
+        self.chunk.as_ref().is_some_and(Chunk::is_empty)
+    }
+}
+
+/// What an arena counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) mapped: usize,
+    /// Of it in empty huge pages.
+    pub(crate) retained: usize,
+    /// Bytes by backing.
+    pub(crate) huge: usize,
+    pub(crate) small: usize,
+    pub(crate) unchecked: usize,
+    /// Refusals of memory by the kernel.
+    pub(crate) out_of_memory: u64,
+    /// Blocks that were released and were none, found when a thread's cache was emptied.
+    pub(crate) wrong_releases: u64,
+    /// The last error number for which the kernel gave no huge page; 0 if it never refused.
+    pub(crate) huge_errno: i32,
+}
+
+impl Counts {
+    fn bytes_of(&mut self, backing: Backing) -> &mut usize {
+        match backing {
+            Backing::Huge => &mut self.huge,
+            Backing::Small => &mut self.small,
+            Backing::Unchecked => &mut self.unchecked,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    /// The pool's number.
+    pool: u32,
+    chunk: usize,
+    policy: Policy,
+    entries: Vec<Option<Entry>>,
+    /// Numbers of empty `entries`. Has room for all of them.
+    vacant: Vec<u32>,
+    /// For each class, the chunks with a free block of it.
+    partial: Vec<BitSet>,
+    /// Chunks with a free span.
+    open: BitSet,
+    /// Where the next mapping would be beside the last one, so that the kernel joins them.
+    hint: usize,
+    pub(crate) counts: Counts,
+}
+
+impl Arena {
+    pub(crate) fn new(pool: u32, chunk: usize, policy: Policy) -> Result<Self, Error> {
+        let mut partial = Vec::new();
+        partial.try_reserve_exact(COUNT).map_err(|_| Error::RECORDS)?;
+        partial.resize_with(COUNT, BitSet::default);
+        Ok(Self {
+            pool,
+            chunk,
+            policy,
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            partial,
+            open: BitSet::default(),
+            hint: 0,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Takes up to `most` blocks of a class, and at least one.
+    pub(crate) fn take(
+        &mut self,
+        class: SizeClass,
+        most: usize,
+        mut give: impl FnMut(NonNull<u8>),
+    ) -> Result<usize, Error> {
+        let mut taken = 0;
+        while taken < most {
+            if let Some(id) = self.partial[class.index()].smallest() {
+                taken += self.take_from(id, class, most - taken, &mut give);
+            } else if taken == 0 {
+                self.add_slab(class)?;
+            } else {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    fn take_from(
+        &mut self,
+        id: usize,
+        class: SizeClass,
+        most: usize,
+        give: &mut impl FnMut(NonNull<u8>),
+    ) -> usize {
+        let Some((mapping, chunk)) = self.chunk_mut(id) else { return 0 };
+        let taken = chunk.take(class, most, &mut |offset| give(mapping.at(offset)));
+        if !chunk.has_free(class) {
+            self.partial[class.index()].remove(id);
+        }
+        taken
+    }
+
+    fn add_slab(&mut self, class: SizeClass) -> Result<(), Error> {
+        let (id, first) = self.room(class.slab_spans(self.chunk / SPANS))?;
+        let was_empty = self.is_empty(id);
+        let Some((mapping, chunk)) = self.chunk_mut(id) else { return Err(Error::RECORDS) };
+        let spans = chunk.add_slab(first, class)?;
+        index::note_class(mapping.address(), mapping.bytes(), (first, spans), Some(class));
+        self.partial[class.index()].insert(id);
+        self.close(id, was_empty);
+        Ok(())
+    }
+
+    /// Takes one block that is larger than any class and at most a huge page.
+    pub(crate) fn take_run(&mut self, size: usize) -> Result<(NonNull<u8>, usize), Error> {
+        let span = self.chunk / SPANS;
+        let spans = size.div_ceil(span);
+        let (id, first) = self.room(spans)?;
+        let was_empty = self.is_empty(id);
+        let Some((mapping, chunk)) = self.chunk_mut(id) else { return Err(Error::RECORDS) };
+        let block = mapping.at(chunk.add_run(first, spans));
+        self.close(id, was_empty);
+        Ok((block, spans * span))
+    }
+
+    /// Takes whole huge pages; answers how many bytes.
+    pub(crate) fn take_large(&mut self, size: usize) -> Result<(NonNull<u8>, usize), Error> {
+        let bytes = size.checked_next_multiple_of(self.chunk).ok_or(Error::TooLarge)?;
+        let (mapping, backing) = self.map(bytes)?;
+        let base = mapping.base();
+        self.enter(Entry { mapping, backing, chunk: None });
+        Ok((base, bytes))
+    }
+
+    /// A chunk with so many free spans in a row, and the first of them.
+    fn room(&mut self, spans: usize) -> Result<(usize, usize), Error> {
+        let chunk = |id: usize| self.entries[id].as_ref()?.chunk.as_ref();
+        let found = self.open.iter().find_map(|id| Some((id, chunk(id)?.room(spans)?)));
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let (mapping, backing) = self.map(self.chunk)?;
+        self.counts.retained += self.chunk;
+        let id = self.enter(Entry { mapping, backing, chunk: Some(Chunk::new(self.chunk)) });
+        self.open.insert(id);
+        Ok((id, 0))
+    }
+
+    fn chunk_mut(&mut self, id: usize) -> Option<(&Mapping, &mut Chunk)> {
+        let entry = self.entries[id].as_mut()?;
+        Some((&entry.mapping, entry.chunk.as_mut()?))
+    }
+
+    fn is_empty(&self, id: usize) -> bool {
+        self.entries[id].as_ref().is_some_and(Entry::is_empty)
+    }
+
+    /// Notes that spans of a chunk were taken.
+    fn close(&mut self, id: usize, was_empty: bool) {
+        if was_empty {
+            self.counts.retained -= self.chunk;
+        }
+        if self.chunk_mut(id).is_some_and(|(_, chunk)| chunk.is_full()) {
+            self.open.remove(id);
+        }
+    }
+
+    /// Maps memory, within the limit, with all records that its entry needs reserved.
+    fn map(&mut self, bytes: usize) -> Result<(Mapping, Backing), Error> {
+        let limit = self.policy.limit;
+        self.counts
+            .mapped
+            .checked_add(bytes)
+            .filter(|all| *all <= limit)
+            .ok_or(Error::Limit { limit })?;
+        self.reserve()?;
+        let mapped = Mapping::new(bytes, self.chunk, self.hint);
+        let mapping = mapped.map_err(|error| self.refused(&error))?;
+        let backing = self.prepare(&mapping)?;
+        let owner = Owner { pool: self.pool, entry: self.next_entry()? };
+        if !index::enter(mapping.address(), bytes, owner) {
+            index::remove(mapping.address(), bytes);
+            return Err(Error::RECORDS);
+        }
+        self.hint = mapping.address().saturating_sub(self.chunk);
+        Ok((mapping, backing))
+    }
+
+    fn refused(&mut self, error: &std::io::Error) -> Error {
+        self.counts.out_of_memory += 1;
+        match error.raw_os_error() {
+            Some(libc::EOVERFLOW) => Error::TooLarge,
+            errno => Error::OutOfMemory { errno: errno.unwrap_or(libc::ENOMEM) },
+        }
+    }
+
+    fn reserve(&mut self) -> Result<(), Error> {
+        let next = self.entries.len() + 1;
+        self.entries.try_reserve(1).map_err(|_| Error::RECORDS)?;
+        let more = next - self.vacant.len().min(next);
+        self.vacant.try_reserve(more).map_err(|_| Error::RECORDS)?;
+        self.open.reserve(next)?;
+        self.partial.iter_mut().try_for_each(|set| set.reserve(next))
+    }
+
+    fn next_entry(&self) -> Result<u32, Error> {
+        let new = || u32::try_from(self.entries.len()).map_err(|_| Error::RECORDS);
+        self.vacant.last().copied().map_or_else(new, Ok)
+    }
+
+    /// Enters what `map` mapped; answers its number.
+    fn enter(&mut self, entry: Entry) -> usize {
+        let bytes = entry.mapping.bytes();
+        self.counts.mapped += bytes;
+        *self.counts.bytes_of(entry.backing) += bytes;
+        match self.vacant.pop() {
+            Some(id) => {
+                let id = id as usize;
+                self.entries[id] = Some(entry);
+                id
+            }
+            None => {
+                self.entries.push(Some(entry));
+                self.entries.len() - 1
+            }
+        }
+    }
+
+    /// Asks the kernel for huge pages for a new mapping, as the switch says.
+    fn prepare(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
+        if self.policy.fork == Fork::Exclude {
+            mapping.advise(Advice::Exclude).map_err(|error| self.refused(&error))?;
+        }
+        match self.policy.switch {
+            Switch::Off => {
+                // A kernel that refuses this has no huge pages anyway.
+                let _ = mapping.advise(Advice::Small);
+                Ok(Backing::Small)
+            }
+            Switch::Advised => Ok(self.advise(mapping)),
+            Switch::On if mapping.bytes() > self.chunk => Ok(self.advise(mapping)),
+            Switch::On => self.populate(mapping),
+        }
+    }
+
+    fn advise(&mut self, mapping: &Mapping) -> Backing {
+        match mapping.advise(Advice::Huge) {
+            Ok(()) => Backing::Unchecked,
+            Err(error) => self.no_huge_page(&error),
+        }
+    }
+
+    fn no_huge_page(&mut self, error: &std::io::Error) -> Backing {
+        self.counts.huge_errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Backing::Small
+    }
+
+    /// Faults a huge page in and checks that it is huge; collapses it otherwise.
+    fn populate(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
+        let advised = self.advise(mapping);
+        match mapping.advise(Advice::Populate) {
+            Ok(()) => {}
+            // Before Linux 5.14 there is no such advice: page faults decide.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(advised),
+            Err(error) => return Err(self.refused(&error)),
+        }
+        if Scanner::open().and_then(|scanner| scanner.is_huge(mapping)).unwrap_or(false) {
+            return Ok(Backing::Huge);
+        }
+        match mapping.advise(Advice::Collapse) {
+            Ok(()) => Ok(Backing::Huge),
+            Err(error) => Ok(self.no_huge_page(&error)),
+        }
+    }
+
+    /// The bytes of the block at an address.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`], [`Error::WrongBlock`], and [`Error::DoubleRelease`] if there is no block any more.
+    pub(crate) fn size_at(&self, address: usize) -> Result<usize, Error> {
+        let entry = self.entries[self.entry(address)?].as_ref().ok_or(Error::Foreign)?;
+        let offset = address - entry.mapping.address();
+        let size = match &entry.chunk {
+            Some(chunk) => chunk.size_at(offset),
+            None => Some(entry.mapping.bytes()).filter(|_| offset == 0),
+        };
+        size.ok_or(Error::WrongBlock)
+    }
+
+    /// Takes a block back; answers its size in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`], [`Error::WrongBlock`], [`Error::DoubleRelease`]. Then nothing was changed.
+    pub(crate) fn put(&mut self, address: usize) -> Result<usize, Error> {
+        let id = self.entry(address)?;
+        let entry = self.entries[id].as_mut().ok_or(Error::Foreign)?;
+        let offset = address - entry.mapping.address();
+        let Some(chunk) = &mut entry.chunk else { return self.put_large(id, offset) };
+        let put = chunk.put(offset)?;
+        if let Some(class) = put.class {
+            if chunk.has_free(class) {
+                self.partial[class.index()].insert(id);
+            } else {
+                self.partial[class.index()].remove(id);
+            }
+        }
+        if let Some(freed) = put.freed {
+            index::note_class(entry.mapping.address(), entry.mapping.bytes(), freed, None);
+            self.open.insert(id);
+            self.emptied(id);
+        }
+        Ok(put.size)
+    }
+
+    fn put_large(&mut self, id: usize, offset: usize) -> Result<usize, Error> {
+        if offset != 0 {
+            return Err(Error::WrongBlock);
+        }
+        Ok(self.unmap(id))
+    }
+
+    /// The entry that an address belongs to.
+    fn entry(&self, address: usize) -> Result<usize, Error> {
+        let owner = index::owner(address).filter(|owner| owner.pool == self.pool);
+        Ok(owner.ok_or(Error::Foreign)?.entry as usize)
+    }
+
+    /// Retains a chunk that became empty, or returns it to the kernel.
+    fn emptied(&mut self, id: usize) {
+        if !self.is_empty(id) {
+            return;
+        }
+        self.counts.retained += self.chunk;
+        if self.counts.retained > self.policy.retain {
+            self.unmap(id);
+        }
+    }
+
+    /// Returns an entry to the kernel; answers its bytes.
+    fn unmap(&mut self, id: usize) -> usize {
+        let Some(entry) = self.entries[id].take() else { return 0 };
+        let (address, bytes) = (entry.mapping.address(), entry.mapping.bytes());
+        if entry.chunk.is_some() {
+            self.counts.retained -= bytes;
+            self.open.remove(id);
+        }
+        index::remove(address, bytes);
+        self.counts.mapped -= bytes;
+        *self.counts.bytes_of(entry.backing) -= bytes;
+        self.hint = address;
+        if let Ok(id) = u32::try_from(id) {
+            self.vacant.push(id);
+        }
+        bytes
+    }
+
+    /// Returns all empty huge pages to the kernel; answers how many bytes.
+    pub(crate) fn trim(&mut self) -> usize {
+        let before = self.counts.mapped;
+        for id in 0..self.entries.len() {
+            if self.is_empty(id) {
+                self.unmap(id);
+            }
+        }
+        before - self.counts.mapped
+    }
+
+    /// Returns everything to the kernel, whether it is in use or not.
+    pub(crate) fn clear(&mut self) {
+        for id in 0..self.entries.len() {
+            if let Some(entry) = self.entries[id].take() {
+                index::remove(entry.mapping.address(), entry.mapping.bytes());
+            }
+        }
+        self.forget();
+    }
+
+    /// Forgets everything and leaves the address space as it is: in a child that does not have the memory.
+    pub(crate) fn forget(&mut self) {
+        for entry in self.entries.drain(..).flatten() {
+            entry.mapping.forget();
+        }
+        self.vacant.clear();
+        self.open = BitSet::default();
+        self.partial.iter_mut().for_each(|set| *set = BitSet::default());
+        self.counts = Counts::default();
+    }
+
+    /// Address and length of each mapping.
+    pub(crate) fn ranges(&self) -> Result<Vec<(u64, u64)>, Error> {
+        let mut ranges = Vec::new();
+        ranges.try_reserve(self.entries.len()).map_err(|_| Error::RECORDS)?;
+        let mappings = self.entries.iter().flatten().map(|entry| &entry.mapping);
+        ranges.extend(mappings.map(|mapping| (mapping.address() as u64, mapping.bytes() as u64)));
+        Ok(ranges)
+    }
+
+    /// Has the kernel copy everything into huge pages. Answers the bytes for which it did not.
+    pub(crate) fn collapse(&mut self) -> usize {
+        let mut refused = 0;
+        for entry in self.entries.iter_mut().flatten() {
+            let bytes = entry.mapping.bytes();
+            let new = match entry.mapping.advise(Advice::Collapse) {
+                Ok(()) => Backing::Huge,
+                Err(error) => {
+                    refused += bytes;
+                    self.counts.huge_errno = error.raw_os_error().unwrap_or(libc::EIO);
+                    // Of a large block some may be huge.
+                    if entry.chunk.is_some() { Backing::Small } else { Backing::Unchecked }
+                }
+            };
+            *self.counts.bytes_of(entry.backing) -= bytes;
+            *self.counts.bytes_of(new) += bytes;
+            entry.backing = new;
+        }
+        refused
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Free blocks that a thread keeps for itself, so that most calls take no lock.
+//!
+//! For each pool and size class a thread keeps at most 64 blocks and 32 KiB. If it has none, it takes half as many
+//! from the pool under its lock; if it has too many, it puts half of them back. When the thread ends, it puts all
+//! of them back.
+//!
+//! What a thread allocates and releases is counted beside its blocks, where no other thread writes.
+
+use std::cell::RefCell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Error;
+use crate::pool::Core;
+use crate::size_class::{COUNT, SizeClass};
+
+const MOST_BLOCKS: usize = 64;
+const MOST_BYTES: usize = 32 << 10;
+
+/// How many free blocks of a class a thread keeps at most.
+#[inline]
+fn most(class: SizeClass) -> usize {
+    (MOST_BYTES / class.size()).min(MOST_BLOCKS)
+}
+
+/// Whether threads keep free blocks of the class.
+#[inline]
+pub(crate) fn is_kept(class: SizeClass) -> bool {
+    most(class) > 1
+}
+
+/// What one thread did with one pool. Only the thread writes; anybody reads.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    allocations: AtomicU64,
+    allocated: AtomicU64,
+    releases: AtomicU64,
+    released: AtomicU64,
+}
+
+/// Sums of tallies. Bytes are those of size classes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tallied {
+    pub(crate) allocations: u64,
+    pub(crate) allocated: u64,
+    pub(crate) releases: u64,
+    pub(crate) released: u64,
+}
+
+impl Tallied {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.allocations += other.allocations;
+        self.allocated += other.allocated;
+        self.releases += other.releases;
+        self.released += other.released;
+    }
+
+    pub(crate) fn allocate(&mut self, bytes: usize) {
+        self.allocations += 1;
+        self.allocated += bytes as u64;
+    }
+
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.releases += 1;
+        self.released += bytes as u64;
+    }
+}
+
+impl Tally {
+    pub(crate) fn read(&self) -> Tallied {
+        Tallied {
+            allocations: self.allocations.load(Ordering::Relaxed),
+            allocated: self.allocated.load(Ordering::Relaxed),
+            releases: self.releases.load(Ordering::Relaxed),
+            released: self.released.load(Ordering::Relaxed),
+        }
+    }
+
+    #[inline]
+    fn allocate(&self, bytes: usize) {
+        add(&self.allocations, 1);
+        add(&self.allocated, bytes as u64);
+    }
+
+    #[inline]
+    fn release(&self, bytes: usize) {
+        add(&self.releases, 1);
+        add(&self.released, bytes as u64);
+    }
+}
+
+/// Adds where nobody else writes: without a locked instruction.
+#[inline]
+fn add(to: &AtomicU64, more: u64) {
+    to.store(to.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+/// A thread's free blocks of one pool.
+struct Cache {
+    core: Arc<Core>,
+    tally: Arc<Tally>,
+    /// Free blocks by class; each list has room for all that it may hold.
+    blocks: Vec<Vec<NonNull<u8>>>,
+}
+
+impl Cache {
+    fn new(core: &Arc<Core>) -> Result<Self, Error> {
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(COUNT).map_err(|_| Error::RECORDS)?;
+        blocks.resize_with(COUNT, Vec::new);
+        Ok(Self { core: Arc::clone(core), tally: core.add_tally()?, blocks })
+    }
+
+    #[inline]
+    fn take(&mut self, class: SizeClass) -> Result<NonNull<u8>, Error> {
+        let block = match self.blocks[class.index()].pop() {
+            Some(block) => block,
+            None => self.refill(class)?,
+        };
+        self.tally.allocate(class.size());
+        Ok(block)
+    }
+
+    #[cold]
+    fn refill(&mut self, class: SizeClass) -> Result<NonNull<u8>, Error> {
+        let most = most(class);
+        let blocks = &mut self.blocks[class.index()];
+        blocks.try_reserve_exact(most).map_err(|_| Error::RECORDS)?;
+        self.core.arena().take(class, most / 2, |block| blocks.push(block))?;
+        // The arena answers success only if it gave a block.
+        blocks.pop().ok_or(Error::RECORDS)
+    }
+
+    #[inline]
+    fn put(&mut self, block: NonNull<u8>, class: SizeClass) -> Result<(), Error> {
+        if self.blocks[class.index()].len() >= most(class) {
+            self.put_back(class, most(class) / 2);
+        }
+        let blocks = &mut self.blocks[class.index()];
+        if blocks.len() == blocks.capacity() {
+            blocks.try_reserve_exact(most(class)).map_err(|_| Error::RECORDS)?;
+        }
+        blocks.push(block);
+        self.tally.release(class.size());
+        Ok(())
+    }
+
+    /// Puts the oldest blocks of a class back into the pool.
+    #[cold]
+    fn put_back(&mut self, class: SizeClass, count: usize) {
+        let mut arena = self.core.arena();
+        for block in self.blocks[class.index()].drain(..count) {
+            if arena.put(block.addr().get()).is_err() {
+                // It was released twice or never allocated; see `Statistics::wrong_releases`.
+                arena.counts.wrong_releases += 1;
+            }
+        }
+    }
+
+    fn put_all_back(&mut self) {
+        if self.core.is_open() {
+            for class in SizeClass::all() {
+                self.put_back(class, self.blocks[class.index()].len());
+            }
+        }
+        self.blocks.iter_mut().for_each(Vec::clear);
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.put_all_back();
+        self.core.remove_tally(&self.tally);
+    }
+}
+
+/// What a thread keeps, by the slots of pools.
+struct Caches(Vec<Option<Cache>>);
+
+impl Caches {
+    #[inline]
+    fn of(&mut self, core: &Arc<Core>) -> Result<&mut Cache, Error> {
+        let slot = core.slot();
+        let is_its = self
+            .0
+            .get(slot)
+            .is_some_and(|cache| matches!(cache, Some(cache) if Arc::ptr_eq(&cache.core, core)));
+        if !is_its {
+            self.make(slot, core)?;
+        }
+        self.0[slot].as_mut().ok_or(Error::RECORDS)
+    }
+
+    #[cold]
+    fn make(&mut self, slot: usize, core: &Arc<Core>) -> Result<(), Error> {
+        let more = (slot + 1).saturating_sub(self.0.len());
+        self.0.try_reserve(more).map_err(|_| Error::RECORDS)?;
+        self.0.resize_with(self.0.len() + more, || None);
+        // What was here belonged to a pool that was closed.
+        self.0[slot] = Some(Cache::new(core)?);
+        Ok(())
+    }
+}
+
+thread_local! {
+    static CACHES: RefCell<Caches> = const { RefCell::new(Caches(Vec::new())) };
+}
+
+/// Runs with this thread's cache of a pool; `None` if the thread ends or is in here already.
+#[inline]
+fn with<R>(
+    core: &Arc<Core>,
+    run: impl FnOnce(&mut Cache) -> Result<R, Error>,
+) -> Option<Result<R, Error>> {
+    let with = |caches: &RefCell<Caches>| {
+        let mut caches = caches.try_borrow_mut().ok()?;
+        Some(caches.of(core).and_then(run))
+    };
+    CACHES.try_with(with).ok().flatten()
+}
+
+/// Takes a block from this thread's free ones; `None` if it has no cache.
+#[inline]
+pub(crate) fn take(core: &Arc<Core>, class: SizeClass) -> Option<Result<NonNull<u8>, Error>> {
+    with(core, |cache| cache.take(class))
+}
+
+/// Adds a block to this thread's free ones; `None` if it has no cache.
+#[inline]
+pub(crate) fn put(
+    core: &Arc<Core>,
+    block: NonNull<u8>,
+    class: SizeClass,
+) -> Option<Result<(), Error>> {
+    with(core, |cache| cache.put(block, class))
+}
+
+/// Puts all of this thread's free blocks of a pool back.
+pub(crate) fn put_all_back(core: &Arc<Core>) {
+    let _ = with(core, |cache| {
+        cache.put_all_back();
+        Ok(())
+    });
+}

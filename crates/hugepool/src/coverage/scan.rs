@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! PAGEMAP_SCAN of the calling process: which pages are resident, and which of them huge.
+
+use std::fs::File;
+use std::io;
+
+use super::Coverage;
+use crate::sys::{self, PAGE_IS_HUGE, PAGE_IS_PFNZERO, PageRegion};
+
+/// Regions that one call fills.
+const REGIONS: usize = 256;
+
+/// The open pagemap of this process. A child by fork() opens its own: an open file keeps its parent's memory.
+#[derive(Debug)]
+pub(crate) struct Scanner(File);
+
+impl Scanner {
+    #[expect(clippy::disallowed_methods, reason = "the pagemap of this process")]
+    pub(crate) fn open() -> io::Result<Self> {
+        File::open("/proc/self/pagemap").map(Self)
+    }
+
+    /// `None` if the kernel has no PAGEMAP_SCAN.
+    pub(super) fn working() -> io::Result<Option<Self>> {
+        let scanner = Self::open()?;
+        match sys::scan_present(&scanner.0, 0, 0, &mut []) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => Ok(None),
+            _ => Ok(Some(scanner)),
+        }
+    }
+
+    /// Adds what is resident and huge between two addresses, and hands each huge range on.
+    pub(super) fn count(
+        &self,
+        start: u64,
+        end: u64,
+        coverage: &mut Coverage,
+        mut huge: impl FnMut(u64, u64),
+    ) -> io::Result<()> {
+        let mut regions = [PageRegion::default(); REGIONS];
+        let mut at = start;
+        while at < end {
+            let (found, stopped) = sys::scan_present(&self.0, at, end, &mut regions)?;
+            for region in &regions[..found] {
+                let bytes = region.end - region.start;
+                // The shared page of zeros is nobody's memory.
+                if region.categories & PAGE_IS_PFNZERO != 0 {
+                    continue;
+                }
+                coverage.resident += bytes;
+                if region.categories & PAGE_IS_HUGE != 0 {
+                    coverage.huge += bytes;
+                    huge(region.start, region.end);
+                }
+            }
+            if stopped <= at {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            at = stopped;
+        }
+        Ok(())
+    }
+
+    /// Whether all of a mapping is in huge pages.
+    #[cfg(feature = "pool")]
+    pub(crate) fn is_huge(&self, mapping: &sys::Mapping) -> io::Result<bool> {
+        let (start, bytes) = (mapping.address() as u64, mapping.bytes() as u64);
+        let mut coverage = Coverage::default();
+        self.count(start, start + bytes, &mut coverage, |_, _| {})?;
+        Ok(coverage.huge == bytes)
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Coverage of the calling process for C: totals, a callback for each mapping, text for Prometheus.
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+
+use super::{Code, INVALID, answer, code, store};
+use crate::coverage::{Coverage, Method, Process};
+
+/// `hugepool_coverage`, in bytes but for `sampled_pages` and `zero_pages`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CCoverage {
+    /// See [`Coverage::mapped`].
+    pub mapped: u64,
+    /// See [`Coverage::eligible`].
+    pub eligible: u64,
+    /// See [`Coverage::resident`].
+    pub resident: u64,
+    /// See [`Coverage::huge`].
+    pub huge: u64,
+    /// See [`Coverage::growth`]; 0 without a sample.
+    pub growth: u64,
+    /// See [`Coverage::sampled`].
+    pub sampled_pages: u64,
+    /// See [`Coverage::zero`].
+    pub zero_pages: u64,
+    /// 1 if it was read by PAGEMAP_SCAN, 0 if from smaps.
+    pub by_scan: u64,
+}
+
+impl CCoverage {
+    pub(super) fn new(coverage: &Coverage, method: Method) -> Self {
+        Self {
+            mapped: coverage.mapped,
+            eligible: coverage.eligible,
+            resident: coverage.resident,
+            huge: coverage.huge,
+            growth: coverage.growth().unwrap_or(0),
+            sampled_pages: coverage.sampled,
+            zero_pages: coverage.zero,
+            by_scan: u64::from(method == Method::PagemapScan),
+        }
+    }
+}
+
+/// `hugepool_mapping_function`: context, name, first address, address behind the last, coverage; 0 goes on.
+pub type MappingFunction =
+    unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const CCoverage) -> c_int;
+
+/// The sums of all private anonymous mappings of this process.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_coverage_process(samples: c_uint, out: *mut CCoverage) -> Code {
+    answer(|| {
+        let process = Process::read(samples).map_err(|error| code(&error))?;
+        // SAFETY: the caller promises that `out` may be written.
+        unsafe { store(out, CCoverage::new(&process.total(), process.method)) }
+    })
+}
+
+/// Calls a function for each private anonymous mapping of this process.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_coverage_mappings(
+    samples: c_uint,
+    function: Option<MappingFunction>,
+    context: *mut c_void,
+) -> Code {
+    answer(|| {
+        let function = function.ok_or(INVALID)?;
+        let process = Process::read(samples).map_err(|error| code(&error))?;
+        for mapping in &process.mappings {
+            let coverage = CCoverage::new(&mapping.coverage, process.method);
+            let name = CString::new(mapping.name.as_str()).unwrap_or_default();
+            // SAFETY: the caller promises that its function takes these; name and coverage live until it returns.
+            let answer = unsafe {
+                function(context, name.as_ptr(), mapping.start, mapping.end, &raw const coverage)
+            };
+            if answer != 0 {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes lines for Prometheus and a 0 behind them into a buffer; answers in `needed` how many bytes that takes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_coverage_prometheus(
+    samples: c_uint,
+    buffer: *mut c_char,
+    size: usize,
+    needed: *mut usize,
+) -> Code {
+    answer(|| {
+        let process = Process::read(samples).map_err(|error| code(&error))?;
+        let text = CString::new(process.prometheus()).map_err(|_| INVALID)?;
+        let text = text.as_bytes_with_nul();
+        // SAFETY: the caller promises that `needed` may be written.
+        unsafe { store(needed, text.len())? };
+        if buffer.is_null() || size < text.len() {
+            return Err(INVALID);
+        }
+        // SAFETY: the caller promises `size` writable bytes, and the text is not longer.
+        unsafe { buffer.copy_from_nonoverlapping(text.as_ptr().cast(), text.len()) };
+        Ok(())
+    })
+}

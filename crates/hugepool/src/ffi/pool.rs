@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pools and tables for C. A `hugepool *` is the pointer inside of a [`Pool`]; a `hugepool_table *` is a [`Table`].
+
+use std::alloc::Layout;
+use std::ffi::{c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use super::coverage::CCoverage;
+use super::{Code, INVALID, answer, code, store};
+use crate::pool::Core;
+use crate::{Error, Fork, Options, Pool, Statistics, Switch, Table};
+
+/// `hugepool`: what a pool's handles point to. C knows only its address.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct CPool(Core);
+
+/// Blocks are aligned to this if 0 is passed, like those of malloc().
+const USUAL_ALIGNMENT: usize = 16;
+
+/// `hugepool_options`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct COptions {
+    /// `sizeof(hugepool_options)`.
+    pub size: usize,
+    /// See [`Options::limit`]; 0 is no limit.
+    pub limit: usize,
+    /// See [`Options::retain`].
+    pub retain: usize,
+    /// -1: `PAGEWISE_THP` and the machine decide; 0 off; 1 on; 2 advised.
+    pub thp: c_int,
+    /// 0: a child by fork() has a copy; 1: it has nothing.
+    pub fork: c_int,
+    /// 1: each release is checked; 0: not; -1: only in debug builds of the library.
+    pub checks: c_int,
+}
+
+impl COptions {
+    fn options(&self) -> Result<Options, Code> {
+        if self.size != size_of::<Self>() {
+            return Err(INVALID);
+        }
+        let usual = Options::default();
+        Ok(Options {
+            limit: if self.limit == 0 { usize::MAX } else { self.limit },
+            retain: self.retain,
+            fork: match self.fork {
+                0 => Fork::Copy,
+                1 => Fork::Exclude,
+                _ => return Err(INVALID),
+            },
+            switch: switch(self.thp)?,
+            checks: match self.checks {
+                -1 => usual.checks,
+                0 => false,
+                1 => true,
+                _ => return Err(INVALID),
+            },
+        })
+    }
+}
+
+fn switch(number: c_int) -> Result<Option<Switch>, Code> {
+    match number {
+        -1 => Ok(None),
+        0 => Ok(Some(Switch::Off)),
+        1 => Ok(Some(Switch::On)),
+        2 => Ok(Some(Switch::Advised)),
+        _ => Err(INVALID),
+    }
+}
+
+fn layout(size: usize, alignment: usize) -> Result<Layout, Code> {
+    let alignment = if alignment == 0 { USUAL_ALIGNMENT } else { alignment };
+    if !alignment.is_power_of_two() {
+        return Err(code(&Error::Alignment { requested: alignment, largest: 0 }));
+    }
+    Layout::from_size_align(size, alignment).map_err(|_| code(&Error::TooLarge))
+}
+
+/// Runs with the pool of a pointer from C.
+///
+/// # Safety
+/// The pointer is NULL or from `hugepool_create`, and `hugepool_destroy` was not called for it.
+#[inline]
+unsafe fn with_pool<R>(
+    pool: *const CPool,
+    run: impl FnOnce(&Pool) -> Result<R, Error>,
+) -> Result<R, Code> {
+    if pool.is_null() {
+        return Err(INVALID);
+    }
+    // SAFETY: the pointer is from `Pool::into_raw`; this handle is not dropped.
+    let pool = ManuallyDrop::new(unsafe { Pool::from_raw(pool.cast()) });
+    run(&pool).map_err(|error| code(&error))
+}
+
+/// Creates a pool; NULL options are the usual ones.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *const CPool) -> Code {
+    answer(|| {
+        if out.is_null() {
+            return Err(INVALID);
+        }
+        // SAFETY: the caller promises NULL or its options, whose size is checked before anything else is used.
+        let options = unsafe { options.as_ref() };
+        let options = options.map_or_else(|| Ok(Options::default()), COptions::options)?;
+        let pool = Pool::new(&options).map_err(|error| code(&error))?;
+        // SAFETY: the caller promises that `out` may be written.
+        unsafe { store(out, pool.into_raw().cast()) }
+    })
+}
+
+/// Returns all memory of a pool to the kernel, also blocks in use. NULL is ignored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_destroy(pool: *const CPool) {
+    if !pool.is_null() {
+        let _ = answer(|| {
+            // SAFETY: the caller promises that it is from hugepool_create and not used any more.
+            drop(unsafe { Pool::from_raw(pool.cast()) });
+            Ok(())
+        });
+    }
+}
+
+/// Allocates a block.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_allocate(
+    pool: *const CPool,
+    size: usize,
+    alignment: usize,
+    out: *mut *mut c_void,
+) -> Code {
+    answer(|| {
+        if out.is_null() {
+            return Err(INVALID);
+        }
+        let layout = layout(size, alignment)?;
+        // SAFETY: the caller promises a pool, and that `out` may be written.
+        unsafe {
+            let block = with_pool(pool, |pool| pool.allocate(layout))?;
+            store(out, block.as_ptr().cast())
+        }
+    })
+}
+
+/// Releases a block, whatever its size. NULL is ignored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_release(pool: *const CPool, block: *mut c_void) -> Code {
+    let Some(block) = NonNull::new(block.cast()) else { return 0 };
+    // SAFETY: the caller promises a pool and one of its blocks that is not used any more.
+    answer(|| unsafe { with_pool(pool, |pool| pool.release_any(block)) })
+}
+
+/// Releases a block of which size and alignment are those of its allocation. NULL is ignored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_release_sized(
+    pool: *const CPool,
+    block: *mut c_void,
+    size: usize,
+    alignment: usize,
+) -> Code {
+    let Some(block) = NonNull::new(block.cast()) else { return 0 };
+    answer(|| {
+        let layout = layout(size, alignment)?;
+        // SAFETY: the caller promises a pool and one of its blocks that is not used any more.
+        unsafe { with_pool(pool, |pool| pool.release(block, layout)) }
+    })
+}
+
+/// The usable size of the block at an address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_usable_size(
+    pool: *const CPool,
+    block: *const c_void,
+    out: *mut usize,
+) -> Code {
+    answer(|| {
+        let block = NonNull::new(block.cast_mut().cast()).ok_or(INVALID)?;
+        // SAFETY: the caller promises a pool, and that `out` may be written.
+        unsafe {
+            let size = with_pool(pool, |pool| pool.usable_size(block))?;
+            store(out, size)
+        }
+    })
+}
+
+/// Returns empty huge pages to the kernel; answers how many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_trim(pool: *const CPool) -> usize {
+    // SAFETY: the caller promises a pool.
+    unsafe { with_pool(pool, |pool| Ok(pool.trim())).unwrap_or(0) }
+}
+
+/// Has the kernel copy the pool into huge pages; answers the bytes for which it did not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_collapse(pool: *const CPool) -> usize {
+    // SAFETY: the caller promises a pool.
+    unsafe { with_pool(pool, |pool| Ok(pool.collapse())).unwrap_or(0) }
+}
+
+/// `hugepool_stats`, in bytes but for counts.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CStatistics {
+    /// The size of a huge page.
+    pub huge_page: u64,
+    /// See [`Statistics::mapped`].
+    pub mapped: u64,
+    /// See [`Statistics::retained`].
+    pub retained: u64,
+    /// See [`Statistics::huge`].
+    pub huge: u64,
+    /// See [`Statistics::small`].
+    pub small: u64,
+    /// See [`Statistics::unchecked`].
+    pub unchecked: u64,
+    /// See [`Statistics::live`].
+    pub live: u64,
+    /// See [`Statistics::live_blocks`].
+    pub live_blocks: u64,
+    /// See [`Statistics::allocations`].
+    pub allocations: u64,
+    /// See [`Statistics::releases`].
+    pub releases: u64,
+    /// See [`Statistics::out_of_memory`].
+    pub out_of_memory: u64,
+    /// See [`Statistics::wrong_releases`].
+    pub wrong_releases: u64,
+    /// See [`Statistics::huge_errno`]; 0 if the kernel never refused.
+    pub huge_errno: c_int,
+    /// 0 off, 1 on, 2 advised.
+    pub thp: c_int,
+}
+
+impl CStatistics {
+    fn new(of: &Statistics) -> Self {
+        Self {
+            huge_page: of.huge_page as u64,
+            mapped: of.mapped as u64,
+            retained: of.retained as u64,
+            huge: of.huge as u64,
+            small: of.small as u64,
+            unchecked: of.unchecked as u64,
+            live: of.live,
+            live_blocks: of.live_blocks,
+            allocations: of.allocations,
+            releases: of.releases,
+            out_of_memory: of.out_of_memory,
+            wrong_releases: of.wrong_releases,
+            huge_errno: of.huge_errno.unwrap_or(0),
+            thp: match of.switch {
+                Switch::Off => 0,
+                Switch::On => 1,
+                Switch::Advised => 2,
+            },
+        }
+    }
+}
+
+/// What a pool has and did.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_statistics(pool: *const CPool, out: *mut CStatistics) -> Code {
+    // SAFETY: the caller promises a pool, and that `out` may be written.
+    answer(|| unsafe {
+        let statistics = with_pool(pool, |pool| Ok(pool.statistics()))?;
+        store(out, CStatistics::new(&statistics))
+    })
+}
+
+/// How much of a pool is resident and in huge pages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_pool_coverage(pool: *const CPool, out: *mut CCoverage) -> Code {
+    // SAFETY: the caller promises a pool, and that `out` may be written.
+    answer(|| unsafe {
+        let (coverage, method) = with_pool(pool, Pool::coverage_and_method)?;
+        store(out, CCoverage::new(&coverage, method))
+    })
+}
+
+/// Creates a table of `count` blocks; `thp` as in `hugepool_options`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_table_create(
+    block: usize,
+    count: usize,
+    thp: c_int,
+    out: *mut *mut Table,
+) -> Code {
+    answer(|| {
+        if out.is_null() {
+            return Err(INVALID);
+        }
+        let table = Table::new(block, count, switch(thp)?).map_err(|error| code(&error))?;
+        // SAFETY: the caller promises that `out` may be written.
+        unsafe { store(out, Box::into_raw(Box::new(table))) }
+    })
+}
+
+/// Returns all memory of a table to the kernel. NULL is ignored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_table_destroy(table: *mut Table) {
+    if !table.is_null() {
+        let _ = answer(|| {
+            // SAFETY: the caller promises that it is from hugepool_table_create and not used any more.
+            drop(unsafe { Box::from_raw(table) });
+            Ok(())
+        });
+    }
+}
+
+/// Takes a free block of a table.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_table_acquire(
+    table: *const Table,
+    out: *mut *mut c_void,
+) -> Code {
+    answer(|| {
+        if out.is_null() {
+            return Err(INVALID);
+        }
+        // SAFETY: the caller promises NULL or a table, and that `out` may be written.
+        unsafe {
+            let table = table.as_ref().ok_or(INVALID)?;
+            let block = table.acquire().map_err(|error| code(&error))?;
+            store(out, block.as_ptr().cast())
+        }
+    })
+}
+
+/// Takes a block back. NULL is ignored.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_table_release(table: *const Table, block: *mut c_void) -> Code {
+    let Some(block) = NonNull::new(block.cast()) else { return 0 };
+    answer(|| {
+        // SAFETY: the caller promises NULL or a table, and a block that is not used any more.
+        unsafe {
+            let table = table.as_ref().ok_or(INVALID)?;
+            table.release(block).map_err(|error| code(&error))
+        }
+    })
+}
+
+/// How much of a table is resident and in huge pages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hugepool_table_coverage(table: *const Table, out: *mut CCoverage) -> Code {
+    answer(|| {
+        // SAFETY: the caller promises NULL or a table, and that `out` may be written.
+        unsafe {
+            let table = table.as_ref().ok_or(INVALID)?;
+            let (coverage, method) = table.coverage_and_method().map_err(|error| code(&error))?;
+            store(out, CCoverage::new(&coverage, method))
+        }
+    })
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Address → the pool that mapped it, read without a lock.
+//!
+//! A table of three levels over 48 bits of address, one entry for each 2 MiB. Levels are allocated when they are
+//! first needed (20 KiB for each GiB of addresses) and never freed, so that a reader needs no lock. Whoever asks
+//! for an address that no pool mapped gets an answer, and no segmentation fault.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use crate::chunk::SPANS;
+use crate::size_class::SizeClass;
+
+/// Bits of an address inside of an entry: the smallest chunk is 2 MiB.
+const SHIFT: usize = 21;
+const BITS: usize = 9;
+const FANOUT: usize = 1 << BITS;
+/// Bits of an address that are covered.
+const COVERED: usize = SHIFT + 3 * BITS;
+
+/// The pool and the entry of its arena that a huge page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// Pools are numbered from 1 and no number is used twice.
+    pub(crate) pool: u32,
+    pub(crate) entry: u32,
+}
+
+struct Leaf {
+    /// `pool << 32 | entry`; 0 if there is none.
+    owner: AtomicU64,
+    /// For each span, the size class of its slab plus one; 0 if it is in none.
+    classes: [AtomicU8; SPANS],
+}
+
+type Leaves = OnceLock<Vec<Leaf>>;
+
+static ROOT: [OnceLock<Vec<Leaves>>; FANOUT] = [const { OnceLock::new() }; FANOUT];
+
+fn part(address: usize, level: usize) -> usize {
+    address >> (SHIFT + level * BITS) & (FANOUT - 1)
+}
+
+fn leaf(address: usize) -> Option<&'static Leaf> {
+    if address >> COVERED != 0 {
+        return None;
+    }
+    let middle = ROOT[part(address, 2)].get()?;
+    let leaves = middle[part(address, 1)].get()?;
+    Some(&leaves[part(address, 0)])
+}
+
+fn make_leaf(address: usize) -> Option<&'static Leaf> {
+    if address >> COVERED != 0 {
+        return None;
+    }
+    let middle = get_or_fill(&ROOT[part(address, 2)], OnceLock::new)?;
+    let new = || Leaf { owner: AtomicU64::new(0), classes: [const { AtomicU8::new(0) }; SPANS] };
+    let leaves = get_or_fill(&middle[part(address, 1)], new)?;
+    Some(&leaves[part(address, 0)])
+}
+
+/// The level in a cell, which is filled if it is empty; `None` if there is no memory for it.
+fn get_or_fill<T>(cell: &OnceLock<Vec<T>>, new: impl FnMut() -> T) -> Option<&Vec<T>> {
+    if cell.get().is_none() {
+        let mut level = Vec::new();
+        level.try_reserve_exact(FANOUT).ok()?;
+        level.resize_with(FANOUT, new);
+        // Another thread may have filled it since: then this one is dropped.
+        let _ = cell.set(level);
+    }
+    cell.get()
+}
+
+/// Enters `bytes` at an address as an owner's. Answers false if the address is not covered, or if there is no memory
+/// for the table.
+pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
+    let entry = u64::from(owner.pool) << 32 | u64::from(owner.entry);
+    for at in pages(address, bytes) {
+        let Some(leaf) = make_leaf(at) else { return false };
+        leaf.owner.store(entry, Ordering::Release);
+    }
+    true
+}
+
+/// Removes what `enter` entered.
+pub(crate) fn remove(address: usize, bytes: usize) {
+    for leaf in pages(address, bytes).filter_map(leaf) {
+        leaf.owner.store(0, Ordering::Release);
+        for class in &leaf.classes {
+            class.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+fn pages(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
+    (address..address + bytes).step_by(1 << SHIFT)
+}
+
+/// Who mapped an address.
+pub(crate) fn owner(address: usize) -> Option<Owner> {
+    let entry = leaf(address)?.owner.load(Ordering::Acquire);
+    let pool = u32::try_from(entry >> 32).ok().filter(|pool| *pool != 0)?;
+    Some(Owner { pool, entry: u32::try_from(entry & u64::from(u32::MAX)).ok()? })
+}
+
+/// Notes the class of the slab at spans of a chunk of so many bytes; `None` if there is no slab any more.
+pub(crate) fn note_class(
+    chunk: usize,
+    bytes: usize,
+    (first, spans): (usize, usize),
+    class: Option<SizeClass>,
+) {
+    let code = class.map_or(0, |class| u8::try_from(class.index() + 1).unwrap_or(0));
+    let span = bytes / SPANS;
+    for at in (first..first + spans).map(|at| chunk + at * span) {
+        // A chunk that is larger than an entry has several: all spans inside of one are noted in it.
+        for inside in (at..at + span).step_by(span.min(1 << 16)) {
+            if let Some(leaf) = leaf(inside) {
+                leaf.classes[slot(inside)].store(code, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn slot(address: usize) -> usize {
+    address >> (SHIFT - SPANS.ilog2() as usize) & (SPANS - 1)
+}
+
+/// The pool that mapped an address, and the class of the slab there.
+#[inline]
+pub(crate) fn class(address: usize) -> Option<(u32, SizeClass)> {
+    let leaf = leaf(address)?;
+    let pool = u32::try_from(leaf.owner.load(Ordering::Acquire) >> 32).ok()?;
+    let code = leaf.classes[slot(address)].load(Ordering::Relaxed);
+    Some((pool, SizeClass::from_index(usize::from(code).checked_sub(1)?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Addresses that no mapping has: the highest that are covered.
+    const HIGH: usize = (1 << COVERED) - (1 << 30);
+
+    #[test]
+    fn what_was_entered_is_found_until_it_is_removed() {
+        let owner = Owner { pool: 7, entry: 3 };
+        assert!(enter(HIGH, 4 << 20, owner));
+        assert_eq!(super::owner(HIGH + (4 << 20) - 1), Some(owner));
+        assert_eq!(super::owner(HIGH + (4 << 20)), None);
+        assert_eq!(super::owner(HIGH - 1), None);
+        let class = SizeClass::for_size(100);
+        note_class(HIGH, 2 << 20, (3, 2), class);
+        let at = |span: usize| super::class(HIGH + span * (64 << 10) + 17);
+        assert_eq!([at(2), at(5)], [None, None]);
+        assert_eq!([at(3), at(4)], [class.map(|class| (7, class)); 2]);
+        remove(HIGH, 4 << 20);
+        assert_eq!((super::owner(HIGH), at(3)), (None, None));
+    }
+
+    #[test]
+    fn a_chunk_of_32_mib_notes_classes_at_each_of_its_pages() {
+        let chunk = HIGH + (256 << 20);
+        assert!(enter(chunk, 32 << 20, Owner { pool: 8, entry: 0 }));
+        let class = SizeClass::for_size(16);
+        note_class(chunk, 32 << 20, (1, 1), class);
+        let at = |offset: usize| super::class(chunk + offset);
+        assert_eq!((at((1 << 20) - 1), at(2 << 20)), (None, None));
+        assert_eq!([at(1 << 20), at((2 << 20) - 1)], [class.map(|class| (8, class)); 2]);
+        remove(chunk, 32 << 20);
+    }
+
+    #[test]
+    fn addresses_that_are_not_covered_belong_to_nobody() {
+        assert!(!enter(1 << COVERED, 2 << 20, Owner { pool: 1, entry: 1 }));
+        assert_eq!((owner(usize::MAX), class(usize::MAX)), (None, None));
+        assert_eq!((owner(0), class(16)), (None, None));
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory pools in whole huge pages, and how much of a process's memory is in huge pages.
+//!
+//! A [`Pool`] is for objects that live about as long as each other: objects that live long do not keep the huge pages
+//! of brief ones alive, and the other way round. Small blocks are in slabs by size class inside of huge pages; blocks
+//! above a huge page have huge pages of their own. A [`Table`] is a fixed number of large blocks. Memory comes from the
+//! kernel, and goes back to it, in whole huge pages.
+//!
+//! Whether the kernel gives huge pages is asked, not assumed: [`Statistics`] count what was refused, and
+//! [`Pool::coverage`] reads what is there. [`Process`] is the same for all memory of the process. The variable
+//! `PAGEWISE_THP` (`on`, `off`, `advised`) is the switch of a whole process; see [`Switch`].
+//!
+//! All calls answer errors. None ends the process or unwinds.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+#![expect(clippy::cast_precision_loss, reason = "shares for display need no 53 bits")]
+
+pub mod coverage;
+mod error;
+pub mod ffi;
+mod machine;
+mod sys;
+
+#[cfg(feature = "pool")]
+mod arena;
+#[cfg(feature = "pool")]
+mod bits;
+#[cfg(feature = "pool")]
+mod cache;
+#[cfg(feature = "pool")]
+mod chunk;
+#[cfg(feature = "pool")]
+mod index;
+#[cfg(feature = "pool")]
+mod pool;
+#[cfg(feature = "pool")]
+mod size_class;
+#[cfg(feature = "pool")]
+mod slab;
+#[cfg(feature = "pool")]
+mod stats;
+#[cfg(feature = "pool")]
+mod table;
+
+pub use coverage::{Coverage, Process};
+pub use error::Error;
+pub use machine::Availability;
+#[cfg(feature = "pool")]
+pub use machine::Switch;
+#[cfg(feature = "pool")]
+pub use pool::{Fork, Options, Pool};
+#[cfg(feature = "pool")]
+pub use stats::Statistics;
+#[cfg(feature = "pool")]
+pub use table::Table;

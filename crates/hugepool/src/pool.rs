@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Pools: what programs allocate from.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+use crate::arena::{Arena, Policy};
+use crate::cache::{self, Tallied, Tally};
+use crate::coverage::{self, Coverage};
+use crate::machine::{self, Availability, Switch};
+use crate::size_class::SizeClass;
+use crate::stats::Statistics;
+use crate::sys::{self, Guard, Lock};
+use crate::{Error, index};
+
+/// What a child by fork() gets of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fork {
+    /// A copy, like of all memory. The first write to a page on either side after that copies 4 KiB and splits the
+    /// huge page: [`Pool::collapse`] makes it huge again.
+    #[default]
+    Copy,
+    /// Nothing (`MADV_DONTFORK`): huge pages of the parent stay huge. In the child all calls are refused
+    /// ([`Error::Forked`]), and access to a block ends it with SIGSEGV.
+    Exclude,
+}
+
+/// How a pool is created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The most bytes that the pool may map, beyond which [`Error::Limit`] is answered.
+    pub limit: usize,
+    /// Bytes of empty huge pages that are kept for later, instead of returned to the kernel.
+    pub retain: usize,
+    /// What a child by fork() gets.
+    pub fork: Fork,
+    /// What is done to get huge pages; without it `PAGEWISE_THP` and the machine decide.
+    pub switch: Option<Switch>,
+    /// Whether each release is checked under the lock (foreign blocks, double release, wrong size), without free
+    /// blocks of threads. The default is true in debug builds and false in release builds.
+    pub checks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limit: usize::MAX,
+            retain: 0,
+            fork: Fork::Copy,
+            switch: None,
+            checks: cfg!(debug_assertions),
+        }
+    }
+}
+
+impl Options {
+    /// For objects that live long: a huge page is returned to the kernel when its last block is released.
+    pub fn long_lived() -> Self {
+        Self::default()
+    }
+
+    /// For objects that live briefly: 32 MiB of empty huge pages are kept for the next ones.
+    pub fn short_lived() -> Self {
+        Self { retain: 32 << 20, ..Self::default() }
+    }
+}
+
+const OPEN: u8 = 0;
+/// Its last handle was dropped.
+const CLOSED: u8 = 1;
+/// This process is a child that does not have its memory.
+const FORKED: u8 = 2;
+
+/// What all handles of a pool share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    /// Never used twice.
+    number: u32,
+    /// Used again when the pool is closed.
+    slot: usize,
+    state: AtomicU8,
+    handles: AtomicUsize,
+    checks: bool,
+    switch: Switch,
+    machine: Availability,
+    fork: Fork,
+    chunk: usize,
+    locked: Lock<Locked>,
+}
+
+#[derive(Debug)]
+struct Locked {
+    arena: Arena,
+    /// Of threads that have free blocks.
+    tallies: Vec<Arc<Tally>>,
+    /// Of all others, and of calls without a thread's free blocks.
+    tallied: Tallied,
+}
+
+/// The arena of a pool, while it is locked.
+pub(crate) struct LockedArena<'a>(Guard<'a, Locked>);
+
+impl std::ops::Deref for LockedArena<'_> {
+    type Target = Arena;
+    fn deref(&self) -> &Arena {
+        &self.0.arena
+    }
+}
+
+impl std::ops::DerefMut for LockedArena<'_> {
+    fn deref_mut(&mut self) -> &mut Arena {
+        &mut self.0.arena
+    }
+}
+
+impl Core {
+    #[inline]
+    pub(crate) fn slot(&self) -> usize {
+        self.slot
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == OPEN
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<(), Error> {
+        if self.is_open() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    pub(crate) fn arena(&self) -> LockedArena<'_> {
+        LockedArena(self.locked.lock())
+    }
+
+    /// A new tally of a thread.
+    pub(crate) fn add_tally(&self) -> Result<Arc<Tally>, Error> {
+        ensure_memory_for::<Tally>()?;
+        let tally = Arc::new(Tally::default());
+        let mut locked = self.locked.lock();
+        locked.tallies.try_reserve(1).map_err(|_| Error::RECORDS)?;
+        locked.tallies.push(Arc::clone(&tally));
+        Ok(tally)
+    }
+
+    /// Keeps the sums of a thread that ends.
+    pub(crate) fn remove_tally(&self, tally: &Arc<Tally>) {
+        // In a child that a pool excludes nobody asks for them; a closed pool has no statistics.
+        if self.is_open() {
+            let mut locked = self.locked.lock();
+            locked.tallied.add(tally.read());
+            locked.tallies.retain(|other| !Arc::ptr_eq(other, tally));
+        }
+    }
+
+    /// Returns the memory; threads that still have free blocks of it forget them.
+    fn close(&self) {
+        let was = self.state.swap(CLOSED, Ordering::SeqCst);
+        registry::remove(self);
+        let mut locked = self.locked.lock();
+        if was == OPEN {
+            locked.arena.clear();
+        } else {
+            locked.arena.forget();
+        }
+    }
+}
+
+/// Arc has no constructor that can fail on the oldest compiler, so this asks for the memory first.
+fn ensure_memory_for<T>() -> Result<(), Error> {
+    Vec::<u8>::new().try_reserve_exact(size_of::<T>() + 64).map_err(|_| Error::RECORDS)
+}
+
+/// Memory in huge pages, for objects that live about as long as each other.
+///
+/// A handle: clones are the same pool. When the last handle is dropped, all memory of the pool is returned to the
+/// kernel, also that of blocks in use. Any thread may call any method.
+///
+/// ```
+/// use std::alloc::Layout;
+///
+/// let pool = hugepool::Pool::new(&hugepool::Options::long_lived())?;
+/// let layout = Layout::from_size_align(100, 8)?;
+/// let block = pool.allocate(layout)?;
+/// assert!(block.len() >= 100);
+/// // SAFETY: the block is from this pool and this layout, and is not used any more.
+/// unsafe { pool.release(block.cast(), layout)? };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Pool {
+    core: Arc<Core>,
+}
+
+impl Pool {
+    /// Creates a pool. It maps nothing before the first block.
+    ///
+    /// # Errors
+    /// [`Error::Switch`] if `PAGEWISE_THP` is wrong and the options do not replace it; [`Error::OutOfMemory`].
+    pub fn new(options: &Options) -> Result<Self, Error> {
+        static NUMBERS: AtomicU32 = AtomicU32::new(1);
+        let machine = Availability::read();
+        let switch = options.switch.map_or_else(|| Switch::from_environment(machine), Ok)?;
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let chunk = machine::chunk_size();
+        let policy =
+            Policy { switch, fork: options.fork, limit: options.limit, retain: options.retain };
+        let locked = Locked {
+            arena: Arena::new(number, chunk, policy)?,
+            tallies: Vec::new(),
+            tallied: Tallied::default(),
+        };
+        ensure_memory_for::<Core>()?;
+        let core = registry::add(|slot| Core {
+            number,
+            slot,
+            state: AtomicU8::new(OPEN),
+            handles: AtomicUsize::new(1),
+            checks: options.checks,
+            switch,
+            machine,
+            fork: options.fork,
+            chunk,
+            locked: Lock::new(locked),
+        })?;
+        Ok(Self { core })
+    }
+
+    /// Allocates a block of at least the layout's size. The slice has its whole usable size.
+    ///
+    /// The contents are those of an earlier block, or zeros.
+    ///
+    /// # Errors
+    /// [`Error::ZeroSize`]; [`Error::Alignment`] beyond a huge page; [`Error::Limit`]; [`Error::OutOfMemory`];
+    /// [`Error::Forked`].
+    #[inline]
+    pub fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, Error> {
+        self.core.check_open()?;
+        let found = SizeClass::for_layout(layout.size(), layout.align());
+        match found.filter(|class| !self.core.checks && cache::is_kept(*class)) {
+            Some(class) => match cache::take(&self.core, class) {
+                Some(block) => Ok(NonNull::slice_from_raw_parts(block?, class.size())),
+                None => self.allocate_locked(layout, found),
+            },
+            None => self.allocate_locked(layout, found),
+        }
+    }
+
+    #[cold]
+    fn allocate_locked(
+        &self,
+        layout: Layout,
+        class: Option<SizeClass>,
+    ) -> Result<NonNull<[u8]>, Error> {
+        let size = layout.size();
+        if size == 0 {
+            return Err(Error::ZeroSize);
+        }
+        let chunk = self.core.chunk;
+        if layout.align() > chunk {
+            return Err(Error::Alignment { requested: layout.align(), largest: chunk });
+        }
+        let mut locked = self.core.locked.lock();
+        let is_small = layout.align() <= chunk / crate::chunk::SPANS;
+        let (block, size) = match class.filter(|_| is_small) {
+            Some(class) => {
+                let mut taken = None;
+                locked.arena.take(class, 1, |block| taken = Some(block))?;
+                (taken.ok_or(Error::RECORDS)?, class.size())
+            }
+            None if is_small && size <= chunk => locked.arena.take_run(size)?,
+            None => locked.arena.take_large(size)?,
+        };
+        locked.tallied.allocate(size);
+        Ok(NonNull::slice_from_raw_parts(block, size))
+    }
+
+    /// Releases a block.
+    ///
+    /// # Errors
+    /// With checks (debug builds), [`Error::Foreign`], [`Error::DoubleRelease`] and [`Error::WrongBlock`]: the
+    /// block is refused, and nothing changes. Without checks the same is refused for blocks above 16 KiB; smaller
+    /// ones are checked when the thread's free blocks go back to the pool, and are counted as
+    /// [`Statistics::wrong_releases`] then; until then a block that was released twice can be allocated twice.
+    ///
+    /// # Safety
+    /// The block is from `allocate` of this pool with a layout of the same size and alignment, was not released
+    /// since, and is not used any more. (With checks a wrong block is refused, but a block that is still used is
+    /// released.)
+    #[inline]
+    #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
+    pub unsafe fn release(&self, block: NonNull<u8>, layout: Layout) -> Result<(), Error> {
+        self.core.check_open()?;
+        let found = SizeClass::for_layout(layout.size(), layout.align());
+        match found.filter(|class| !self.core.checks && cache::is_kept(*class)) {
+            Some(class) => match cache::put(&self.core, block, class) {
+                Some(done) => done,
+                None => self.release_locked(block, None),
+            },
+            None => self.release_locked(block, Some(layout)),
+        }
+    }
+
+    /// Releases a block of unknown size, which is found by its address.
+    ///
+    /// # Errors
+    /// As [`Pool::release`]; [`Error::Foreign`] always, also without checks.
+    ///
+    /// # Safety
+    /// As [`Pool::release`].
+    #[inline]
+    #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
+    pub unsafe fn release_any(&self, block: NonNull<u8>) -> Result<(), Error> {
+        self.core.check_open()?;
+        if self.core.checks {
+            return self.release_locked(block, None);
+        }
+        match index::class(block.addr().get()) {
+            Some((pool, class)) if pool == self.core.number && cache::is_kept(class) => {
+                cache::put(&self.core, block, class)
+                    .unwrap_or_else(|| self.release_locked(block, None))
+            }
+            Some((pool, _)) if pool != self.core.number => Err(Error::Foreign),
+            _ => self.release_locked(block, None),
+        }
+    }
+
+    #[cold]
+    fn release_locked(&self, block: NonNull<u8>, layout: Option<Layout>) -> Result<(), Error> {
+        let mut locked = self.core.locked.lock();
+        let address = block.addr().get();
+        let size = locked.arena.size_at(address);
+        // Spans without blocks have no size: `put` says which mistake it is.
+        if let (Ok(size), Some(layout)) = (&size, layout) {
+            if *size < layout.size() || self.usable(layout).is_some_and(|usable| usable != *size) {
+                return Err(Error::WrongBlock);
+            }
+        }
+        let size = locked.arena.put(address)?;
+        locked.tallied.release(size);
+        Ok(())
+    }
+
+    /// The size of a layout's block if it has a class.
+    fn usable(&self, layout: Layout) -> Option<usize> {
+        let is_small = layout.align() <= self.core.chunk / crate::chunk::SPANS;
+        let class = SizeClass::for_layout(layout.size(), layout.align());
+        class.filter(|_| is_small).map(SizeClass::size)
+    }
+
+    /// Whether the address is in memory that this pool has mapped.
+    pub fn owns(&self, block: NonNull<u8>) -> bool {
+        index::owner(block.addr().get()).is_some_and(|owner| owner.pool == self.core.number)
+    }
+
+    /// The usable size of the block that begins at an address, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`], [`Error::WrongBlock`], [`Error::Forked`].
+    pub fn usable_size(&self, block: NonNull<u8>) -> Result<usize, Error> {
+        self.core.check_open()?;
+        self.core.arena().size_at(block.addr().get())
+    }
+
+    /// Returns the empty huge pages to the kernel that the pool retains; answers how many bytes.
+    ///
+    /// Free blocks of the calling thread go back to the pool first; those of other threads stay.
+    pub fn trim(&self) -> usize {
+        if !self.core.is_open() {
+            return 0;
+        }
+        cache::put_all_back(&self.core);
+        self.core.arena().trim()
+    }
+
+    /// Has the kernel copy the whole pool into huge pages now (`MADV_COLLAPSE`, Linux 6.1): after a fork(), or if
+    /// the kernel had no huge pages before. Answers the bytes for which it did not; the pool's statistics say why.
+    ///
+    /// Calls that need the pool's lock wait meanwhile. With [`Switch::Off`] nothing is done.
+    pub fn collapse(&self) -> usize {
+        if !self.core.is_open() || self.core.switch == Switch::Off {
+            return 0;
+        }
+        self.core.arena().collapse()
+    }
+
+    /// What the pool has and did.
+    pub fn statistics(&self) -> Statistics {
+        let locked = self.core.locked.lock();
+        let mut tallied = locked.tallied;
+        for tally in &locked.tallies {
+            tallied.add(tally.read());
+        }
+        Statistics::new(
+            (self.core.switch, self.core.machine, self.core.chunk),
+            &locked.arena.counts,
+            tallied,
+        )
+    }
+
+    /// How much of the pool's memory is resident and in huge pages, as the kernel says it.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] if /proc is not mounted; [`Error::Forked`].
+    pub fn coverage(&self) -> Result<Coverage, Error> {
+        self.coverage_and_method().map(|(coverage, _)| coverage)
+    }
+
+    pub(crate) fn coverage_and_method(&self) -> Result<(Coverage, coverage::Method), Error> {
+        self.core.check_open()?;
+        let ranges = self.core.arena().ranges()?;
+        coverage::of_ranges(ranges).map_err(|error| Error::unreadable(&error))
+    }
+}
+
+/// Handles as C has them: the pointer that [`Arc`] has, so that a handle needs no memory of its own.
+impl Pool {
+    /// A handle that is not dropped.
+    pub(crate) fn into_raw(self) -> *const Core {
+        let pool = std::mem::ManuallyDrop::new(self);
+        Arc::as_ptr(&pool.core)
+    }
+
+    /// The handle again.
+    ///
+    /// # Safety
+    /// The pointer is from `into_raw`. Of all handles that this makes from it, one may be dropped.
+    #[expect(unsafe_code, reason = "the pointer comes back from C")]
+    pub(crate) unsafe fn from_raw(core: *const Core) -> Self {
+        // SAFETY: `into_raw` kept the reference that this takes over.
+        Self { core: unsafe { Arc::from_raw(core) } }
+    }
+}
+
+impl Clone for Pool {
+    fn clone(&self) -> Self {
+        self.core.handles.fetch_add(1, Ordering::Relaxed);
+        Self { core: Arc::clone(&self.core) }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if self.core.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.core.close();
+        }
+    }
+}
+
+/// All open pools, so that fork() can hold their locks.
+///
+/// Another thread may hold a pool's lock while this thread forks, and does not exist in the child: the child would
+/// wait for ever. So the thread that forks takes all locks before, in the order registry, then pools, and both sides
+/// release them.
+mod registry {
+    use super::{Arc, Core, Error, FORKED, Fork, Lock, Ordering, sys};
+
+    static POOLS: Lock<Vec<Option<Arc<Core>>>> = Lock::new(Vec::new());
+
+    /// Adds a pool at the first free slot.
+    pub(super) fn add(core: impl FnOnce(usize) -> Core) -> Result<Arc<Core>, Error> {
+        register_handlers()?;
+        let mut pools = POOLS.lock();
+        let slot = pools.iter().position(Option::is_none).unwrap_or(pools.len());
+        if slot == pools.len() {
+            pools.try_reserve(1).map_err(|_| Error::RECORDS)?;
+            pools.push(None);
+        }
+        let core = Arc::new(core(slot));
+        pools[slot] = Some(Arc::clone(&core));
+        Ok(core)
+    }
+
+    pub(super) fn remove(core: &Core) {
+        let removed = POOLS.lock().get_mut(core.slot).and_then(Option::take);
+        drop(removed);
+    }
+
+    fn register_handlers() -> Result<(), Error> {
+        static DONE: Lock<bool> = Lock::new(false);
+        let mut done = DONE.lock();
+        if !*done {
+            let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::ENOMEM);
+            let registered = sys::on_fork(before, in_parent, in_child);
+            registered.map_err(|error| Error::OutOfMemory { errno: errno(error) })?;
+            *done = true;
+        }
+        Ok(())
+    }
+
+    extern "C" fn before() {
+        POOLS.hold();
+        POOLS.with_held(|pools| pools.iter().flatten().for_each(|core| core.locked.hold()));
+    }
+
+    extern "C" fn in_parent() {
+        POOLS.with_held(|pools| {
+            pools.iter().flatten().for_each(|core| core.locked.release_held());
+        });
+        POOLS.release_held();
+    }
+
+    extern "C" fn in_child() {
+        POOLS.with_held(|pools| {
+            for core in pools.iter().flatten() {
+                if core.fork == Fork::Exclude {
+                    core.state.store(FORKED, Ordering::SeqCst);
+                }
+                core.locked.release_held();
+            }
+        });
+        POOLS.release_held();
+    }
+}

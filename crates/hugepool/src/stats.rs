@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a pool has and did.
+
+use std::fmt;
+
+use crate::arena::Counts;
+use crate::cache::Tallied;
+use crate::machine::{Availability, Switch};
+
+/// Sizes are in bytes. Blocks count with their size class, not with the size that was requested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statistics {
+    /// What the pool does to get huge pages.
+    pub switch: Switch,
+    /// What the machine allowed when the pool was created.
+    pub machine: Availability,
+    /// What the pool maps and returns: the size of a huge page.
+    pub huge_page: usize,
+    /// Address space of the pool.
+    pub mapped: usize,
+    /// Of it in empty huge pages.
+    pub retained: usize,
+    /// Of `mapped`: was in huge pages when it was mapped or collapsed.
+    pub huge: usize,
+    /// Of `mapped`: in small pages, because the kernel gave no huge page or huge pages are switched off.
+    pub small: usize,
+    /// Of `mapped`: advised and not checked: large blocks, and all with [`Switch::Advised`]. See `Pool::coverage`.
+    pub unchecked: usize,
+    /// Why the kernel last gave no huge page, as in `errno.h`; `None` if it never refused.
+    pub huge_errno: Option<i32>,
+    /// Blocks in use.
+    pub live_blocks: u64,
+    /// Bytes of blocks in use.
+    pub live: u64,
+    /// Blocks that were allocated since the pool was created.
+    pub allocations: u64,
+    /// Blocks that were released since the pool was created.
+    pub releases: u64,
+    /// How often the kernel refused memory.
+    pub out_of_memory: u64,
+    /// Blocks that were released without checks and were none or free: mistakes in the program.
+    pub wrong_releases: u64,
+}
+
+impl Statistics {
+    pub(crate) fn new(
+        (switch, machine, huge_page): (Switch, Availability, usize),
+        counts: &Counts,
+        tallied: Tallied,
+    ) -> Self {
+        Self {
+            switch,
+            machine,
+            huge_page,
+            mapped: counts.mapped,
+            retained: counts.retained,
+            huge: counts.huge,
+            small: counts.small,
+            unchecked: counts.unchecked,
+            huge_errno: Some(counts.huge_errno).filter(|errno| *errno != 0),
+            // Other threads go on meanwhile: a release may be counted of which the allocation is not yet.
+            live_blocks: tallied.allocations.saturating_sub(tallied.releases),
+            live: tallied.allocated.saturating_sub(tallied.released),
+            allocations: tallied.allocations,
+            releases: tallied.releases,
+            out_of_memory: counts.out_of_memory,
+            wrong_releases: counts.wrong_releases,
+        }
+    }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        writeln!(
+            f,
+            "{:.1} MiB mapped: {:.1} huge, {:.1} small, {:.1} not checked; {:.1} empty",
+            mib(self.mapped),
+            mib(self.huge),
+            mib(self.small),
+            mib(self.unchecked),
+            mib(self.retained),
+        )?;
+        let live = self.live as f64 / f64::from(1 << 20);
+        write!(f, "{} blocks in use, {live:.1} MiB", self.live_blocks)?;
+        write!(f, "; PAGEWISE_THP {}, machine {}", self.switch.word(), self.machine.word())?;
+        if let Some(errno) = self.huge_errno {
+            let error = std::io::Error::from_raw_os_error(errno);
+            write!(f, "\nthe kernel refused a huge page: {error}")?;
+        }
+        Ok(())
+    }
+}
