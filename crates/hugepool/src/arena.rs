@@ -354,7 +354,8 @@ impl Arena {
         let Some(chunk) = &mut entry.chunk else { return self.put_large(id, offset) };
         let put = chunk.put(offset)?;
         if let Some(class) = put.class {
-            if chunk.has_free(class) {
+            // Only if the slab is gone, others have to be searched.
+            if put.freed.is_none() || chunk.has_free(class) {
                 self.partial[class.index()].insert(id);
             } else {
                 self.partial[class.index()].remove(id);

@@ -14,30 +14,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 use crate::pool::Core;
-use crate::size_class::{COUNT, SizeClass};
+use crate::size_class::{KEPT, SizeClass};
 
 const MOST_BLOCKS: usize = 64;
 const MOST_BYTES: usize = 32 << 10;
 
-/// How many free blocks of a class a thread keeps at most.
-#[inline]
-fn most(class: SizeClass) -> usize {
-    (MOST_BYTES / class.size()).min(MOST_BLOCKS)
-}
-
-/// Whether threads keep free blocks of the class.
-#[inline]
-pub(crate) fn is_kept(class: SizeClass) -> bool {
-    most(class) > 1
-}
-
-/// What one thread did with one pool. Only the thread writes; anybody reads.
-#[derive(Debug, Default)]
+/// How many blocks of each class one thread allocated and released in one pool. Only the thread writes; anybody reads.
+#[derive(Debug)]
 pub(crate) struct Tally {
-    allocations: AtomicU64,
-    allocated: AtomicU64,
-    releases: AtomicU64,
-    released: AtomicU64,
+    allocations: [AtomicU64; KEPT],
+    releases: [AtomicU64; KEPT],
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let zeros = || [const { AtomicU64::new(0) }; KEPT];
+        Self { allocations: zeros(), releases: zeros() }
+    }
 }
 
 /// Sums of tallies. Bytes are those of size classes.
@@ -70,88 +63,111 @@ impl Tallied {
 
 impl Tally {
     pub(crate) fn read(&self) -> Tallied {
-        Tallied {
-            allocations: self.allocations.load(Ordering::Relaxed),
-            allocated: self.allocated.load(Ordering::Relaxed),
-            releases: self.releases.load(Ordering::Relaxed),
-            released: self.released.load(Ordering::Relaxed),
+        let mut tallied = Tallied::default();
+        let counts = self.allocations.iter().zip(&self.releases);
+        for (class, (allocations, releases)) in SizeClass::all().zip(counts) {
+            let allocations = allocations.load(Ordering::Relaxed);
+            let releases = releases.load(Ordering::Relaxed);
+            tallied.allocations += allocations;
+            tallied.allocated += allocations * class.size() as u64;
+            tallied.releases += releases;
+            tallied.released += releases * class.size() as u64;
         }
-    }
-
-    #[inline]
-    fn allocate(&self, bytes: usize) {
-        add(&self.allocations, 1);
-        add(&self.allocated, bytes as u64);
-    }
-
-    #[inline]
-    fn release(&self, bytes: usize) {
-        add(&self.releases, 1);
-        add(&self.released, bytes as u64);
+        tallied
     }
 }
 
-/// Adds where nobody else writes: without a locked instruction.
+/// Counts where nobody else writes: without a locked instruction.
 #[inline]
-fn add(to: &AtomicU64, more: u64) {
-    to.store(to.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+fn count(to: &AtomicU64) {
+    to.store(to.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// A thread's free blocks of one class.
+struct Magazine {
+    /// Has room for none or for `most`.
+    blocks: Vec<NonNull<u8>>,
+    most: usize,
+    /// Bytes of each block.
+    size: usize,
+}
+
+impl Magazine {
+    fn new(class: SizeClass) -> Self {
+        let size = class.size();
+        Self { blocks: Vec::new(), most: (MOST_BYTES / size).min(MOST_BLOCKS), size }
+    }
+
+    fn reserve(&mut self) -> Result<(), Error> {
+        let more = self.most - self.blocks.len();
+        self.blocks.try_reserve_exact(more).map_err(|_| Error::RECORDS)
+    }
 }
 
 /// A thread's free blocks of one pool.
 struct Cache {
     core: Arc<Core>,
     tally: Arc<Tally>,
-    /// Free blocks by class; each list has room for all that it may hold.
-    blocks: Vec<Vec<NonNull<u8>>>,
+    /// By class.
+    magazines: Vec<Magazine>,
 }
 
 impl Cache {
     fn new(core: &Arc<Core>) -> Result<Self, Error> {
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(COUNT).map_err(|_| Error::RECORDS)?;
-        blocks.resize_with(COUNT, Vec::new);
-        Ok(Self { core: Arc::clone(core), tally: core.add_tally()?, blocks })
+        let mut magazines = Vec::new();
+        magazines.try_reserve_exact(KEPT).map_err(|_| Error::RECORDS)?;
+        magazines.extend(SizeClass::all().take(KEPT).map(Magazine::new));
+        Ok(Self { core: Arc::clone(core), tally: core.add_tally()?, magazines })
     }
 
     #[inline]
-    fn take(&mut self, class: SizeClass) -> Result<NonNull<u8>, Error> {
-        let block = match self.blocks[class.index()].pop() {
+    fn take(&mut self, class: SizeClass) -> Result<NonNull<[u8]>, Error> {
+        let magazine = &mut self.magazines[class.index()];
+        let size = magazine.size;
+        let block = match magazine.blocks.pop() {
             Some(block) => block,
             None => self.refill(class)?,
         };
-        self.tally.allocate(class.size());
-        Ok(block)
+        count(&self.tally.allocations[class.index()]);
+        Ok(NonNull::slice_from_raw_parts(block, size))
     }
 
     #[cold]
     fn refill(&mut self, class: SizeClass) -> Result<NonNull<u8>, Error> {
-        let most = most(class);
-        let blocks = &mut self.blocks[class.index()];
-        blocks.try_reserve_exact(most).map_err(|_| Error::RECORDS)?;
-        self.core.arena().take(class, most / 2, |block| blocks.push(block))?;
+        let magazine = &mut self.magazines[class.index()];
+        magazine.reserve()?;
+        let blocks = &mut magazine.blocks;
+        self.core.arena().take(class, magazine.most / 2, |block| blocks.push(block))?;
         // The arena answers success only if it gave a block.
         blocks.pop().ok_or(Error::RECORDS)
     }
 
     #[inline]
     fn put(&mut self, block: NonNull<u8>, class: SizeClass) -> Result<(), Error> {
-        if self.blocks[class.index()].len() >= most(class) {
-            self.put_back(class, most(class) / 2);
+        let magazine = &self.magazines[class.index()];
+        if magazine.blocks.len() >= magazine.blocks.capacity().min(magazine.most) {
+            self.make_room(class)?;
         }
-        let blocks = &mut self.blocks[class.index()];
-        if blocks.len() == blocks.capacity() {
-            blocks.try_reserve_exact(most(class)).map_err(|_| Error::RECORDS)?;
+        self.magazines[class.index()].blocks.push(block);
+        count(&self.tally.releases[class.index()]);
+        Ok(())
+    }
+
+    #[cold]
+    fn make_room(&mut self, class: SizeClass) -> Result<(), Error> {
+        let magazine = &mut self.magazines[class.index()];
+        if magazine.blocks.len() < magazine.most {
+            return magazine.reserve();
         }
-        blocks.push(block);
-        self.tally.release(class.size());
+        let half = magazine.most / 2;
+        self.put_back(class, half);
         Ok(())
     }
 
     /// Puts the oldest blocks of a class back into the pool.
-    #[cold]
     fn put_back(&mut self, class: SizeClass, count: usize) {
         let mut arena = self.core.arena();
-        for block in self.blocks[class.index()].drain(..count) {
+        for block in self.magazines[class.index()].blocks.drain(..count) {
             if arena.put(block.addr().get()).is_err() {
                 // It was released twice or never allocated; see `Statistics::wrong_releases`.
                 arena.counts.wrong_releases += 1;
@@ -161,11 +177,11 @@ impl Cache {
 
     fn put_all_back(&mut self) {
         if self.core.is_open() {
-            for class in SizeClass::all() {
-                self.put_back(class, self.blocks[class.index()].len());
+            for class in SizeClass::all().take(KEPT) {
+                self.put_back(class, self.magazines[class.index()].blocks.len());
             }
         }
-        self.blocks.iter_mut().for_each(Vec::clear);
+        self.magazines.iter_mut().for_each(|magazine| magazine.blocks.clear());
     }
 }
 
@@ -223,7 +239,7 @@ fn with<R>(
 
 /// Takes a block from this thread's free ones; `None` if it has no cache.
 #[inline]
-pub(crate) fn take(core: &Arc<Core>, class: SizeClass) -> Option<Result<NonNull<u8>, Error>> {
+pub(crate) fn take(core: &Arc<Core>, class: SizeClass) -> Option<Result<NonNull<[u8]>, Error>> {
     with(core, |cache| cache.take(class))
 }
 

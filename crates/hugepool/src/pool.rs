@@ -67,7 +67,10 @@ impl Options {
     }
 }
 
+/// Calls use the threads' free blocks.
 const OPEN: u8 = 0;
+/// The same with checks: each call takes the lock.
+const CHECKED: u8 = 3;
 /// Its last handle was dropped.
 const CLOSED: u8 = 1;
 /// This process is a child that does not have its memory.
@@ -82,7 +85,6 @@ pub(crate) struct Core {
     slot: usize,
     state: AtomicU8,
     handles: AtomicUsize,
-    checks: bool,
     switch: Switch,
     machine: Availability,
     fork: Fork,
@@ -123,10 +125,15 @@ impl Core {
 
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state.load(Ordering::Relaxed), OPEN | CHECKED)
+    }
+
+    /// Whether calls may use the thread's free blocks.
+    #[inline]
+    fn is_quick(&self) -> bool {
         self.state.load(Ordering::Relaxed) == OPEN
     }
 
-    #[inline]
     fn check_open(&self) -> Result<(), Error> {
         if self.is_open() { Ok(()) } else { Err(Error::Forked) }
     }
@@ -160,7 +167,7 @@ impl Core {
         let was = self.state.swap(CLOSED, Ordering::SeqCst);
         registry::remove(self);
         let mut locked = self.locked.lock();
-        if was == OPEN {
+        if was != FORKED {
             locked.arena.clear();
         } else {
             locked.arena.forget();
@@ -216,9 +223,8 @@ impl Pool {
         let core = registry::add(|slot| Core {
             number,
             slot,
-            state: AtomicU8::new(OPEN),
+            state: AtomicU8::new(if options.checks { CHECKED } else { OPEN }),
             handles: AtomicUsize::new(1),
-            checks: options.checks,
             switch,
             machine,
             fork: options.fork,
@@ -237,13 +243,10 @@ impl Pool {
     /// [`Error::Forked`].
     #[inline]
     pub fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, Error> {
-        self.core.check_open()?;
         let found = SizeClass::for_layout(layout.size(), layout.align());
-        match found.filter(|class| !self.core.checks && cache::is_kept(*class)) {
-            Some(class) => match cache::take(&self.core, class) {
-                Some(block) => Ok(NonNull::slice_from_raw_parts(block?, class.size())),
-                None => self.allocate_locked(layout, found),
-            },
+        let kept = found.filter(|class| class.is_kept() && self.core.is_quick());
+        match kept.and_then(|class| cache::take(&self.core, class)) {
+            Some(block) => block,
             None => self.allocate_locked(layout, found),
         }
     }
@@ -254,6 +257,7 @@ impl Pool {
         layout: Layout,
         class: Option<SizeClass>,
     ) -> Result<NonNull<[u8]>, Error> {
+        self.core.check_open()?;
         let size = layout.size();
         if size == 0 {
             return Err(Error::ZeroSize);
@@ -292,13 +296,10 @@ impl Pool {
     #[inline]
     #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
     pub unsafe fn release(&self, block: NonNull<u8>, layout: Layout) -> Result<(), Error> {
-        self.core.check_open()?;
         let found = SizeClass::for_layout(layout.size(), layout.align());
-        match found.filter(|class| !self.core.checks && cache::is_kept(*class)) {
-            Some(class) => match cache::put(&self.core, block, class) {
-                Some(done) => done,
-                None => self.release_locked(block, None),
-            },
+        let kept = found.filter(|class| class.is_kept() && self.core.is_quick());
+        match kept.and_then(|class| cache::put(&self.core, block, class)) {
+            Some(done) => done,
             None => self.release_locked(block, Some(layout)),
         }
     }
@@ -313,22 +314,21 @@ impl Pool {
     #[inline]
     #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
     pub unsafe fn release_any(&self, block: NonNull<u8>) -> Result<(), Error> {
-        self.core.check_open()?;
-        if self.core.checks {
+        if !self.core.is_quick() {
             return self.release_locked(block, None);
         }
         match index::class(block.addr().get()) {
-            Some((pool, class)) if pool == self.core.number && cache::is_kept(class) => {
+            Some((pool, class)) if pool == self.core.number && class.is_kept() => {
                 cache::put(&self.core, block, class)
                     .unwrap_or_else(|| self.release_locked(block, None))
             }
-            Some((pool, _)) if pool != self.core.number => Err(Error::Foreign),
             _ => self.release_locked(block, None),
         }
     }
 
     #[cold]
     fn release_locked(&self, block: NonNull<u8>, layout: Option<Layout>) -> Result<(), Error> {
+        self.core.check_open()?;
         let mut locked = self.core.locked.lock();
         let address = block.addr().get();
         let size = locked.arena.size_at(address);

@@ -9,6 +9,8 @@
 
 /// Each block is aligned to this many bytes, and no class is smaller.
 pub(crate) const QUANTUM: usize = 16;
+/// Classes below this number are those of at most 16 KiB.
+pub(crate) const KEPT: usize = 64;
 /// The largest size that has a class.
 pub(crate) const LARGEST: usize = 256 << 10;
 /// How many classes there are.
@@ -24,6 +26,12 @@ const MOST_SPANS: usize = 16;
 pub(crate) struct SizeClass(u8);
 
 impl SizeClass {
+    /// Whether threads keep free blocks of the class.
+    #[inline]
+    pub(crate) fn is_kept(self) -> bool {
+        self.index() < KEPT
+    }
+
     /// The class for a size from 1 to [`LARGEST`]; `None` for others.
     #[inline]
     pub(crate) fn for_size(size: usize) -> Option<Self> {
@@ -31,12 +39,9 @@ impl SizeClass {
         if last >= LARGEST {
             return None;
         }
-        if last < LINEAR {
-            return Self::from_index(last / QUANTUM);
-        }
-        let doubling = (last.ilog2() - LINEAR.ilog2()) as usize;
-        let eighth = (last >> (doubling + 4)) & 7;
-        Self::from_index(8 + 8 * doubling + eighth)
+        // Without a branch on the size: up to 255 steps are of 16 bytes, above that of an eighth of a power of two.
+        let doubling = ((last | 255).ilog2() - 7) as usize;
+        Self::from_index((last >> (4 + doubling)) + 8 * doubling)
     }
 
     /// The smallest class for a size whose blocks have the alignment (a power of two).
@@ -102,6 +107,13 @@ mod tests {
         assert_eq!(SizeClass::for_size(0), None);
         assert_eq!(SizeClass::for_size(LARGEST + 1), None);
         assert_eq!(SizeClass::for_size(usize::MAX), None);
+    }
+
+    #[test]
+    fn kept_classes_are_those_up_to_16_kib() {
+        let first = SizeClass::from_index(KEPT).unwrap();
+        let last = SizeClass::from_index(KEPT - 1).unwrap();
+        assert_eq!((last.size(), first.size()), (16 << 10, 18 << 10));
     }
 
     #[test]
