@@ -7,6 +7,7 @@
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
 # make test-riscv64        the program on another processor, emulated; root
+# make bench-hugepool pools beside other allocators; no root (BENCH="rounds=9 mib=1024")
 # make build          the program as it is shipped: static, optimized; prints where it is
 
 CARGO ?= cargo
@@ -18,7 +19,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 XTASK := $(CARGO) run --locked --package xtask --
 SINCE := --since $(shell date +%s)
 
-.PHONY: run build check test test-long test-kernel-debug test-riscv64 bench tools packages
+.PHONY: run build check test test-long test-kernel-debug test-riscv64 bench bench-hugepool tools packages
 .NOTPARALLEL:
 
 run: tools
@@ -63,3 +64,7 @@ packages:
 
 bench: build
 	$(XTASK) bench --program $$(xtask/scripts/build-static.sh --where) $(BENCH)
+
+bench-hugepool:
+	@xtask/scripts/toolchain.sh
+	crates/hugepool/bench.sh $(BENCH)

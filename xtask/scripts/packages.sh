@@ -11,7 +11,8 @@ packages=(
 	kmod                   # tests load zram
 	procps                 # tests and bench compare with ps and free
 	util-linux             # mkswap, swapon, unshare, setpriv
-	g++                    # libFuzzer, for fuzz/
+	g++                    # libFuzzer, for fuzz/; C++ programs with hugepool
+	pkg-config             # how they find it
 	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
 	fio                    # the referee of bench's block path
 	strace                 # which files the heavy steps open

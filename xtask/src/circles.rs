@@ -30,6 +30,7 @@ const CLEAN: &[&str] = &[
     "files",
     "guest",
     "html",
+    "hugepool",
     "journald",
     "lab",
     "model",

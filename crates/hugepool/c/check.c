@@ -161,7 +161,7 @@ static void check_coverage(void)
 	assert(hugepool_coverage_prometheus(0, NULL, 0, &needed) == HUGEPOOL_INVALID);
 	text = malloc(2 * needed);
 	assert(hugepool_coverage_prometheus(0, text, 2 * needed, &needed) == HUGEPOOL_OK);
-	assert(strlen(text) + 1 == needed && strstr(text, "hugepool_process_huge_bytes{mapping=\"[heap]\"}"));
+	assert(strlen(text) + 1 == needed && strstr(text, "hugepool_process_huge_bytes{mapping=\"[stack]\"}"));
 	free(text);
 	assert(strcmp(hugepool_message(HUGEPOOL_OK), "success") == 0);
 }

@@ -2,6 +2,7 @@
 //! The C interface, used by a C program that is compiled with the headers and linked with the static library.
 
 #![cfg(all(feature = "pool", not(miri)))]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "starts the compiler and what it made")]
 
 use std::path::PathBuf;

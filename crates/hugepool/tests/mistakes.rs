@@ -2,6 +2,7 @@
 //! Wrong use, and limits of the kernel: an error, and nothing is damaged.
 
 #![cfg(all(feature = "pool", not(miri)))]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "blocks are released, limits of this process are set, it forks")]
 
 use std::alloc::Layout;

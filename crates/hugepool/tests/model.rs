@@ -4,6 +4,7 @@
 //! `HUGEPOOL_OPERATIONS=10000000 cargo test --release -p hugepool --test model` does as many as that.
 
 #![cfg(feature = "pool")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "blocks are written and released")]
 
 use std::alloc::Layout;

@@ -2,6 +2,7 @@
 //! Many threads on one pool.
 
 #![cfg(feature = "pool")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "blocks are written and released")]
 
 use std::alloc::Layout;

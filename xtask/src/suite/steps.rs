@@ -90,6 +90,14 @@ pub(crate) const STEPS: &[Step] = &[
         builds: &["target/oldest/riscv64gc-unknown-linux-gnu"],
     },
     Step {
+        name: "hugepool",
+        about: "C and C++ programs with hugepool's libraries as they are installed, and under AddressSanitizer",
+        inputs: &[PROGRAM, &["crates/hugepool"]],
+        minutes: 3.0,
+        runs: Runs::Command(&["crates/hugepool/test.sh"]),
+        builds: &["target/library"],
+    },
+    Step {
         name: "zmerge-suites",
         about: "zmerge on the kernels of bookworm and sid",
         inputs: &[PROGRAM, GUEST_TESTS, SUITE_SCRIPTS, &["kernel/zmerge"]],

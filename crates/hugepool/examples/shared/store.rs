@@ -69,6 +69,7 @@ pub(crate) fn cpu_time() -> u64 {
 }
 
 /// Resident memory of this process in bytes.
+#[expect(clippy::disallowed_methods, reason = "statm of this process")]
 pub(crate) fn resident() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = text.split(' ').nth(1).ok_or("statm")?.parse()?;
