@@ -12,6 +12,8 @@
 
 #![expect(unsafe_code, reason = "blocks are written and released")]
 
+#[path = "shared/clock.rs"]
+mod clock;
 #[path = "shared/store.rs"]
 mod store;
 
@@ -91,16 +93,16 @@ fn fill(block: NonNull<u8>, layout: Layout) {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "store=hugepool|malloc, bursts=N, burst-mib=N, keep-kib=N, retain-mib=N or seed=N";
-    store::check_options(
+    clock::check_options(
         &["store", "bursts", "burst-mib", "keep-kib", "retain-mib", "seed"],
         usage,
     )?;
-    store::apply_thp_option()?;
-    let name = store::option("store", "hugepool".to_owned())?;
-    let bursts: usize = store::option("bursts", 20)?;
-    let burst: usize = store::option("burst-mib", 64)?;
-    let keep: usize = store::option("keep-kib", 350)?;
-    let retain: usize = store::option("retain-mib", 4)?;
+    clock::apply_thp_option()?;
+    let name = clock::option("store", "hugepool".to_owned())?;
+    let bursts: usize = clock::option("bursts", 20)?;
+    let burst: usize = clock::option("burst-mib", 64)?;
+    let keep: usize = clock::option("keep-kib", 350)?;
+    let retain: usize = clock::option("retain-mib", 4)?;
     let before = store::resident()?;
     let brief = Options { checks: false, retain: retain << 20, ..Options::short_lived() };
     let long = Options { checks: false, ..Options::long_lived() };
@@ -110,15 +112,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         young: Vec::new(),
         old: Vec::new(),
         kept: Vec::new(),
-        random: store::option("seed", 1u64)? << 40,
+        random: clock::option("seed", 1u64)? << 40,
         operations: 0,
     };
-    let started = store::cpu_time();
+    let started = clock::cpu_time();
     for _ in 0..bursts {
         cache.burst(burst << 20, keep << 10)?;
     }
     cache.expire();
-    let time = store::cpu_time() - started;
+    let time = clock::cpu_time() - started;
     // The program's own lists of blocks are no part of the comparison.
     (cache.young, cache.old) = (Vec::new(), Vec::new());
     if let Store::Pool(pool) = &cache.entries {

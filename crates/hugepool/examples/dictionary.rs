@@ -9,6 +9,8 @@
 
 #![expect(unsafe_code, reason = "an index of pointers to blocks")]
 
+#[path = "shared/clock.rs"]
+mod clock;
 #[path = "shared/store.rs"]
 mod store;
 
@@ -142,24 +144,24 @@ fn key(number: u64) -> u64 {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "store=hugepool|malloc, mib=N, lookups=N or seed=N";
-    store::check_options(&["store", "mib", "lookups", "seed"], usage)?;
-    store::apply_thp_option()?;
-    let name = store::option("store", "hugepool".to_owned())?;
-    let mib: usize = store::option("mib", 1024)?;
-    let lookups: u64 = store::option("lookups", 5_000_000)?;
-    let seed: u64 = store::option("seed", 1)?;
+    clock::check_options(&["store", "mib", "lookups", "seed"], usage)?;
+    clock::apply_thp_option()?;
+    let name = clock::option("store", "hugepool".to_owned())?;
+    let mib: usize = clock::option("mib", 1024)?;
+    let lookups: u64 = clock::option("lookups", 5_000_000)?;
+    let seed: u64 = clock::option("seed", 1)?;
     let before = store::resident()?;
     let options = Options { checks: false, ..Options::long_lived() };
     let mut dictionary = Dictionary::build(Store::named(&name, &options)?, mib << 20)?;
     // The first lookups fill caches and are not counted.
     let mut sum = dictionary.lookups(lookups / 10, seed + 1);
-    let started = store::cpu_time();
+    let started = clock::cpu_time();
     sum = sum.wrapping_add(dictionary.lookups(lookups, seed));
-    let time = store::cpu_time() - started;
+    let time = clock::cpu_time() - started;
     let updates = (lookups / 100).max(1);
-    let started = store::cpu_time();
+    let started = clock::cpu_time();
     dictionary.updates(updates, seed)?;
-    let per_update = (store::cpu_time() - started) as f64 / updates as f64;
+    let per_update = (clock::cpu_time() - started) as f64 / updates as f64;
     let resident = store::resident()?.saturating_sub(before);
     let process = Process::read(256)?;
     let total = process.total();

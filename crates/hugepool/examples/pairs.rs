@@ -8,6 +8,8 @@
 
 #![expect(unsafe_code, reason = "blocks are written and released")]
 
+#[path = "shared/clock.rs"]
+mod clock;
 #[path = "shared/store.rs"]
 mod store;
 
@@ -33,20 +35,20 @@ fn allocate(store: &Store, random: u64) -> Result<(NonNull<u8>, Layout), Box<dyn
 
 /// The numbers that the loops need, without an allocator.
 fn cost_of_loop(pairs: u64) -> Result<u64, Box<dyn Error>> {
-    let started = store::cpu_time();
+    let started = clock::cpu_time();
     for pair in 0..pairs {
         std::hint::black_box(layout(hash(pair))?);
     }
-    Ok(store::cpu_time() - started)
+    Ok(clock::cpu_time() - started)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "store=hugepool|malloc, pairs=N or held=N";
-    store::check_options(&["store", "pairs", "held"], usage)?;
-    store::apply_thp_option()?;
-    let name = store::option("store", "hugepool".to_owned())?;
-    let pairs: u64 = store::option("pairs", 5_000_000)?;
-    let held: u64 = store::option("held", 0)?;
+    clock::check_options(&["store", "pairs", "held"], usage)?;
+    clock::apply_thp_option()?;
+    let name = clock::option("store", "hugepool".to_owned())?;
+    let pairs: u64 = clock::option("pairs", 5_000_000)?;
+    let held: u64 = clock::option("held", 0)?;
     let options = Options { checks: false, ..Options::short_lived() };
     let before = store::resident()?;
     let store = Store::named(&name, &options)?;
@@ -54,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..held.max(1) {
         blocks.push(allocate(&store, hash(number))?);
     }
-    let started = store::cpu_time();
+    let started = clock::cpu_time();
     for pair in 0..pairs {
         let random = hash(pair);
         let at = usize::try_from((random >> 32) % held.max(1))?;
@@ -63,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         unsafe { store.release(block, layout) };
         blocks[at] = allocate(&store, random)?;
     }
-    let time = (store::cpu_time() - started).saturating_sub(cost_of_loop(pairs)?);
+    let time = (clock::cpu_time() - started).saturating_sub(cost_of_loop(pairs)?);
     let per_pair = time as f64 / pairs as f64;
     let coverage = hugepool::Process::read(0)?.total().share().unwrap_or(0.0);
     let live: usize = blocks.iter().map(|(_, layout)| layout.size()).sum();
