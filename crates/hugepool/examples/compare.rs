@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pools beside other allocators: runs the other examples in rounds and prints tables of ratios.
 //!
-//!     compare [rounds=9] [mib=1024] [lookups=5000000] [bursts=20] [pairs=5000000]
+//!     compare [rounds=9] [mib=1024] [lookups=5000000] [bursts=20] [burst-mib=64] [pairs=5000000]
+//!             [only=pairs|cache|dictionary]
 //!
 //! In each round every contestant runs once, in another order each time, so that whatever else the machine does hits
 //! them alike; ratios are of the same round. CPU time is compared, which bears a busy machine better than wall time.
@@ -158,12 +159,15 @@ fn print(title: &str, runs: &[Vec<Figures>]) {
     }
 }
 
-fn option(name: &str, usual: usize) -> Outcome<usize> {
-    let value = env::args().skip(1).find_map(|text| {
+fn argument(name: &str) -> Option<String> {
+    env::args().skip(1).find_map(|text| {
         let (key, value) = text.split_once('=')?;
         (key == name).then(|| value.to_owned())
-    });
-    Ok(value.map_or(Ok(usual), |value| value.parse())?)
+    })
+}
+
+fn option(name: &str, usual: usize) -> Outcome<usize> {
+    Ok(argument(name).map_or(Ok(usual), |value| value.parse())?)
 }
 
 fn main() -> Outcome<()> {
@@ -171,21 +175,29 @@ fn main() -> Outcome<()> {
     let mib = option("mib", 1024)?;
     let lookups = option("lookups", 5_000_000)?;
     let bursts = option("bursts", 20)?;
+    let burst = option("burst-mib", 64)?;
     let pairs = option("pairs", 5_000_000)?;
+    let only = argument("only").unwrap_or_default();
+    let wants = |name: &str| only.is_empty() || only == name;
     let load = std::fs::read_to_string("/proc/loadavg")?;
     println!("{count} rounds; load at the start: {}", load.trim());
-    let arguments = [format!("pairs={pairs}"), "held=0".to_owned()];
-    print("A block allocated and released at once", &rounds("pairs", count, &arguments)?);
-    let arguments = [format!("pairs={pairs}"), "held=100000".to_owned()];
-    print("One of 100,000 blocks replaced", &rounds("pairs", count, &arguments)?);
-    for retain in [4, 128] {
-        let arguments = [format!("bursts={bursts}"), format!("retain-mib={retain}")];
+    if wants("pairs") {
+        let arguments = [format!("pairs={pairs}"), "held=0".to_owned()];
+        print("A block allocated and released at once", &rounds("pairs", count, &arguments)?);
+        let arguments = [format!("pairs={pairs}"), "held=100000".to_owned()];
+        print("One of 100,000 blocks replaced", &rounds("pairs", count, &arguments)?);
+    }
+    for retain in [4, 128].into_iter().filter(|_| wants("cache")) {
+        let retained = format!("retain-mib={retain}");
+        let arguments = [format!("bursts={bursts}"), format!("burst-mib={burst}"), retained];
         let title = format!("A cache after bursts, {retain} MiB retained, for an operation");
         print(&title, &rounds("cache", count, &arguments)?);
     }
-    let arguments = [format!("mib={mib}"), format!("lookups={lookups}")];
-    let title = format!("A lookup in a dictionary of {mib} MiB");
-    print(&title, &rounds("dictionary", count, &arguments)?);
+    if wants("dictionary") {
+        let arguments = [format!("mib={mib}"), format!("lookups={lookups}")];
+        let title = format!("A lookup in a dictionary of {mib} MiB");
+        print(&title, &rounds("dictionary", count, &arguments)?);
+    }
     let load = std::fs::read_to_string("/proc/loadavg")?;
     println!("\nload at the end: {}", load.trim());
     Ok(())

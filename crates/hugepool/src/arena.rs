@@ -16,7 +16,7 @@ use crate::chunk::{Chunk, SPANS};
 use crate::coverage::scan::Scanner;
 use crate::index::{self, Owner};
 use crate::machine::Switch;
-use crate::pool::Fork;
+use crate::options::Fork;
 use crate::size_class::{COUNT, SizeClass};
 use crate::sys::{Advice, Mapping};
 

@@ -4,84 +4,18 @@
 //! For each pool and size class a thread keeps at most 64 blocks and 32 KiB. If it has none, it takes half as many
 //! from the pool under its lock; if it has too many, it puts half of them back. When the thread ends, it puts all
 //! of them back.
-//!
-//! What a thread allocates and releases is counted beside its blocks, where no other thread writes.
 
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
-use crate::pool::Core;
+use crate::shared::Core;
 use crate::size_class::{KEPT, SizeClass};
+use crate::tally::Tally;
 
 const MOST_BLOCKS: usize = 64;
 const MOST_BYTES: usize = 32 << 10;
-
-/// How many blocks of each class one thread allocated and released in one pool. Only the thread writes; anybody reads.
-#[derive(Debug)]
-pub(crate) struct Tally {
-    allocations: [AtomicU64; KEPT],
-    releases: [AtomicU64; KEPT],
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        let zeros = || [const { AtomicU64::new(0) }; KEPT];
-        Self { allocations: zeros(), releases: zeros() }
-    }
-}
-
-/// Sums of tallies. Bytes are those of size classes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tallied {
-    pub(crate) allocations: u64,
-    pub(crate) allocated: u64,
-    pub(crate) releases: u64,
-    pub(crate) released: u64,
-}
-
-impl Tallied {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.allocations += other.allocations;
-        self.allocated += other.allocated;
-        self.releases += other.releases;
-        self.released += other.released;
-    }
-
-    pub(crate) fn allocate(&mut self, bytes: usize) {
-        self.allocations += 1;
-        self.allocated += bytes as u64;
-    }
-
-    pub(crate) fn release(&mut self, bytes: usize) {
-        self.releases += 1;
-        self.released += bytes as u64;
-    }
-}
-
-impl Tally {
-    pub(crate) fn read(&self) -> Tallied {
-        let mut tallied = Tallied::default();
-        let counts = self.allocations.iter().zip(&self.releases);
-        for (class, (allocations, releases)) in SizeClass::all().zip(counts) {
-            let allocations = allocations.load(Ordering::Relaxed);
-            let releases = releases.load(Ordering::Relaxed);
-            tallied.allocations += allocations;
-            tallied.allocated += allocations * class.size() as u64;
-            tallied.releases += releases;
-            tallied.released += releases * class.size() as u64;
-        }
-        tallied
-    }
-}
-
-/// Counts where nobody else writes: without a locked instruction.
-#[inline]
-fn count(to: &AtomicU64) {
-    to.store(to.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-}
 
 /// A thread's free blocks of one class.
 struct Magazine {
@@ -128,7 +62,7 @@ impl Cache {
             Some(block) => block,
             None => self.refill(class)?,
         };
-        count(&self.tally.allocations[class.index()]);
+        self.tally.allocate(class);
         Ok(NonNull::slice_from_raw_parts(block, size))
     }
 
@@ -149,7 +83,7 @@ impl Cache {
             self.make_room(class)?;
         }
         self.magazines[class.index()].blocks.push(block);
-        count(&self.tally.releases[class.index()]);
+        self.tally.release(class);
         Ok(())
     }
 

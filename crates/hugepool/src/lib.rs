@@ -32,7 +32,11 @@ mod chunk;
 #[cfg(feature = "pool")]
 mod index;
 #[cfg(feature = "pool")]
+mod options;
+#[cfg(feature = "pool")]
 mod pool;
+#[cfg(feature = "pool")]
+mod shared;
 #[cfg(feature = "pool")]
 mod size_class;
 #[cfg(feature = "pool")]
@@ -41,6 +45,8 @@ mod slab;
 mod stats;
 #[cfg(feature = "pool")]
 mod table;
+#[cfg(feature = "pool")]
+mod tally;
 
 pub use coverage::{Coverage, Process};
 pub use error::Error;
@@ -48,7 +54,9 @@ pub use machine::Availability;
 #[cfg(feature = "pool")]
 pub use machine::Switch;
 #[cfg(feature = "pool")]
-pub use pool::{Fork, Options, Pool};
+pub use options::{Fork, Options};
+#[cfg(feature = "pool")]
+pub use pool::Pool;
 #[cfg(feature = "pool")]
 pub use stats::Statistics;
 #[cfg(feature = "pool")]

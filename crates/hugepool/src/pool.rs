@@ -4,181 +4,15 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use crate::arena::{Arena, Policy};
-use crate::cache::{self, Tallied, Tally};
 use crate::coverage::{self, Coverage};
-use crate::machine::{self, Availability, Switch};
+use crate::machine::Switch;
+use crate::options::Options;
+use crate::shared::Core;
 use crate::size_class::SizeClass;
 use crate::stats::Statistics;
-use crate::sys::{self, Guard, Lock};
-use crate::{Error, index};
-
-/// What a child by fork() gets of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fork {
-    /// A copy, like of all memory. The first write to a page on either side after that copies 4 KiB and splits the
-    /// huge page: [`Pool::collapse`] makes it huge again.
-    #[default]
-    Copy,
-    /// Nothing (`MADV_DONTFORK`): huge pages of the parent stay huge. In the child all calls are refused
-    /// ([`Error::Forked`]), and access to a block ends it with SIGSEGV.
-    Exclude,
-}
-
-/// How a pool is created.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// The most bytes that the pool may map, beyond which [`Error::Limit`] is answered.
-    pub limit: usize,
-    /// Bytes of empty huge pages that are kept for later, instead of returned to the kernel.
-    pub retain: usize,
-    /// What a child by fork() gets.
-    pub fork: Fork,
-    /// What is done to get huge pages; without it `PAGEWISE_THP` and the machine decide.
-    pub switch: Option<Switch>,
-    /// Whether each release is checked under the lock (foreign blocks, double release, wrong size), without free
-    /// blocks of threads. The default is true in debug builds and false in release builds.
-    pub checks: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            limit: usize::MAX,
-            retain: 0,
-            fork: Fork::Copy,
-            switch: None,
-            checks: cfg!(debug_assertions),
-        }
-    }
-}
-
-impl Options {
-    /// For objects that live long: a huge page is returned to the kernel when its last block is released.
-    pub fn long_lived() -> Self {
-        Self::default()
-    }
-
-    /// For objects that live briefly: 32 MiB of empty huge pages are kept for the next ones.
-    pub fn short_lived() -> Self {
-        Self { retain: 32 << 20, ..Self::default() }
-    }
-}
-
-/// Calls use the threads' free blocks.
-const OPEN: u8 = 0;
-/// The same with checks: each call takes the lock.
-const CHECKED: u8 = 3;
-/// Its last handle was dropped.
-const CLOSED: u8 = 1;
-/// This process is a child that does not have its memory.
-const FORKED: u8 = 2;
-
-/// What all handles of a pool share.
-#[derive(Debug)]
-pub(crate) struct Core {
-    /// Never used twice.
-    number: u32,
-    /// Used again when the pool is closed.
-    slot: usize,
-    state: AtomicU8,
-    handles: AtomicUsize,
-    switch: Switch,
-    machine: Availability,
-    fork: Fork,
-    chunk: usize,
-    locked: Lock<Locked>,
-}
-
-#[derive(Debug)]
-struct Locked {
-    arena: Arena,
-    /// Of threads that have free blocks.
-    tallies: Vec<Arc<Tally>>,
-    /// Of all others, and of calls without a thread's free blocks.
-    tallied: Tallied,
-}
-
-/// The arena of a pool, while it is locked.
-pub(crate) struct LockedArena<'a>(Guard<'a, Locked>);
-
-impl std::ops::Deref for LockedArena<'_> {
-    type Target = Arena;
-    fn deref(&self) -> &Arena {
-        &self.0.arena
-    }
-}
-
-impl std::ops::DerefMut for LockedArena<'_> {
-    fn deref_mut(&mut self) -> &mut Arena {
-        &mut self.0.arena
-    }
-}
-
-impl Core {
-    #[inline]
-    pub(crate) fn slot(&self) -> usize {
-        self.slot
-    }
-
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self.state.load(Ordering::Relaxed), OPEN | CHECKED)
-    }
-
-    /// Whether calls may use the thread's free blocks.
-    #[inline]
-    fn is_quick(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == OPEN
-    }
-
-    fn check_open(&self) -> Result<(), Error> {
-        if self.is_open() { Ok(()) } else { Err(Error::Forked) }
-    }
-
-    pub(crate) fn arena(&self) -> LockedArena<'_> {
-        LockedArena(self.locked.lock())
-    }
-
-    /// A new tally of a thread.
-    pub(crate) fn add_tally(&self) -> Result<Arc<Tally>, Error> {
-        ensure_memory_for::<Tally>()?;
-        let tally = Arc::new(Tally::default());
-        let mut locked = self.locked.lock();
-        locked.tallies.try_reserve(1).map_err(|_| Error::RECORDS)?;
-        locked.tallies.push(Arc::clone(&tally));
-        Ok(tally)
-    }
-
-    /// Keeps the sums of a thread that ends.
-    pub(crate) fn remove_tally(&self, tally: &Arc<Tally>) {
-        // In a child that a pool excludes nobody asks for them; a closed pool has no statistics.
-        if self.is_open() {
-            let mut locked = self.locked.lock();
-            locked.tallied.add(tally.read());
-            locked.tallies.retain(|other| !Arc::ptr_eq(other, tally));
-        }
-    }
-
-    /// Returns the memory; threads that still have free blocks of it forget them.
-    fn close(&self) {
-        let was = self.state.swap(CLOSED, Ordering::SeqCst);
-        registry::remove(self);
-        let mut locked = self.locked.lock();
-        if was != FORKED {
-            locked.arena.clear();
-        } else {
-            locked.arena.forget();
-        }
-    }
-}
-
-/// Arc has no constructor that can fail on the oldest compiler, so this asks for the memory first.
-fn ensure_memory_for<T>() -> Result<(), Error> {
-    Vec::<u8>::new().try_reserve_exact(size_of::<T>() + 64).map_err(|_| Error::RECORDS)
-}
+use crate::{Error, cache, index};
 
 /// Memory in huge pages, for objects that live about as long as each other.
 ///
@@ -207,30 +41,7 @@ impl Pool {
     /// # Errors
     /// [`Error::Switch`] if `PAGEWISE_THP` is wrong and the options do not replace it; [`Error::OutOfMemory`].
     pub fn new(options: &Options) -> Result<Self, Error> {
-        static NUMBERS: AtomicU32 = AtomicU32::new(1);
-        let machine = Availability::read();
-        let switch = options.switch.map_or_else(|| Switch::from_environment(machine), Ok)?;
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let chunk = machine::chunk_size();
-        let policy =
-            Policy { switch, fork: options.fork, limit: options.limit, retain: options.retain };
-        let locked = Locked {
-            arena: Arena::new(number, chunk, policy)?,
-            tallies: Vec::new(),
-            tallied: Tallied::default(),
-        };
-        ensure_memory_for::<Core>()?;
-        let core = registry::add(|slot| Core {
-            number,
-            slot,
-            state: AtomicU8::new(if options.checks { CHECKED } else { OPEN }),
-            handles: AtomicUsize::new(1),
-            switch,
-            machine,
-            fork: options.fork,
-            chunk,
-            locked: Lock::new(locked),
-        })?;
+        let core = Core::open(options)?;
         Ok(Self { core })
     }
 
@@ -446,71 +257,5 @@ impl Drop for Pool {
         if self.core.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.core.close();
         }
-    }
-}
-
-/// All open pools, so that fork() can hold their locks.
-///
-/// Another thread may hold a pool's lock while this thread forks, and does not exist in the child: the child would
-/// wait for ever. So the thread that forks takes all locks before, in the order registry, then pools, and both sides
-/// release them.
-mod registry {
-    use super::{Arc, Core, Error, FORKED, Fork, Lock, Ordering, sys};
-
-    static POOLS: Lock<Vec<Option<Arc<Core>>>> = Lock::new(Vec::new());
-
-    /// Adds a pool at the first free slot.
-    pub(super) fn add(core: impl FnOnce(usize) -> Core) -> Result<Arc<Core>, Error> {
-        register_handlers()?;
-        let mut pools = POOLS.lock();
-        let slot = pools.iter().position(Option::is_none).unwrap_or(pools.len());
-        if slot == pools.len() {
-            pools.try_reserve(1).map_err(|_| Error::RECORDS)?;
-            pools.push(None);
-        }
-        let core = Arc::new(core(slot));
-        pools[slot] = Some(Arc::clone(&core));
-        Ok(core)
-    }
-
-    pub(super) fn remove(core: &Core) {
-        let removed = POOLS.lock().get_mut(core.slot).and_then(Option::take);
-        drop(removed);
-    }
-
-    fn register_handlers() -> Result<(), Error> {
-        static DONE: Lock<bool> = Lock::new(false);
-        let mut done = DONE.lock();
-        if !*done {
-            let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::ENOMEM);
-            let registered = sys::on_fork(before, in_parent, in_child);
-            registered.map_err(|error| Error::OutOfMemory { errno: errno(error) })?;
-            *done = true;
-        }
-        Ok(())
-    }
-
-    extern "C" fn before() {
-        POOLS.hold();
-        POOLS.with_held(|pools| pools.iter().flatten().for_each(|core| core.locked.hold()));
-    }
-
-    extern "C" fn in_parent() {
-        POOLS.with_held(|pools| {
-            pools.iter().flatten().for_each(|core| core.locked.release_held());
-        });
-        POOLS.release_held();
-    }
-
-    extern "C" fn in_child() {
-        POOLS.with_held(|pools| {
-            for core in pools.iter().flatten() {
-                if core.fork == Fork::Exclude {
-                    core.state.store(FORKED, Ordering::SeqCst);
-                }
-                core.locked.release_held();
-            }
-        });
-        POOLS.release_held();
     }
 }

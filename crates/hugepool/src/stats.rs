@@ -4,8 +4,8 @@
 use std::fmt;
 
 use crate::arena::Counts;
-use crate::cache::Tallied;
 use crate::machine::{Availability, Switch};
+use crate::tally::Tallied;
 
 /// Sizes are in bytes. Blocks count with their size class, not with the size that was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]

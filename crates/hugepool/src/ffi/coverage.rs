@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
-use super::{Code, INVALID, answer, code, store};
+use super::result::{Code, INVALID, answer, code, store};
 use crate::coverage::{Coverage, Method, Process};
 
 /// `hugepool_coverage`, in bytes but for `sampled_pages` and `zero_pages`.

@@ -7,8 +7,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::coverage::CCoverage;
-use super::{Code, INVALID, answer, code, store};
-use crate::pool::Core;
+use super::result::{Code, INVALID, answer, code, store};
+use crate::shared::Core;
 use crate::{Error, Fork, Options, Pool, Statistics, Switch, Table};
 
 /// `hugepool`: what a pool's handles point to. C knows only its address.
