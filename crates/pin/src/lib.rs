@@ -13,6 +13,7 @@
 
 mod part;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -86,9 +87,10 @@ impl CodePin {
         let text = text_of_process(pid, "maps")?;
         for mapping in code(&text) {
             let key = PartKey::new(&mapping, self.page);
-            if !self.parts.contains_key(&key) {
-                match Part::open(pid, &mapping, &key) {
-                    Ok(Some(part)) => drop(self.parts.insert(key, part)),
+            let part = match self.parts.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match Part::open(pid, &mapping, &key) {
+                    Ok(Some(part)) => new.insert(part),
                     // no file that is memory
                     Ok(None) => continue,
                     Err(error) => {
@@ -96,19 +98,17 @@ impl CodePin {
                             .get_or_insert_with(|| format!("a file of process {pid}: {error}"));
                         continue;
                     }
-                }
-            }
+                },
+            };
             mapped.insert(key);
-            if let Some(part) = self.parts.get_mut(&key) {
-                part.note_used(&pagemap, mapping.start / self.page)?;
-            }
+            part.note_used(&pagemap, mapping.start / self.page)?;
         }
         Ok(())
     }
 
     /// Locks what is used, of the part with the most used pages first, as long as the budget lasts.
     fn lock(&mut self) {
-        let held: u64 = self.parts.values().map(|part| part.locked_pages()).sum();
+        let held: u64 = self.parts.values().map(Part::locked_pages).sum();
         let mut left = (self.budget.get() / self.page).saturating_sub(held);
         let mut parts: Vec<&mut Part> = self.parts.values_mut().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.used_pages()));

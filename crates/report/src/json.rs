@@ -16,8 +16,9 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, LimitSurvey, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
-    Zram, Zswap,
+    Ksm, LimitSurvey, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem,
+    ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier,
+    Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};

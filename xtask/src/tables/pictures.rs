@@ -28,9 +28,9 @@ pub(super) fn shown(text: &str) -> BTreeSet<String> {
 /// Draws these anew; with `check`, names those that differ instead. A picture that no document shows is an error.
 pub(super) fn draw(program: &Path, folders: &BTreeSet<String>, check: bool) -> Result<Vec<String>> {
     let place = run::project().join(PLACE);
-    for left in drawn(&place)?.difference(folders) {
-        anyhow::bail!("{PLACE}/{left}{ENDING}: no document shows it");
-    }
+    let drawn = drawn(&place)?;
+    let left: Vec<&String> = drawn.difference(folders).collect();
+    ensure!(left.is_empty(), "{PLACE}: pictures that no document shows: {left:?}");
     let mut differing = Vec::new();
     for folder in folders {
         let path = place.join(format!("{folder}{ENDING}"));

@@ -76,7 +76,8 @@ pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, LimitSurvey, OomExplanation, PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, LimitSurvey, OomExplanation, PinnedCode, Replicated,
+    RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{recovered, returned, unsettled};

@@ -122,7 +122,7 @@ fn fish(script: &str, command: &Command) -> String {
 
 /// What a verb takes without an option, if that is one of a few words.
 fn fish_words(script: &mut String, verb: &Command) {
-    let values = verb.get_positionals().flat_map(|argument| argument.get_possible_values());
+    let values = verb.get_positionals().flat_map(clap::Arg::get_possible_values);
     let words: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
     if !words.is_empty() {
         let verb = verb.get_name();
