@@ -20,7 +20,7 @@ const MAX_WINDOW_LOG: u32 = 24;
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Adds what stands in an archive to `parts`; whatever is wrong with it is told there.
+/// Adds what stands in an archive to `parts`; problems with it are noted there.
 pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
     let outcome = match peek(bytes) {
         Ok((true, stream)) => unpack_zstd(stream, &mut parts),

@@ -60,7 +60,7 @@ pub fn unpack(bytes: impl Read, label: &str) -> Result<Ends, OpenError> {
     archive::unpack(bytes, Parts::default()).assemble(label)
 }
 
-/// The same, to be looked at reading by reading.
+/// The same, as something that goes from one reading to the next.
 ///
 /// # Errors
 /// Where nothing in it can be used.
@@ -81,7 +81,7 @@ pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
     }
 }
 
-/// The same, to be looked at reading by reading.
+/// The same, as something that goes from one reading to the next.
 ///
 /// # Errors
 /// As for [`open`].

@@ -53,7 +53,7 @@ struct Steps {
     work: usize,
     /// The documents of the steps and when they were read, if they are to be kept.
     kept: Option<Vec<(End, Vec<u8>)>>,
-    /// The number of a step that is there and could not be taken.
+    /// The number of the first step that could not be taken.
     refused: Option<usize>,
 }
 

@@ -91,8 +91,8 @@ impl Step {
         }
     }
 
-    /// What leads back to the files of which `replaced` was replaced; `after` is what came of them, `at` when the
-    /// reading before was taken.
+    /// What leads back from the files `after`; `replaced` was replaced when they were made, `at` is when the reading
+    /// before was taken.
     pub(super) fn back(at: &End, replaced: Replaced, after: &Files) -> Self {
         let mut before = BTreeMap::new();
         for (path, entry) in replaced {

@@ -124,14 +124,14 @@ pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Proc
     Some((process, resident))
 }
 
-/// What `statm` tells of a process.
+/// The sizes of a process in `statm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) resident: Bytes,
     pub(super) anon: Bytes,
 }
 
-/// The sizes in a line of `statm`; `None` where there is no memory.
+/// The sizes in a line of `statm`; `None` if it has no memory.
 pub(super) fn sizes(line: &[u8], page: Bytes) -> Option<Sizes> {
     let [size, resident, shared] = three_pages(line)?;
     let anon = resident.saturating_sub(shared).to_bytes(page);
