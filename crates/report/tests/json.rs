@@ -12,10 +12,11 @@ mod trial;
 use boon::{Compiler, Schemas};
 use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
-    ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Cost, Disturbed,
-    Estimate, EstimateSource, Explanation, Finding, HugeView, Interval, NamedValue, NextCommand,
-    PinnedCode, PinnedFile, Reading, Relation, Section, SettingChange, SizeChange, Snapshot,
-    Source,
+    ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Confidence, Cost,
+    Disturbed, Estimate, EstimateSource, Explanation, Finding, HugeView, IdleMemory, IdleMethod,
+    Interval, Limit, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand, Percent,
+    PinnedCode, PinnedFile, ProcessUse, Reading, Relation, Section, SettingChange, SizeChange,
+    Snapshot, Source, WatchCost, WorkingSet,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -67,6 +68,69 @@ fn explanation() -> Explanation {
     }
 }
 
+/// A cgroup of which everything is known, and one of which nothing is.
+fn limits() -> LimitSurvey {
+    let known = WorkingSet {
+        group: "/system.slice/db.service".into(),
+        current: size("/c", 4096),
+        peak: size("/p", 8192),
+        limit: Reading::found(Limit::Max, Source::file("/m")),
+        headroom: Some(Bytes::new(1)),
+        swap: size("/s", 0),
+        refaults_per_second: Some(1.5),
+        waited: Reading::found(Percent::new(2.0), Source::line("/w", 1)),
+        max_events: Reading::found(3, Source::line("/e", 3)),
+        oom_kills: Reading::found(0, Source::line("/e", 5)),
+        unevictable: size("/u", 0),
+        idle: Some(IdleMemory {
+            method: IdleMethod::AccessedBits,
+            seconds: Some(30.0),
+            anon: Bytes::new(1024),
+            file: Bytes::new(0),
+            left_out: "1 process".to_owned(),
+        }),
+        hot: Some(Bytes::new(3072)),
+        advice: advice(LimitVerdict::CouldBe, Some(Confidence::Medium)),
+    };
+    let denied = Reading::denied("run as root", Source::file("/c"));
+    let unknown = WorkingSet {
+        current: denied,
+        peak: Reading::absent("no such file", Source::file("/p")),
+        headroom: None,
+        refaults_per_second: None,
+        idle: None,
+        hot: None,
+        advice: LimitAdvice { size: None, ..advice(LimitVerdict::NotKnown, None) },
+        ..known.clone()
+    };
+    let process = ProcessUse {
+        pid: 4121,
+        name: "postgres".into(),
+        resident: None,
+        swap: size("/s", 0),
+        locked: size("/l", 0),
+        idle: Some(Bytes::new(1024)),
+    };
+    let watched = Some(WatchCost { processes: 1, seconds: 30.0, ..WatchCost::default() });
+    let unknown_why = vec!["idle times by generations: no".to_owned()];
+    LimitSurvey {
+        groups: vec![known, unknown],
+        processes: vec![process],
+        left_out: 0,
+        unknown: unknown_why,
+        watched,
+    }
+}
+
+fn size(path: &str, bytes: u64) -> Reading<Bytes> {
+    Reading::found(Bytes::new(bytes), Source::file(path))
+}
+
+fn advice(verdict: LimitVerdict, confidence: Option<Confidence>) -> LimitAdvice {
+    let (reasons, commands) = (vec!["because".to_owned()], vec!["echo 1M".to_owned()]);
+    LimitAdvice { verdict, size: Some(Bytes::new(1 << 20)), confidence, reasons, commands }
+}
+
 /// A row of each kind.
 fn comparison() -> Comparison {
     let size = |bytes| Reading::found(Bytes::new(bytes), Source::line("/proc/meminfo", 3));
@@ -115,6 +179,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Capabilities => json::capabilities(&interval.end, host::cost()),
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
         Noun::Compare => json::compare(&comparison(), &interval.end, host::cost()),
+        Noun::Limits => json::limits(&limits(), &interval.end, host::cost()),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
         Noun::Bench => {
             let (snapshot, benchmark) = (&interval.end, &bench::with_zswap());
