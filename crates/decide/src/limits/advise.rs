@@ -39,7 +39,7 @@ impl<'a> Circumstances<'a> {
             interval,
             troubled: verdict::troubled(interval),
             growing: growth::growing(interval),
-            host: super::host_level(interval),
+            host: verdict::judge(interval).host,
         }
     }
 
@@ -235,7 +235,7 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
     let group = pair.now;
     let (confidence, doubts) = confidence(circumstances, pair, used);
     let (size, parts) = size(pair, used, confidence);
-    let limit = super::own_limit(group);
+    let limit = working_set::own_limit(group);
     let reasons: Vec<String> = parts.into_iter().chain(doubts).collect();
     let total = circumstances.host().memory.total.get();
     match limit.get().and_then(Limit::bytes) {

@@ -7,32 +7,20 @@
 
 mod advise;
 mod commands;
+mod inputs;
 mod working_set;
 
 use std::cmp::Reverse;
 
 use pagewise_facts::groups::{self, GroupPair};
 use pagewise_model::{
-    Bytes, Cgroup, GroupGenerations, Interval, Limit, LimitSurvey, Millis, Name, Outcome, Process,
-    ProcessUse, Reading, WatchedMemory, WorkingSet,
+    Bytes, Interval, Limit, LimitSurvey, Name, Outcome, Process, ProcessUse, WatchedMemory,
+    WorkingSet,
 };
 
-use crate::verdict;
 use advise::Circumstances;
 pub(crate) use advise::raised;
-
-/// What is known beside the interval.
-#[derive(Debug)]
-pub struct LimitInputs<'a> {
-    /// The only group that is asked for; `None` asks for all of them.
-    pub selected: Option<&'a Name>,
-    /// Pages that were not used for so long are idle.
-    pub age: Millis,
-    /// What multi-gen LRU knows.
-    pub generations: &'a Reading<Vec<GroupGenerations>>,
-    /// What was watched of the selected group.
-    pub watched: Option<&'a WatchedMemory>,
-}
+pub use inputs::LimitInputs;
 
 /// Every group that holds memory, but the root; or the one that is asked for.
 pub fn survey_limits(interval: &Interval, inputs: &LimitInputs<'_>) -> LimitSurvey {
@@ -61,7 +49,7 @@ fn working_set(
     pair: &GroupPair<'_>,
 ) -> WorkingSet {
     let group = pair.now;
-    let limit = own_limit(group);
+    let limit = working_set::own_limit(group);
     let used = working_set::measure(circumstances.host(), inputs, pair);
     let advice = advise::advise(circumstances, pair, used.as_ref());
     let headroom = limit.get().and_then(Limit::bytes).zip(group.current.get());
@@ -80,14 +68,6 @@ fn working_set(
         idle: used.as_ref().map(|used| used.idle.clone()),
         hot: used.as_ref().map(|used| used.hot),
         advice,
-    }
-}
-
-/// The smaller one of `memory.high` and `memory.max`; version 1 has only the latter.
-fn own_limit(group: &Cgroup) -> Reading<Limit> {
-    match (group.high.get(), group.max.get()) {
-        (Some(high), Some(max)) if high < max => group.high.clone(),
-        _ => group.max.clone(),
     }
 }
 
@@ -129,11 +109,6 @@ fn unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
             .to_owned()
     });
     generations.into_iter().chain(watched).collect()
-}
-
-/// How short of memory the host is as a whole.
-fn host_level(interval: &Interval) -> pagewise_model::Level {
-    verdict::judge(interval).host
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 
 use pagewise_facts::groups::{self, GroupPair};
 use pagewise_model::{
-    Bytes, Cgroup, Change, IdleMemory, IdleMethod, Millis, Pages, Reading, Snapshot, WatchedMemory,
-    duration,
+    Bytes, Cgroup, Change, IdleMemory, IdleMethod, Limit, Millis, Pages, Reading, Snapshot,
+    WatchedMemory, duration,
 };
 
-use super::LimitInputs;
+use super::inputs::LimitInputs;
 
 /// What a group uses, in RAM.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,4 +160,12 @@ pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
 fn refaulted(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     let pages = refaults(pair).map_or(0, |refaults| refaults.delta);
     Pages::new(pages).to_bytes(host.page_size())
+}
+
+/// The smaller one of `memory.high` and `memory.max`; version 1 has only the latter.
+pub(super) fn own_limit(group: &Cgroup) -> Reading<Limit> {
+    match (group.high.get(), group.max.get()) {
+        (Some(high), Some(max)) if high < max => group.high.clone(),
+        _ => group.max.clone(),
+    }
 }

@@ -108,7 +108,7 @@ fn a_line_that_is_cut_or_garbled_is_a_problem_and_the_others_stay() {
     let (reading, problems) = read(file(PATH, cut));
     assert_eq!(reading.value().unwrap().classes().len(), 3);
     assert_eq!(problems.len(), 1);
-    let (reading, problems) = read(file(PATH, &OLD.replace("obj_used", "objects")));
+    let (reading, problems) = read(file(PATH, OLD.replace("obj_used", "objects")));
     assert!(reading.value().is_none() && problems.len() == 1);
     let (reading, problems) = read(file(PATH, ""));
     assert!(reading.value().is_none() && problems.len() == 1);
