@@ -3,7 +3,7 @@
  * libhugepool-coverage - how much of the calling process's memory is in huge pages
  *
  * Read are private anonymous mappings: heaps, stacks, pools. Files and shared memory are left out.
- * Any thread may call any function. Each takes 1 to 2 ms for each GiB of small pages, and much less
+ * Any thread may call any function. Each takes 1 to 4 ms for each GiB of small pages, and much less
  * for huge pages, if the kernel has PAGEMAP_SCAN (Linux 6.7); about 12 ms for each GiB otherwise.
  */
 #ifndef HUGEPOOL_COVERAGE_H

@@ -2,7 +2,7 @@
 //! How much of the calling process's memory is in huge pages, by mapping.
 //!
 //! Read are private anonymous mappings: heaps, stacks, pools. Files and shared memory are left out. PAGEMAP_SCAN
-//! (Linux 6.7) tells which pages are resident and huge, in 1 to 2 ms for each GiB of small pages, and much less for
+//! (Linux 6.7) tells which pages are resident and huge, in 1 to 4 ms for each GiB of small pages, and much less for
 //! huge ones. Older kernels have smaps, which takes about 12 ms for each GiB; [`Process::method`] says which it was.
 //!
 //! Growth is what huge pages cost: memory that is resident only because it is in the same huge page as memory that is
