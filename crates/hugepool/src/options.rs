@@ -7,18 +7,18 @@ use crate::machine::Switch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
     /// A copy, like of all memory. The first write to a page on either side after that copies 4 KiB and splits the
-    /// huge page: [`Pool::collapse`] makes it huge again.
+    /// huge page: [`Pool::collapse`](crate::Pool::collapse) makes it huge again.
     #[default]
     Copy,
     /// Nothing (`MADV_DONTFORK`): huge pages of the parent stay huge. In the child all calls are refused
-    /// ([`Error::Forked`]), and access to a block ends it with SIGSEGV.
+    /// ([`Error::Forked`](crate::Error::Forked)), and access to a block ends it with SIGSEGV.
     Exclude,
 }
 
 /// How a pool is created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The most bytes that the pool may map, beyond which [`Error::Limit`] is answered.
+    /// The most bytes that the pool may map, beyond which [`Error::Limit`](crate::Error::Limit) is answered.
     pub limit: usize,
     /// Bytes of empty huge pages that are kept for later, instead of returned to the kernel.
     pub retain: usize,
