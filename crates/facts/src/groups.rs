@@ -206,7 +206,7 @@ mod tests {
     fn a_unit_may_be_that_of_several_users() {
         let host = host();
         let paths = |unit| of_unit(&host, unit).len();
-        assert_eq!((paths("db"), paths("db.service"), paths("web"), paths("x")), (2, 2, 1, 1));
+        assert_eq!((paths("db"), paths("db.service"), paths("web"), paths("ab")), (2, 2, 1, 1));
         assert_eq!(paths("no"), 0);
     }
 

@@ -27,8 +27,8 @@ pub struct IdleMemory {
     pub method: IdleMethod,
     /// It was not used for at least so many seconds; `null` if the method knows no times.
     pub seconds: Option<f64>,
-    /// Anonymous memory and shmem: it can only be swapped out.
-    pub anon: Bytes,
+    /// Anonymous memory and shmem: it can only be swapped out. `null` if the method knows nothing of it.
+    pub anon: Option<Bytes>,
     /// File cache: it can be dropped.
     pub file: Bytes,
     /// The method left something out, in a sentence; empty if it did not.

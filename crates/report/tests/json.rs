@@ -85,7 +85,7 @@ fn limits() -> LimitSurvey {
         idle: Some(IdleMemory {
             method: IdleMethod::AccessedBits,
             seconds: Some(30.0),
-            anon: Bytes::new(1024),
+            anon: Some(Bytes::new(1024)),
             file: Bytes::new(0),
             left_out: "1 process".to_owned(),
         }),

@@ -317,7 +317,7 @@ fn rename(name: &str) {
 /// Ends by itself, whatever becomes of the test: after its time, its forks, or its input.
 fn storm(seconds: usize) {
     const AT_ONCE: usize = 64;
-    const FORKS: usize = 200_000;
+    const FORKS: usize = 2_000_000;
     let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds as u64);
     let memory = written(256, |page| page);
     let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -49,7 +49,8 @@ pub(super) fn measure(
     // locked pages may be idle, too, and of which kind they are is not known
     let droppable = idle.file.min(cache.saturating_sub(locked));
     let room = groups::swap_room(host, group).unwrap_or_default();
-    let swappable = idle.anon.min(anon.saturating_add(shmem).saturating_sub(locked)).min(room);
+    let idle_anon = idle.anon.unwrap_or_default();
+    let swappable = idle_anon.min(anon.saturating_add(shmem).saturating_sub(locked)).min(room);
     let hot = current.saturating_sub(droppable).saturating_sub(swappable).max(locked.min(current));
     let before = pair.before.and_then(|before| before.anon.get());
     let peak = inputs.watched.and_then(|watched| watched.anon_peak).max(before);
@@ -80,7 +81,7 @@ fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     IdleMemory {
         method: IdleMethod::AccessedBits,
         seconds: Some(watched.cost.seconds),
-        anon: watched.processes.iter().map(|process| process.idle_anon).sum(),
+        anon: Some(watched.processes.iter().map(|process| process.idle_anon).sum()),
         file: mapped.max(inactive_file(group).unwrap_or_default()),
         left_out: match not_read {
             0 => String::new(),
@@ -108,7 +109,7 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
     (observed >= inputs.age).then(|| IdleMemory {
         method: IdleMethod::Generations,
         seconds: Some(inputs.age.get() as f64 / 1000.0),
-        anon: anon.to_bytes(host.page_size()),
+        anon: Some(anon.to_bytes(host.page_size())),
         file: file.to_bytes(host.page_size()),
         left_out: "files that are read without a mapping do not get younger by that".to_owned(),
     })
@@ -123,7 +124,7 @@ fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     Some(IdleMemory {
         method: IdleMethod::InactiveList,
         seconds: None,
-        anon: Bytes::new(0),
+        anon: None,
         file: inactive_file(group)?,
         left_out: unseen.unwrap_or_default(),
     })

@@ -114,7 +114,8 @@ fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
     found.ok_or_else(|| missing(format!("no memory cgroup {} on this host", Name::from(path))))
 }
 
-fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
+/// The only cgroup of a unit of systemd.
+pub(super) fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
     match groups::of_unit(seen, unit).as_slice() {
         [] => Err(missing(format!("no memory cgroup of a unit {} on this host", Name::from(unit)))),
         [only] => Ok(only.path.clone()),

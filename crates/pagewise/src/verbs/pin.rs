@@ -11,6 +11,7 @@ use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
+use super::limits::by_unit;
 use super::thp::targets;
 use crate::cli::TargetArgs;
 use crate::{cli, input};
@@ -31,7 +32,11 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     let snapshot = &interval.end;
     check_budget(args.budget, snapshot)?;
     let found = match &args.unit {
-        Some(unit) => targets::resolve(&of_unit(unit, snapshot)?, snapshot)?,
+        Some(unit) => {
+            let group = by_unit(snapshot, unit)?.as_str().to_owned();
+            let whose = TargetArgs { pid: Vec::new(), cgroup: Some(group), name: None };
+            targets::resolve(&whose, snapshot)?
+        }
         None => targets::resolve(&args.whose, snapshot)?,
     };
     let found = found.ok_or_else(|| {
@@ -98,46 +103,4 @@ fn check_budget(budget: Bytes, snapshot: &Snapshot) -> Result<(), Refusal> {
     }
     let what = format!("--budget {budget}: expected at most {most}, a quarter of RAM");
     Err(Refusal::advised(what, "give a smaller size: the kernel can reclaim nothing of it"))
-}
-
-/// The cgroup of a unit of systemd.
-fn of_unit(unit: &str, snapshot: &Snapshot) -> Result<TargetArgs, Refusal> {
-    let is_full = unit.rsplit_once('.').is_some_and(|(_, kind)| KINDS.contains(&kind));
-    let full = if is_full { unit.to_owned() } else { format!("{unit}.service") };
-    let groups = snapshot.cgroups.groups.iter().map(|group| group.path.as_str());
-    let found = groups
-        .filter(|path| path.rsplit('/').next() == Some(full.as_str()))
-        .min_by_key(|it| it.len());
-    let Some(path) = found else {
-        let what = format!("--unit {unit}: expected a running unit, found no cgroup of {full}");
-        return Err(Refusal::advised(what, format!("systemctl status {full}")));
-    };
-    Ok(TargetArgs { pid: Vec::new(), cgroup: Some(path.to_owned()), name: None })
-}
-
-/// Units that have processes.
-const KINDS: [&str; 3] = ["service", "scope", "slice"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pagewise_model::{Cgroup, Name};
-
-    fn host() -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        for path in ["/system.slice/nginx.service", "/a/nginx.service/x", "/user.slice/u.scope"] {
-            snapshot.cgroups.groups.push(Cgroup { path: Name::from(path), ..Cgroup::default() });
-        }
-        snapshot
-    }
-
-    #[test]
-    fn a_unit_is_a_cgroup_of_its_name() {
-        let cgroup = |unit: &str| of_unit(unit, &host()).map(|found| found.cgroup.unwrap());
-        assert_eq!(cgroup("nginx").unwrap(), "/system.slice/nginx.service");
-        assert_eq!(cgroup("nginx.service").unwrap(), "/system.slice/nginx.service");
-        assert_eq!(cgroup("u.scope").unwrap(), "/user.slice/u.scope");
-        let unknown = cgroup("ngin").unwrap_err();
-        assert!(unknown.what.contains("no cgroup of ngin.service"), "{}", unknown.what);
-    }
 }

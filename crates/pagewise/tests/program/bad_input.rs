@@ -22,7 +22,7 @@ fn sum(estimates: &[Value], key: &str) -> u64 {
 /// is labelled partial where a process went away while it was looked at.
 #[test]
 fn in_a_storm_of_forks_totals_are_of_what_was_there() {
-    let mut storm = Target::started(Command::new(program()).args(["storm", "60"]));
+    let mut storm = Target::started(Command::new(program()).args(["storm", "600"]));
     let name = format!("storm-{}", storm.pid());
     let mut ended = 0;
     for round in 0..300 {

@@ -90,7 +90,7 @@ fn refaults(rate: f64) -> String {
 }
 
 fn idle_size(idle: &IdleMemory) -> String {
-    idle.anon.saturating_add(idle.file).to_string()
+    idle.anon.unwrap_or_default().saturating_add(idle.file).to_string()
 }
 
 fn advised(advice: &LimitAdvice) -> Cell {
@@ -164,8 +164,8 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
     value(&mut table, "unevictable", &group.unevictable);
     if let Some(idle) = &group.idle {
         // the list is of files alone: what of anonymous memory is idle is not known
-        if idle.method != IdleMethod::InactiveList {
-            computed(&mut table, "idle anonymous", Some(idle.anon.to_string()), &method(idle));
+        if let Some(anon) = idle.anon {
+            computed(&mut table, "idle anonymous", Some(anon.to_string()), &method(idle));
         }
         computed(&mut table, "idle file cache", Some(idle.file.to_string()), &method(idle));
     }
