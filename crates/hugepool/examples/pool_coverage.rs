@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What it costs to read the coverage of this process: `coverage_cost [mib=1024] [thp=never]`
+//! What it costs to read the coverage of this process: `pool_coverage [mib=1024] [thp=never]`
 //!
 //! Fills memory and prints the CPU time of each of seven readings, without and with a sample for growth.
 
