@@ -107,7 +107,7 @@ fn guest_that_ignores_signals_is_ended_by_the_deadline() {
 
 #[test]
 fn guest_that_fills_memory_is_told_from_a_crash() {
-    let run = run("trixie", &["--memory", "160M"], &["tail", "/dev/zero"]);
+    let run = run("trixie", &["--memory", "192M"], &["tail", "/dev/zero"]);
     assert_eq!(run["outcome"], "out_of_memory", "{run:#}");
     assert!(run["kills"].as_u64().unwrap() >= 1, "{run:#}");
     let log = run["log"].to_string();
