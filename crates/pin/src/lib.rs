@@ -28,6 +28,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use part::{Part, PartKey};
 
+/// ESRCH.
+const ENDED: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
 /// Code of some processes, locked.
 #[derive(Debug)]
 pub struct CodePin {
@@ -39,14 +42,24 @@ pub struct CodePin {
 }
 
 impl CodePin {
-    /// For these processes; nothing is locked before [`refresh`](Self::refresh).
+    /// For those of these processes that run; nothing is locked before [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// If a process has ended.
+    /// ESRCH if all of them have ended, else what the kernel answers.
     pub fn new(pids: &[u32], budget: Bytes) -> io::Result<Self> {
-        let targets: io::Result<_> = pids.iter().map(|&pid| Ok((pid, follow(pid)?))).collect();
+        let mut targets = Vec::new();
+        for &pid in pids {
+            match follow(pid) {
+                Ok(process) => targets.push((pid, process)),
+                Err(error) if error.raw_os_error() == Some(ENDED) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if targets.is_empty() {
+            return Err(io::Error::from_raw_os_error(ENDED));
+        }
         let page = rustix::param::page_size() as u64;
-        Ok(Self { targets: targets?, budget, page, parts: BTreeMap::new(), refused: None })
+        Ok(Self { targets, budget, page, parts: BTreeMap::new(), refused: None })
     }
 
     /// Locks what the processes have mapped since, within the budget, and releases what none of them maps any more.
@@ -198,6 +211,7 @@ mod tests {
             Err(error) => panic!("{error}"),
         }
         let ended = i32::MAX.unsigned_abs();
-        assert!(CodePin::new(&[ended], budget).is_err());
+        assert_eq!(CodePin::new(&[ended], budget).unwrap_err().raw_os_error(), Some(ENDED));
+        assert_eq!(CodePin::new(&[ended, pid], budget).unwrap().targets.len(), 1);
     }
 }

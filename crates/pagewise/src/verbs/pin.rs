@@ -47,7 +47,9 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     })?;
     let stop = Stop::listen()?;
     let pids: Vec<u32> = found.processes.iter().map(|(pid, _)| *pid).collect();
-    let mut pin = CodePin::new(&pids, args.budget)?;
+    let mut pin = CodePin::new(&pids, args.budget).map_err(|error| {
+        Refusal::new("pin: the processes cannot be followed", error.to_string())
+    })?;
     let first = pin.refresh()?;
     let shown = if global.json {
         json::pin(&first, snapshot, cost::so_far(started, &interval))
