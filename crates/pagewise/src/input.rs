@@ -34,7 +34,7 @@ pub(crate) fn interval_of(
     global: &Global,
     scope: &Scope,
 ) -> anyhow::Result<Interval> {
-    host.interval(&room::affordable(&host.end, scope), || wait(global))
+    host.interval(&room::affordable(&host.end, scope)?, || wait(global))
 }
 
 /// The same, with everything that was asked of the host.

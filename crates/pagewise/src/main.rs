@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use pagewise_terminal::cost::CostMeter;
-use pagewise_terminal::trouble;
+use pagewise_terminal::{exit, trouble};
 
 fn main() -> ExitCode {
     if pagewise_guest::init::is_wanted() {
@@ -36,6 +36,9 @@ fn main() -> ExitCode {
     }
     let started = CostMeter::now();
     std::panic::set_hook(Box::new(advisers::tell_of_panic));
+    if !room::is_enough_to_start() {
+        return ExitCode::from(exit::FAILED);
+    }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return trouble::tell_of_usage::<cli::Cli>(&error),
