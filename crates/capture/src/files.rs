@@ -412,6 +412,15 @@ pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(zeros)
 }
 
+/// Names of compression algorithms that the kernel has loaded; which others it uses is nobody's affair.
+pub(super) fn cipher_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    const KEPT: [&[u8]; 6] = [b"lz4", b"lz4hc", b"lzo", b"lzo-rle", b"zstd", b"deflate"];
+    lines(bytes, |line| {
+        let name = words(line.strip_prefix(b"name")?).nth(1)?;
+        KEPT.contains(&name).then(|| line.to_vec())
+    })
+}
+
 /// Lines of `modules.dep` and `modules.builtin` whose module has to do with memory.
 pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
@@ -463,6 +472,14 @@ mod tests {
     fn kept(by: fn(&mut Names, &[u8]) -> Option<Vec<u8>>, text: &str) -> Option<String> {
         let mut names = Names::from_tape(&Tape { page_size: None, ends: Vec::new() });
         by(&mut names, text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn of_the_kernels_ciphers_only_the_names_that_compress_are_kept() {
+        let text =
+            "name         : zstd\ndriver       : zstd-scomp\n\nname         : aes\nname : zstdx\n";
+        let names = kept(cipher_names, text).unwrap();
+        assert_eq!(names, "name         : zstd\n\n\n\n\n");
     }
 
     #[test]

@@ -10,12 +10,12 @@
 
 use pagewise_facts::kubernetes;
 use pagewise_facts::tiers::{self, DiskKind};
-use pagewise_model::{Bytes, Interval, Name, Percent, Snapshot, Tier};
+use pagewise_model::{Bytes, FeatureState, Interval, Name, Percent, Snapshot, Tier};
 
 use crate::case::{Case, Missing};
 use crate::decision::{Compression, Settled, SwapDecision, SwapEvidence, ZswapSettings};
 use crate::words;
-use crate::zram::{FAST, algorithm, size_mib, zram_size};
+use crate::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
 
 /// Below this ratio, compression frees less than a tenth of what is swapped.
 const LEAST_RATIO: f64 = 1.1;
@@ -29,7 +29,7 @@ const LITTLE_COLD: f64 = 0.1;
 pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
     let case = Case { interval, host: &interval.end, evidence };
     let settled = settle(&case).unwrap_or_else(words::missing);
-    let (zram, zswap) = (zram_settings(&case), zswap_settings(case.host));
+    let (zram, zswap) = (zram_settings(&case), zswap_settings(&case));
     let Settled { choice, why, changes } = settled;
     let trial =
         words::trial_command(&case, &zram, &zswap).filter(|_| choice != Some(Compression::Neither));
@@ -60,7 +60,7 @@ fn without_disk(case: &Case<'_>) -> Result<Settled, Missing> {
     }
     match &case.evidence.trial {
         Some(trial) if trial.better == Compression::Zswap => Ok(words::trial_needs_disk(trial)),
-        _ => Ok(words::zram_alone(case, zswap_settings(host).max_pool_percent)),
+        _ => Ok(words::zram_alone(case, pool_percent(host))),
     }
 }
 
@@ -74,7 +74,7 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
             words::no_kernel_part(true, false)
         });
     }
-    let slots = || case.slots(disks, zswap_settings(host).max_pool_percent);
+    let slots = || case.slots(disks, pool_percent(host));
     if let Some(trial) = &case.evidence.trial {
         let is_possible = match trial.better {
             Compression::Zswap => slots()?.free > Bytes::new(0),
@@ -154,16 +154,35 @@ fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
 }
 
 /// What somebody chose stays: the compressor while zswap is on, and the size of the pool.
-fn zswap_settings(host: &Snapshot) -> ZswapSettings {
-    /// The kernel's default.
-    const POOL_PERCENT: u64 = 20;
-    let zswap = &host.zswap;
-    let chosen = zswap.compressor.value().filter(|_| zswap.enabled.get() == Some(true));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
-    let percent = zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);
+fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
+    let zswap = &case.host.zswap;
     ZswapSettings {
-        compressor: chosen.cloned().unwrap_or_else(|| Name::from(FAST)),
-        max_pool_percent: percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT),
+        compressor: zswap_compressor(case.host, case.evidence.is_density_wanted),
+        max_pool_percent: pool_percent(case.host),
         has_shrinker: zswap.shrinker_enabled.value().is_some(),
     }
+}
+
+/// The compressor that zswap is to have: its own while it is on, else the fast one, or the dense one where little memory
+/// counts more and the kernel has it.
+#[must_use]
+pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
+    let zswap = &host.zswap;
+    let chosen = zswap.compressor.value().filter(|_| zswap.enabled.get() == Some(true));
+    let usual = if is_density_wanted && has_dense_zswap(host) { DENSE } else { FAST };
+    chosen.cloned().unwrap_or_else(|| Name::from(usual))
+}
+
+fn pool_percent(host: &Snapshot) -> u64 {
+    /// The kernel's default.
+    const POOL_PERCENT: u64 = 20;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+    let percent = host.zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);
+    percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT)
+}
+
+/// Whether zswap would find [`DENSE`]: the kernel loads the module of a compressor that is set.
+fn has_dense_zswap(host: &Snapshot) -> bool {
+    let state = host.capability("zswap.zstd").map(|dense| &dense.state);
+    matches!(state, Some(FeatureState::Present | FeatureState::Loadable { .. }))
 }

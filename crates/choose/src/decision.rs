@@ -14,7 +14,7 @@ pub enum Compression {
     Neither,
 }
 
-/// What was measured on this machine; all of it may be missing.
+/// What was measured on this machine and what it is wanted for; all of it may be missing.
 #[derive(Debug, Clone, Default)]
 pub struct SwapEvidence {
     /// Original bytes per byte of memory used, of the memory in use.
@@ -27,6 +27,8 @@ pub struct SwapEvidence {
     pub trial: Option<SwapTrial>,
     /// Algorithm and size that were chosen for zram by a measurement.
     pub zram: Option<(Name, Bytes)>,
+    /// Whether little memory counts more than little CPU time.
+    pub is_density_wanted: bool,
 }
 
 /// A trial of zram against zswap in which one was better.

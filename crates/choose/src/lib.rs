@@ -13,6 +13,6 @@ mod decision;
 mod words;
 mod zram;
 
-pub use decide_swap::decide_swap;
+pub use decide_swap::{decide_swap, zswap_compressor};
 pub use decision::{Compression, SwapDecision, SwapEvidence, SwapTrial, ZswapSettings};
-pub use zram::{FAST, algorithm, choose_zram, size_mib, zram_size};
+pub use zram::{DENSE, FAST, algorithm, choose_zram, size_mib, zram_size};

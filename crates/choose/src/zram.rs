@@ -17,6 +17,8 @@ use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, Zra
 const MOST_TIMES_RAM: f64 = 2.0;
 /// Reads back fastest on every CPU that we measured; `pagewise bench` measures it on this memory.
 pub const FAST: &str = "lz4";
+/// Compresses best of the kernel's algorithms.
+pub const DENSE: &str = "zstd";
 
 /// The disksize for one device, in whole MiB.
 pub fn size_mib(host: &Snapshot) -> u64 {

@@ -211,6 +211,7 @@ fn evidence_of(machine: &Machine) -> SwapEvidence {
         cold: machine.cold,
         trial: machine.trial.map(|better| SwapTrial { better, told: told() }),
         zram: None,
+        is_density_wanted: false,
     }
 }
 

@@ -117,6 +117,15 @@ pub(crate) static FEATURES: &[Feature] = &[
         &["CONFIG_ZSWAP"],
         "writes cold pages of zswap to disk under pressure",
     ),
+    Feature {
+        name: "zswap.zstd",
+        doc: "lets zswap compress with zstd, which needs less memory than lz4 and more CPU time",
+        probe: Probe::Word("proc/crypto", "zstd"),
+        options: &["CONFIG_CRYPTO_ZSTD"],
+        part_of: Some("zswap"),
+        module: Some("zstd"),
+        switch: None,
+    },
     plain("ksm", &["sys/kernel/mm/ksm/run"], &["CONFIG_KSM"], "merges equal pages"),
     plain(
         "ksm.advisor",

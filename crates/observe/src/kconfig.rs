@@ -19,6 +19,7 @@ use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
 /// Every option that may be asked about, sorted.
 pub(crate) const ASKED: &[&str] = &[
     "CONFIG_COMPACTION",
+    "CONFIG_CRYPTO_ZSTD",
     "CONFIG_DAMON_LRU_SORT",
     "CONFIG_DAMON_RECLAIM",
     "CONFIG_DAMON_STAT",

@@ -15,7 +15,7 @@ use pagewise_files::{HostRoot, ReadHost, absolute};
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
 
 /// Modules that may be asked about; every other line of the lists is dropped.
-pub(crate) const ASKED: &[&str] = &["zram"];
+pub(crate) const ASKED: &[&str] = &["zram", "zstd"];
 
 /// Where a module was found.
 #[derive(Debug, Clone, PartialEq, Eq)]

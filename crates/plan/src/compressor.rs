@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The algorithm of a new zram device where `bench` measured none.
 
-use pagewise_choose::{FAST, algorithm};
+use pagewise_choose::{DENSE, FAST, algorithm};
 use pagewise_model::plan::Goal;
 use pagewise_model::{Compressor, Name, Snapshot};
-
-/// What compresses best of the kernel's algorithms.
-pub(crate) const DENSE: &str = "zstd";
 
 /// The dense one for the goal ratio if the kernel offers it, else the one that findings recommend.
 pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {

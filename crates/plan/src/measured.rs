@@ -4,7 +4,7 @@
 //! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
 //! `pagewise_choose`, as for findings.
 
-use pagewise_choose::{FAST, SwapEvidence, choose_zram};
+use pagewise_choose::{FAST, SwapEvidence, choose_zram, zswap_compressor};
 use pagewise_facts::tiers;
 use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
 use pagewise_model::{
@@ -220,10 +220,14 @@ impl Measured {
         let share = |pages: u64, scan: &ScanEstimate| pages as f64 / scan.pages.max(1) as f64;
         let fast = scan.and_then(|scan| scan.algorithms.iter().find(|it| it.name == FAST));
         let scanned = || {
-            // in front of a disk, the alternative is zswap, which plans use with the fast one
+            // in front of a disk, the alternative is zswap
             let is_alone = tiers::on_disk(host).next().is_none();
-            let planned = is_alone.then(|| self.ratio(&compressor::for_goal(goal, host)));
-            Some(planned.flatten().or_else(|| self.ratio(&Compressor::new(FAST)))?.value)
+            let planned = if is_alone {
+                compressor::for_goal(goal, host)
+            } else {
+                Compressor::new(zswap_compressor(host, goal == Goal::Ratio).as_str())
+            };
+            Some(self.ratio(&planned).or_else(|| self.ratio(&Compressor::new(FAST)))?.value)
         };
         SwapEvidence {
             ratio: bench.as_ref().map(|it| it.original_per_memory_used).or_else(scanned),
@@ -233,6 +237,7 @@ impl Measured {
             cold: scan.and_then(|scan| Some(share(scan.cold["value"].as_u64()?, scan))),
             trial: self.trial.as_ref().and_then(Tried::swap),
             zram: bench.map(|it| (it.contender.algorithm, it.disksize_bytes)),
+            is_density_wanted: goal == Goal::Ratio,
         }
     }
 

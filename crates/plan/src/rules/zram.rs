@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap in compressed RAM where there is none and memory is short.
 
-use pagewise_choose::{Compression, size_mib, zram_size};
+use pagewise_choose::{Compression, DENSE, size_mib, zram_size};
 use pagewise_facts::kubernetes;
 use pagewise_facts::ratio::measured_ratio;
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
 use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Ratio, Snapshot, ZramUse};
 
 use super::PlanRule;
-use crate::compressor::{self, DENSE};
+use crate::compressor;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_of_zram;

@@ -7,7 +7,7 @@
 //! in which they are in its files, after the root file system is there, so that the kernel can load the compressor's
 //! module, which it cannot for a word on its command line.
 
-use pagewise_choose::Compression;
+use pagewise_choose::{Compression, DENSE};
 use pagewise_model::Severity;
 
 use super::PlanRule;
@@ -61,6 +61,9 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
     let settings = &decision.zswap;
     let compressor = if zswap.enabled.get() == Some(true) {
         "This is the compressor that zswap has now."
+    } else if settings.compressor.as_str() == DENSE {
+        "zstd, because the goal is ratio: of the kernel's algorithms, it compresses best, and it takes more CPU time \
+         than lz4. The compressor is set before zswap is switched on."
     } else {
         "Of the kernel's algorithms, lz4 read pages back fastest in measurements by the authors of Pagewise. The \
          compressor is set before zswap is switched on."

@@ -2,7 +2,10 @@
 //! zram or zswap: which a plan sets up, and how it argues for what it leaves out.
 
 use pagewise_model::plan::{Change, Goal, Plan};
-use pagewise_model::{Algorithms, Bytes, Installation, Interval, Name, Reading, TierKind, ZramUse};
+use pagewise_model::{
+    Algorithms, Bytes, Capability, FeatureState, Installation, Interval, Name, Reading, TierKind,
+    ZramUse,
+};
 use pagewise_plan::{Measured, Request, make_plan};
 
 use super::machine::carry_out;
@@ -211,6 +214,28 @@ fn what_scan_found_counts() {
     let random = plan_with(980, 4_000_000, absent);
     assert_eq!(ids(&random), [""; 0]);
     assert!(declined(&random, "zram").starts_with("the memory in use compresses by 1.02 : 1 only"));
+}
+
+#[test]
+fn the_goal_ratio_takes_zstd_for_zswap_where_the_kernel_has_it_or_can_load_it() {
+    let compressor = |state: Option<FeatureState>, goal| {
+        let mut interval = short();
+        let of_zswap =
+            |state| Capability { feature: "zswap.zstd", doc: "", state, evidence: Vec::new() };
+        interval.end.capabilities.extend(state.map(of_zswap));
+        let plan = plan_for(&interval, &plain(), goal);
+        let (_, to) = set(&plan).into_iter().find(|(name, _)| *name == "zswap.compressor").unwrap();
+        to.to_owned()
+    };
+    let loadable = FeatureState::Loadable { module: "zstd" };
+    for state in [FeatureState::Present, loadable.clone()] {
+        assert_eq!(compressor(Some(state), Goal::Ratio), "zstd");
+    }
+    for state in [FeatureState::Missing, FeatureState::Denied] {
+        assert_eq!(compressor(Some(state), Goal::Ratio), "lz4");
+    }
+    assert_eq!(compressor(None, Goal::Ratio), "lz4");
+    assert_eq!(compressor(Some(loadable), Goal::Balanced), "lz4");
 }
 
 /// Random letters: lz4 finds no repetition in them, and zstd codes each in half a byte.
