@@ -25,11 +25,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// `share` of what is measured now.
-    pub(crate) fn new(before: Bytes, share: f64) -> Self {
-        let before = before.get();
+    /// `share` of what is measured now, of which earlier calls have spent so much.
+    pub(crate) fn new(measured: Bytes, share: f64, spent: Bytes) -> Self {
+        let (measured, spent) = (measured.get(), spent.get());
+        let before = measured.saturating_sub(spent);
         let allowance = allowance(before, share);
-        Self { before, allowance, spent: 0, measured: before, peak: before, since: 0 }
+        Self { before, allowance, spent, measured, peak: measured, since: 0 }
     }
 
     /// Whether a call that adds so much is within it.
@@ -102,7 +103,7 @@ mod tests {
             before in 0u64..1 << 30, share in 0.0..0.5f64,
             asks in prop::collection::vec((0u64..1 << 21, -(1i64 << 20)..1i64 << 20, any::<bool>()), 0..200),
         ) {
-            let mut budget = Budget::new(Bytes::new(before), share);
+            let mut budget = Budget::new(Bytes::new(before), share, Bytes::new(0));
             let limit = budget.limit().get();
             let (mut truth, mut added) = (before, 0);
             for (growth, own, measure) in asks {
@@ -123,8 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn what_earlier_calls_have_spent_is_not_there_again() {
+        let mib = |mib: u64| Bytes::new(mib << 20);
+        let budget = Budget::new(mib(108), 0.1, mib(8));
+        assert_eq!((budget.before(), budget.limit(), budget.spent()), (mib(100), mib(110), mib(8)));
+        assert!(budget.has_room(mib(2)) && !budget.has_room(mib(3)));
+        let over = Budget::new(mib(120), 0.1, mib(20));
+        assert!(over.has_room(mib(0)) && !over.has_room(Bytes::new(1)));
+    }
+
+    #[test]
     fn what_adds_nothing_is_always_within() {
-        let mut budget = Budget::new(Bytes::new(1000), 0.0);
+        let mut budget = Budget::new(Bytes::new(1000), 0.0, Bytes::new(0));
         budget.measure(Bytes::new(5000));
         assert!(budget.has_room(Bytes::new(0)));
         assert!(!budget.has_room(Bytes::new(1)));

@@ -40,6 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct CollapseWish {
     /// How much memory may grow, as a part of what it is.
     pub max_growth: f64,
+    /// What earlier calls have added to the same memory.
+    pub spent: Bytes,
     /// The most time for a pass.
     pub deadline: Duration,
     /// The part of a processor that may be used, 0 to 1.
@@ -120,7 +122,7 @@ impl<'a> Act<'a> {
             None => BudgetMeasure::ProportionalSize,
         };
         let before = measured(host, targets, &subjects)?;
-        let budget = Budget::new(before, wish.max_growth);
+        let budget = Budget::new(before, wish.max_growth, wish.spent);
         let done = Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
         let now = Instant::now();
         let (glanced, weighed, until) = (now, now, now + wish.deadline);

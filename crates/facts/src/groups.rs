@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use pagewise_model::{Bytes, Cgroup, Change, Interval, Limit, Name, Process, Reading, Snapshot};
+use pagewise_model::{
+    Bytes, Cgroup, Change, Interval, Limit, Name, Process, Reading, Snapshot, unit_of,
+};
 
 use crate::room;
 
@@ -161,14 +163,40 @@ pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
     spellings.into_iter().flatten().find_map(named)
 }
 
-/// Groups of a unit of systemd, by its name with or without `.service`: one, unless several users have such a unit.
+/// Groups of a unit of systemd, by its name with or without `.service`, or of a container, by its ID or how that
+/// begins, or by its name in LXC: one, unless several users have such a unit or several IDs begin like that.
 pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
     let service = format!("{unit}.service");
-    let last = |group: &Cgroup| {
+    let is_it = |group: &&Cgroup| {
         let last = group.path.as_str().rsplit('/').next().unwrap_or_default();
-        last == unit || last == service
+        last == unit || last == service || is_container(group, unit)
     };
-    host.cgroups.groups.iter().filter(|group| last(group)).collect()
+    let mut found: Vec<&Cgroup> = host.cgroups.groups.iter().filter(is_it).collect();
+    found.sort_by_key(|group| group.path.as_str().len());
+    // what a container makes below itself is part of it
+    let mut tops: Vec<&Cgroup> = Vec::new();
+    for group in found {
+        let is_inside = |top: &&Cgroup| is_below(group, top);
+        if !tops.iter().any(is_inside) {
+            tops.push(group);
+        }
+    }
+    tops
+}
+
+fn is_container(group: &Cgroup, wanted: &str) -> bool {
+    /// Fewer letters of an ID are more likely a mistake.
+    const LEAST: usize = 4;
+    let named = unit_of(&group.path);
+    let Some((_, id)) = named.as_deref().and_then(|named| named.split_once(' ')) else {
+        return false;
+    };
+    let is_id = wanted.len() >= LEAST && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let begins = || {
+        group.path.as_str().contains(wanted)
+            && id.starts_with(&wanted[..wanted.len().min(id.len())])
+    };
+    id == wanted || named.as_deref() == Some(wanted) || (is_id && begins())
 }
 
 /// The unit of the system's systemd that this group is; a user's units are not for it to set.

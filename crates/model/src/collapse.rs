@@ -51,6 +51,64 @@ pub struct Collapse {
     pub stopped: Option<String>,
     /// What was found out about access, where that was asked for.
     pub by_access: Option<ByAccess>,
+    /// The containers and units that had asked for it, where it was done for them; then the other values are their
+    /// sums.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<UnitCollapse>,
+}
+
+/// What was done in one container or unit, within its own budget.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct UnitCollapse {
+    /// As `docker 5f3c1d0e77aa` or `redis.service`; the path of a cgroup that is neither.
+    pub unit: String,
+    /// What was done.
+    pub collapse: Collapse,
+}
+
+impl Collapse {
+    /// Takes in a later pass over the same memory, whose growth includes what came before.
+    pub fn follow(&mut self, pass: Self) {
+        let earlier = std::mem::replace(self, pass);
+        if self.anon_after == Bytes::new(0) {
+            (self.huge_after, self.anon_after) = (earlier.huge_after, earlier.anon_after);
+        }
+        (self.huge_before, self.anon_before) = (earlier.huge_before, earlier.anon_before);
+        self.memory_before = earlier.memory_before;
+        self.memory_peak = self.memory_peak.max(earlier.memory_peak);
+        self.count_in(&earlier);
+    }
+
+    /// The sums over units; the budgets stay theirs.
+    pub fn sum(units: Vec<UnitCollapse>) -> Self {
+        let mut all = Self::default();
+        for UnitCollapse { collapse: one, .. } in &units {
+            all.processes.extend(one.processes.iter().cloned());
+            all.memory_before += one.memory_before;
+            all.memory_limit += one.memory_limit;
+            all.memory_after += one.memory_after;
+            all.memory_peak += one.memory_peak;
+            all.growth += one.growth;
+            all.huge_before += one.huge_before;
+            all.anon_before += one.anon_before;
+            all.huge_after += one.huge_after;
+            all.anon_after += one.anon_after;
+            all.would_collapse += one.would_collapse;
+            all.dry_run |= one.dry_run;
+            all.left_alone = all.left_alone.plus(one.left_alone);
+            all.count_in(one);
+        }
+        Self { units, ..all }
+    }
+
+    fn count_in(&mut self, other: &Self) {
+        self.collapsed += other.collapsed;
+        self.passes += other.passes;
+        self.failed.no_memory += other.failed.no_memory;
+        self.failed.busy += other.failed.busy;
+        self.cpu_seconds += other.cpu_seconds;
+        self.wall_seconds += other.wall_seconds;
+    }
 }
 
 /// Which memory was in use, in the first pass.
@@ -106,6 +164,19 @@ pub struct LeftAlone {
 }
 
 impl LeftAlone {
+    /// Both together.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            shared: self.shared + other.shared,
+            sparse: self.sparse + other.sparse,
+            swapped: self.swapped + other.swapped,
+            over_budget: self.over_budget + other.over_budget,
+            refused: self.refused + other.refused,
+            not_reached: self.not_reached + other.not_reached,
+            changed: self.changed + other.changed,
+        }
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         self.shared

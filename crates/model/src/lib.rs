@@ -90,7 +90,7 @@ pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use choice::{Algorithms, Choice};
 pub use collapse::{
-    BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain,
+    BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain, UnitCollapse,
 };
 pub use comparison::{
     ActivityChange, ActivityUnit, ComparedHost, Comparison, GroupChange, ObservedEffect, Presence,

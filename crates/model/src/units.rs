@@ -38,6 +38,12 @@ macro_rules! unit {
             }
         }
 
+        impl std::ops::AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                *self = self.saturating_add(other);
+            }
+        }
+
         impl std::iter::Sum for $name {
             fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
                 iter.fold(Self(0), Self::saturating_add)

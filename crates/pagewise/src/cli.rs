@@ -82,7 +82,9 @@ pub(crate) use scan::{Amount, Scan, Sources};
 use status::STATUS;
 pub(crate) use status::Status;
 use thp::THP;
-pub(crate) use thp::{CollapseArgs, RestrainArgs, RunArgs, TargetArgs, Thp, ThpAct};
+pub(crate) use thp::{
+    CollapseArgs, DropInArgs, RestrainArgs, RunArgs, SwitchArgs, TargetArgs, Thp, ThpAct,
+};
 use tune::TUNE;
 pub(crate) use tune::Tune;
 use undo::UNDO;

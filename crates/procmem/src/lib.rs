@@ -4,6 +4,7 @@
 //! - [`coverage`]: how much of a process is in huge pages, block by block;
 //! - [`walks`]: what address translation costs it, by hardware counters;
 //! - [`pagemap`], [`scan`], [`smaps`], [`frames`]: the kernel's files and its PAGEMAP_SCAN call, for crates that search pages;
+//! - [`environment`]: one variable of its environment;
 //! - [`backing`], [`devices`]: what backs a mapping, so that device memory is never read.
 //!
 //! Only files below `/proc/PID` and, by root, `/proc/kpage*` are read, and only of live processes: a recording holds no addresses.
@@ -15,6 +16,7 @@ pub mod backing;
 mod calls;
 pub mod coverage;
 pub mod devices;
+pub mod environment;
 pub mod frames;
 mod maps;
 pub mod open;

@@ -11,9 +11,7 @@ use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
-use super::limits::by_unit;
 use super::thp::targets;
-use crate::cli::TargetArgs;
 use crate::{cli, input};
 
 /// The kernel needs the rest for what it reclaims.
@@ -31,14 +29,7 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     let interval: Interval = host.interval(&scope, || anyhow::Ok(()))?;
     let snapshot = &interval.end;
     check_budget(args.budget, snapshot)?;
-    let found = match &args.unit {
-        Some(unit) => {
-            let group = by_unit(snapshot, unit)?.as_str().to_owned();
-            let whose = TargetArgs { pid: Vec::new(), cgroup: Some(group), name: None };
-            targets::resolve(&whose, snapshot)?
-        }
-        None => targets::resolve(&args.whose, snapshot)?,
-    };
+    let found = targets::resolve(&args.whose, snapshot)?;
     let found = found.ok_or_else(|| {
         Refusal::advised(
             "pin: no process is named",

@@ -103,14 +103,23 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn with_limit(bytes: u64) -> Self {
+        let group = Self::named(&format!("pagewise-test-thp-{}", std::process::id()));
+        let v1 = group.folder.join("memory.limit_in_bytes");
+        let limit = if v1.exists() { v1 } else { group.folder.join("memory.max") };
+        std::fs::write(limit, bytes.to_string()).expect("a limit");
+        group
+    }
+
+    /// Named as Docker names the cgroup of a container whose ID begins like this.
+    pub(crate) fn of_container(id: &str) -> Self {
+        Self::named(&format!("docker-{id}{:0>1$x}.scope", std::process::id(), 64 - id.len()))
+    }
+
+    fn named(name: &str) -> Self {
         let v1 = PathBuf::from("/sys/fs/cgroup/memory");
-        let is_v1 = v1.exists();
-        let root = if is_v1 { v1 } else { PathBuf::from("/sys/fs/cgroup") };
-        let name = format!("pagewise-test-thp-{}", std::process::id());
-        let folder = root.join(&name);
+        let root = if v1.exists() { v1 } else { PathBuf::from("/sys/fs/cgroup") };
+        let folder = root.join(name);
         std::fs::create_dir(&folder).expect("a cgroup");
-        let limit = if is_v1 { "memory.limit_in_bytes" } else { "memory.max" };
-        std::fs::write(folder.join(limit), bytes.to_string()).expect("a limit");
         Self { folder, path: format!("/{name}") }
     }
 

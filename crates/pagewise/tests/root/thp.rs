@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::held::{Held, program};
+use crate::held::{Group, Held, program};
 use crate::machine::output_as_nobody;
 use crate::program::{ProgramRun, pagewise, run};
 use serde_json::Value;
@@ -313,9 +313,78 @@ fn run_makes_glibc_ask_and_hands_on_how_it_ended() {
     assert!(String::from_utf8_lossy(&wrong.expect("it runs").stderr).contains("maybe"));
 }
 
+/// A program in a container, started with this in its environment.
+fn started(container: &Group, memory: &str, asks: Option<&str>) -> Held {
+    let mut command = container.command(&program());
+    Held::started(command.args(memory.split(' ')).envs(asks.map(|asks| ("PAGEWISE_THP", asks))))
+}
+
+#[test]
+fn a_container_that_opted_in_gets_huge_pages_and_no_other_does() {
+    let container = Group::of_container("0a11ce00feed");
+    let other = Group::of_container("0b0b00c0ffee");
+    let opted_in = started(&container, "map 32 1 1", Some("on"));
+    let sidecar = started(&container, "map 32 1 1", None);
+    let neighbours = [None, Some("off"), Some("advised"), Some("yes")]
+        .map(|asks| started(&other, "map 32 1 1", asks));
+    let untouched = || neighbours.iter().chain([&sidecar]);
+    let before: Vec<u64> = untouched().map(Held::pss).collect();
+
+    let ran = run(&["--json", "thp", "collapse", "--opted-in"]);
+    let done: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
+    assert_eq!(done["units"].as_array().map(Vec::len), Some(1), "{done}");
+    assert_eq!(done["units"][0]["unit"], "docker 0a11ce00feed");
+    assert_eq!((number(&done, "/collapsed"), number(&done, "/units/0/collapse/collapsed")), (16, 16));
+    assert_eq!(number(&done, "/processes/0/pid"), u64::from(opted_in.pid()));
+    assert!(opted_in.huge() >= 32 * 1024);
+    for (held, before) in untouched().zip(before) {
+        assert_eq!(held.huge(), 0);
+        assert!(held.pss().abs_diff(before) < 1024, "{before} → {}", held.pss());
+    }
+    let shown = run(&["thp", "--container", "0a11ce"]);
+    assert!(
+        shown.out.contains("held") && shown.out.contains("100 %"),
+        "{} {}",
+        shown.out,
+        shown.err
+    );
+    refused(&run(&["thp", "--container", "0a11cf"]), &["no memory cgroup of a unit 0a11cf"]);
+}
+
+#[test]
+fn each_container_has_its_own_budget_over_all_passes_and_late_ones_are_found() {
+    let first = Group::of_container("0a1357000001");
+    let second = Group::of_container("0bc0d0000002");
+    let one = started(&first, "map 128 3 4", Some("on"));
+    let before = one.pss() * 1024;
+    let words = ["--json", "thp", "collapse", "--opted-in", "--watch", "--every", "200ms"];
+    let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
+    let late = started(&second, "map 32 1 1", Some("on"));
+    let until = Instant::now() + Duration::from_secs(60);
+    while late.huge() < 32 * 1024 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // the first one comes first in each pass; some passes more, in each of which it could grow again
+    let grown = one.pss();
+    std::thread::sleep(Duration::from_secs(2));
+    let later = one.pss();
+    let pid = watch.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    let ended = watch.wait_with_output().expect("an end");
+    assert!(late.huge() >= 32 * 1024, "the late one was not found");
+    assert!(later < grown + 256, "{grown} → {later} KiB");
+    let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    assert_eq!(done["units"].as_array().map(Vec::len), Some(2), "{done}");
+    assert_eq!(done["units"][0]["unit"], "docker 0a1357000001");
+    let growth = number(&done, "/units/0/collapse/growth");
+    assert!(growth > 0 && growth <= before / 10, "{growth} of {before}: {done}");
+    assert_eq!(number(&done, "/units/1/collapse/growth"), 0, "{done}");
+    assert_eq!(number(&done, "/growth"), growth);
+}
+
 #[test]
 fn a_cgroup_at_its_limit_stops_it() {
-    let group = crate::held::Group::with_limit(40 * MIB);
+    let group = Group::with_limit(40 * MIB);
     let held = group.start("map 36 1 1");
     let ran = run(&["--json", "thp", "collapse", "--cgroup", &group.path]);
     let done: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));

@@ -23,9 +23,6 @@ pub(super) const PIN: &str = "Keep the code of running programs in memory.\n\n\
 pub(crate) struct Pin {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
-    /// Select all processes of this systemd unit, such as nginx or postgresql@15-main.service
-    #[arg(long, value_name = "UNIT", conflicts_with = "whose")]
-    pub(crate) unit: Option<String>,
     /// Lock at most this much memory, in all
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub(crate) budget: Bytes,

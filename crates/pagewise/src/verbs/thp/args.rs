@@ -58,6 +58,10 @@ pub(crate) struct TargetArgs {
     /// Select all processes in this memory cgroup and its descendants
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
+    /// Select all processes of this container or systemd unit: the ID that `docker ps`, `podman ps` or `crictl ps` shows
+    /// or how it begins, the name of an LXC container, or a unit such as nginx or postgresql@15-main.service
+    #[arg(long, value_name = "UNIT", visible_alias = "container")]
+    pub(crate) unit: Option<String>,
     /// Select all processes with this name, such as redis-server or postgres*
     #[arg(long, value_name = "GLOB")]
     pub(crate) name: Option<String>,
@@ -75,8 +79,52 @@ pub(crate) enum ThpAct {
     /// Find huge pages that contain mostly zeros; with --split, split these huge pages
     #[command(long_about = RESTRAIN)]
     Restrain(RestrainArgs),
+    /// Print a systemd drop-in that gives a unit huge pages, or takes them from it
+    #[command(long_about = DROP_IN)]
+    DropIn(DropInArgs),
+    /// Add the variables for huge pages to the configuration of an OCI container; a hook for Podman and CRI-O
+    #[command(long_about = OCI_HOOK)]
+    OciHook,
     /// Print sets of huge page settings (profiles), each with its purpose
     Profiles,
+}
+
+const DROP_IN: &str = "Print a systemd drop-in that gives a unit huge pages, or takes them from it.\n\n\
+    The drop-in sets the environment variables of memory allocators as `pagewise thp run` does, merged with the \
+    variables that the unit has, and PAGEWISE_THP, by which `pagewise thp collapse --opted-in` finds the unit. If \
+    systemd has the setting MemoryTHP= (version 260), --off and --advised use it. The command changes nothing.";
+
+const OCI_HOOK: &str = "Read the configuration of an OCI container from standard input, and print it on standard \
+    output. If the container has PAGEWISE_THP=on or =off in its environment, or the annotation dev.pagewise.thp, the \
+    command adds the environment variables by which memory allocators request huge pages or do without, and keeps what \
+    these variables already contain. It never fails: if it does not understand the configuration, it prints it as it \
+    was, and the reason on standard error.\n\n\
+    Podman and CRI-O run the command for each container if this file is in /etc/containers/oci/hooks.d:\n\n  \
+    {\"version\": \"1.0.0\", \"hook\": {\"path\": \"/usr/bin/pagewise\", \"args\": [\"pagewise\", \"thp\", \"oci-hook\"]},\n   \
+    \"when\": {\"always\": true}, \"stages\": [\"precreate\"]}";
+
+#[derive(Debug, Args)]
+pub(crate) struct DropInArgs {
+    /// The unit, such as redis-server or redis-server.service
+    #[arg(value_name = "UNIT")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) switch: SwitchArgs,
+}
+
+/// What is wanted of huge pages: at most one of these.
+#[derive(Debug, Args)]
+#[group(id = "switch", multiple = false)]
+pub(crate) struct SwitchArgs {
+    /// Use huge pages wherever the allocator can request them (default)
+    #[arg(long)]
+    pub(crate) on: bool,
+    /// Use no transparent huge pages
+    #[arg(long)]
+    pub(crate) off: bool,
+    /// Use huge pages only where the program itself requests them (madvise)
+    #[arg(long)]
+    pub(crate) advised: bool,
 }
 
 const RUN: &str = "Run a command with huge pages on, with huge pages off, or with huge pages only where \
@@ -101,15 +149,8 @@ const RUN_STATUS: &str = "Exit status: the exit status of the command; 128 plus 
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Use huge pages wherever the allocator can request them (default)
-    #[arg(long, group = "switch")]
-    pub(crate) on: bool,
-    /// Use no transparent huge pages
-    #[arg(long, group = "switch")]
-    pub(crate) off: bool,
-    /// Use huge pages only where the program itself requests them (madvise)
-    #[arg(long, group = "switch")]
-    pub(crate) advised: bool,
+    #[command(flatten)]
+    pub(crate) switch: SwitchArgs,
     /// Time to wait before checking whether the command obtained huge pages; with 0, pagewise does not check, and the
     /// command replaces the pagewise process
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
@@ -170,6 +211,11 @@ const COLLAPSE: &str = "Collapse memory of running processes into huge pages, wi
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
     pub(crate) whose: TargetArgs,
+    /// Select the processes that were started with PAGEWISE_THP=on in their environment, which an image or a unit can
+    /// set; each container and each unit has its own limit on growth. With --watch, pagewise also finds those that start
+    /// later, and ends only with Ctrl-C
+    #[arg(long, group = "whose", conflicts_with_all = ["by_access", "evidence"])]
+    pub(crate) opted_in: bool,
     /// Limit on how much the memory of the processes (PSS) grows because of the collapse, in percent; with
     /// --cgroup, the limit applies to the memory charged to the cgroup
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = growth)]

@@ -65,6 +65,7 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
     };
     let wish = CollapseWish {
         max_growth: 0.2,
+        spent: Bytes::new(0),
         deadline: Duration::from_secs(20),
         pace: 1.0,
         swapped: false,

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use pagewise_collapse::{AccessProfile, CollapseTargets, CollapseWish};
 use pagewise_experiments::HostLoans;
-use pagewise_model::{ByAccess, Collapse, Snapshot};
-use pagewise_observe::{HostRoot, Scope};
+use pagewise_model::{ByAccess, Bytes, Collapse, Snapshot};
+use pagewise_observe::{HostRoot, Recording, Scope};
 use pagewise_report::{Collapsed, json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::{Measuring, Spinner};
 use pagewise_terminal::{Global, Outcome, output, screen};
 
+use super::opted_in::OptedIn;
 use super::watch::{self, Evidence};
 use super::{block, refuse_recording, targets};
 use crate::cli::CollapseArgs;
@@ -26,8 +27,10 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     refuse_recording(global, "thp collapse")?;
     let host = input::open(global)?.without_start();
-    let scope = Scope { settings: false, ..Scope::everything(Duration::ZERO) };
-    let interval = host.interval(&scope, || anyhow::Ok(()))?;
+    if args.opted_in {
+        return opted_in(global, args, &host, started);
+    }
+    let interval = host.interval(&scope(), || anyhow::Ok(()))?;
     let found = targets::resolve(&args.whose, &interval.end)?.unwrap_or_default();
     let mut targets = CollapseTargets {
         processes: found.processes,
@@ -42,7 +45,7 @@ pub(super) fn run(
         profile.map(|profile| targets.heat = Some(profile)).err().map(|why| format!("{why:#}"))
     });
     let shown = Measuring::start(global, "collapsing");
-    let wish = wish(args, &interval.end);
+    let wish = wish(args, block(&interval.end));
     let evidence = evidence(args, &targets, wish.block)?;
     if evidence.is_some() {
         watch::before(args.every, stop.flag());
@@ -65,6 +68,26 @@ pub(super) fn run(
     let redaction = Redaction::new(args.keep_names);
     evidence.map_or(Ok(()), |evidence| evidence.fill(done, &redaction))?;
     show(global, &done)?;
+    Ok(Outcome::Done)
+}
+
+/// Processes with their cgroups, and what limits these.
+pub(super) fn scope() -> Scope {
+    Scope { settings: false, ..Scope::everything(Duration::ZERO) }
+}
+
+fn opted_in(
+    global: &Global,
+    args: &CollapseArgs,
+    host: &Recording,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    let stop = Stop::listen()?;
+    let block = block(&host.interval(&Scope::glance(), || anyhow::Ok(()))?.end);
+    let (done, interval) = OptedIn::run(global, host, &wish(args, block), &stop)?;
+    let collapse = &done.into_collapse();
+    let cost = cost::so_far(started, &interval);
+    show(global, &Collapsed { snapshot: &interval.end, collapse, cost })?;
     Ok(Outcome::Done)
 }
 
@@ -104,15 +127,16 @@ fn narrow(blocks: u64) -> u32 {
     u32::try_from(blocks).unwrap_or(u32::MAX)
 }
 
-fn wish(args: &CollapseArgs, snapshot: &Snapshot) -> CollapseWish {
+fn wish(args: &CollapseArgs, block: u64) -> CollapseWish {
     CollapseWish {
         max_growth: args.max_growth,
+        spent: Bytes::new(0),
         deadline: args.deadline,
         pace: args.pace / 100.0,
         swapped: args.swapped,
         dry_run: args.dry_run,
         watch: args.watch.then_some(args.every),
-        block: block(snapshot),
+        block,
     }
 }
 

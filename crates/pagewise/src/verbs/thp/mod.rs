@@ -5,6 +5,9 @@ mod canary;
 mod collapse;
 mod counter;
 mod coverage;
+mod drop_in;
+mod oci_hook;
+mod opted_in;
 mod pools;
 mod profiles;
 mod restrain;
@@ -19,6 +22,9 @@ use pagewise_terminal::{Global, Outcome};
 
 use crate::cli::{Thp, ThpAct};
 
+/// The variable by which an image, a unit or a user asks for huge pages: `on`, `off` or `advised`.
+const VARIABLE: &str = "PAGEWISE_THP";
+
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
     match &args.what {
         None if args.canary => canary::run(global, args),
@@ -26,6 +32,8 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
         Some(ThpAct::Collapse(wanted)) => collapse::run(global, wanted, started),
         Some(ThpAct::Run(wanted)) => run::run(global, wanted),
         Some(ThpAct::Restrain(wanted)) => restrain::run(global, wanted, started),
+        Some(ThpAct::DropIn(wanted)) => drop_in::run(wanted),
+        Some(ThpAct::OciHook) => oci_hook::run(),
         Some(ThpAct::Profiles) => profiles::run(global),
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--pid`, `--cgroup` or `--name` → processes, as a snapshot has them.
+//! `--pid`, `--cgroup`, `--unit` or `--name` → processes, as a snapshot has them.
 
 use glob::Pattern;
+use pagewise_facts::groups;
 use pagewise_model::{Name, Process, Refusal, Snapshot};
 
+use super::super::limits::by_unit;
 use crate::cli::TargetArgs;
 
 /// Who was meant.
@@ -24,6 +26,9 @@ pub(crate) fn resolve(
     let all = &snapshot.processes.list;
     if let Some(path) = &whose.cgroup {
         return in_cgroup(path, snapshot).map(Some);
+    }
+    if let Some(unit) = &whose.unit {
+        return in_unit(unit, snapshot).map(Some);
     }
     if let Some(glob) = &whose.name {
         let pattern = Pattern::new(glob)?;
@@ -65,32 +70,20 @@ fn whom<'a>(found: impl Iterator<Item = &'a Process>) -> ThpTargets {
 
 fn in_cgroup(path: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
     let none = format!("--cgroup {path}: expected a memory cgroup with processes, found none");
-    let group = resolved(path, snapshot).unwrap_or_else(|| path.to_owned());
-    let inside = |process: &&Process| {
-        process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), &group))
-    };
-    let found = snapshot.processes.list.iter().filter(inside);
-    Ok(ThpTargets { cgroup: Some(group.clone()), ..some(found, &none)? })
+    let found = groups::find(snapshot, path);
+    in_group(&found.map_or_else(|| Name::from(path), |group| group.path.clone()), &none, snapshot)
 }
 
-/// A folder below `/sys/fs/cgroup` is a group too; version 1 has the controller's name in it.
-fn resolved(path: &str, snapshot: &Snapshot) -> Option<String> {
-    let below = path.strip_prefix("/sys/fs/cgroup");
-    let controller = below.and_then(|below| below.strip_prefix("/memory"));
-    let same = |path: &&str| {
-        let groups = &snapshot.cgroups.groups;
-        groups.iter().any(|group| trimmed(group.path.as_str()) == trimmed(path))
-    };
-    [Some(path), below, controller].into_iter().flatten().find(same).map(str::to_owned)
+fn in_unit(unit: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
+    let group = by_unit(snapshot, unit)?;
+    let none = format!("--unit {}: its cgroup has no processes", Name::from(unit));
+    in_group(&group, &none, snapshot)
 }
 
-fn trimmed(path: &str) -> &str {
-    path.trim_matches('/')
-}
-
-fn is_below(path: &str, group: &str) -> bool {
-    let rest = trimmed(path).strip_prefix(trimmed(group));
-    trimmed(group).is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+fn in_group(group: &Name, none: &str, snapshot: &Snapshot) -> anyhow::Result<ThpTargets> {
+    let all = snapshot.processes.list.iter();
+    let found = all.filter(|process| groups::holds(group, process));
+    Ok(ThpTargets { cgroup: Some(group.as_str().to_owned()), ..some(found, none)? })
 }
 
 #[cfg(test)]
@@ -119,7 +112,7 @@ mod tests {
     }
 
     fn nobody() -> TargetArgs {
-        TargetArgs { pid: Vec::new(), cgroup: None, name: None }
+        TargetArgs { pid: Vec::new(), cgroup: None, unit: None, name: None }
     }
 
     #[test]

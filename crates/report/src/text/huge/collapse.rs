@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp collapse`: what was done, what was left alone, and at which price.
 
-use pagewise_model::{BudgetMeasure, ByAccess, Bytes, Collapse, CollapsedProcess};
+use pagewise_model::{BudgetMeasure, ByAccess, Bytes, Collapse, CollapsedProcess, UnitCollapse};
 
 use crate::Collapsed;
 use crate::text::kit::{Line, Page, Role};
 use crate::text::words::{count, plural, share};
 
 pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
-    let collapse = done.collapse;
+    for UnitCollapse { unit, collapse } in &done.collapse.units {
+        print_one(page, collapse, &format!("{unit}: "));
+    }
+    match done.collapse {
+        one if !one.units.is_empty() => (),
+        one if one.processes.is_empty() => page.prose(0, Role::Plain, NOBODY),
+        one => print_one(page, one, ""),
+    }
+}
+
+const NOBODY: &str =
+    "No process with 2 MiB of anonymous memory or more was started with PAGEWISE_THP=on.";
+
+fn print_one(page: &mut Page, collapse: &Collapse, unit: &str) {
     let targets = whom(&collapse.processes);
     let what = if collapse.dry_run { "would collapse in" } else { "collapse of" };
-    let start = Line::default().span(Role::Strong, format!("{what} {targets}"));
+    let start = Line::default().span(Role::Strong, format!("{unit}{what} {targets}"));
     page.hang_items(start, 2, &made(collapse));
     page.fact_items("  memory", &memory(collapse));
     if let Some(by_access) = &collapse.by_access {

@@ -85,6 +85,7 @@ impl Check {
         };
         let wish = CollapseWish {
             max_growth: GROWTH,
+            spent: Bytes::new(0),
             deadline: DEADLINE,
             pace: 1.0,
             swapped: false,

@@ -70,7 +70,7 @@ const ROWS: [Row; 7] = [
 ];
 
 /// Names and values to set. "Only advised" leaves the allocators as they are: those that ask, ask.
-pub(super) fn build(
+pub(in super::super) fn build(
     switch: Switch,
     allocator: Allocator,
     has: impl Fn(&str) -> Option<String>,

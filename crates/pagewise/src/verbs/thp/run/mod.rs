@@ -16,7 +16,11 @@ use pagewise_collapse::{Allowed, switch_off};
 use pagewise_observe::Scope;
 use pagewise_terminal::{Global, Outcome};
 
-use crate::cli::RunArgs;
+pub(super) use environment::build as variables;
+pub(super) use program::{Allocator, inspect};
+
+use super::VARIABLE;
+use crate::cli::{RunArgs, SwitchArgs};
 use crate::input;
 
 /// What is wanted of huge pages.
@@ -27,14 +31,39 @@ pub(super) enum Switch {
     Advised,
 }
 
+impl Switch {
+    /// The word for it in PAGEWISE_THP.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+            Self::Advised => "advised",
+        }
+    }
+
+    /// The one that was given, if one was.
+    pub(super) const fn from_args(args: &SwitchArgs) -> Option<Self> {
+        match args {
+            SwitchArgs { on: true, .. } => Some(Self::On),
+            SwitchArgs { off: true, .. } => Some(Self::Off),
+            SwitchArgs { advised: true, .. } => Some(Self::Advised),
+            _ => None,
+        }
+    }
+
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        [Self::On, Self::Off, Self::Advised].into_iter().find(|switch| switch.word() == word)
+    }
+}
+
 pub(super) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<Outcome> {
     super::refuse_recording(global, "thp run")?;
-    let switch = switch(args, std::env::var("PAGEWISE_THP").ok().as_deref())?;
-    let program = program::inspect(&args.command);
+    let switch = switch(&args.switch, std::env::var(VARIABLE).ok().as_deref())?;
+    let program = inspect(&args.command);
     let host = input::open(global)?.without_start();
     let seen = host.interval(&Scope::glance(), || anyhow::Ok(()))?.end;
     tell_kernel(switch, &seen)?;
-    let mut set = environment::build(switch, program.allocator, |name| std::env::var(name).ok());
+    let mut set = variables(switch, program.allocator, |name| std::env::var(name).ok());
     set.extend(args.arenas.map(|count| (environment::ARENAS, count.to_string())));
     if args.check.is_zero() {
         return start::become_it(&args.command, &set);
@@ -44,18 +73,14 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<Outcome> {
     start::run(&args.command, &set, check)
 }
 
-fn switch(args: &RunArgs, message: Option<&str>) -> anyhow::Result<Switch> {
-    Ok(match (args.on, args.off, args.advised, message) {
-        (true, ..) => Switch::On,
-        (_, true, ..) => Switch::Off,
-        (_, _, true, _) => Switch::Advised,
-        (.., None | Some("" | "on")) => Switch::On,
-        (.., Some("off")) => Switch::Off,
-        (.., Some("advised")) => Switch::Advised,
-        (.., Some(other)) => {
-            let what = format!("PAGEWISE_THP: expected on, off or advised, found {other:?}");
-            anyhow::bail!(Refusal::advised(what, "set it to one of these, or give --on"))
-        }
+fn switch(args: &SwitchArgs, message: Option<&str>) -> anyhow::Result<Switch> {
+    Ok(match (Switch::from_args(args), message) {
+        (Some(given), _) => given,
+        (None, None | Some("")) => Switch::On,
+        (None, Some(word)) => Switch::from_word(word).ok_or_else(|| {
+            let what = format!("{VARIABLE}: expected on, off or advised, found {word:?}");
+            Refusal::advised(what, "set it to one of these, or give --on")
+        })?,
     })
 }
 
@@ -88,14 +113,10 @@ fn by_policy(seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn an_option_counts_more_than_the_environment() {
-        let asked = |on, off, advised, said| {
-            let (check, arenas, command) = (Duration::ZERO, None, Vec::new());
-            switch(&RunArgs { on, off, advised, check, arenas, command }, said).ok()
-        };
+        let asked = |on, off, advised, said| switch(&SwitchArgs { on, off, advised }, said).ok();
         assert_eq!(asked(false, false, false, None), Some(Switch::On));
         assert_eq!(asked(false, false, false, Some("off")), Some(Switch::Off));
         assert_eq!(asked(true, false, false, Some("off")), Some(Switch::On));

@@ -16,7 +16,7 @@ const MOST: u64 = 256 << 20;
 
 /// What gives a program its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allocator {
+pub(in super::super) enum Allocator {
     Jemalloc,
     Mimalloc,
     Tcmalloc,
@@ -29,7 +29,7 @@ pub(super) enum Allocator {
 }
 
 impl Allocator {
-    pub(super) const fn name(self) -> &'static str {
+    pub(in super::super) const fn name(self) -> &'static str {
         match self {
             Self::Jemalloc => "jemalloc",
             Self::Mimalloc => "mimalloc",
@@ -44,11 +44,11 @@ impl Allocator {
 
 /// What is started.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Program {
-    pub(super) allocator: Allocator,
+pub(in super::super) struct Program {
+    pub(in super::super) allocator: Allocator,
 }
 
-pub(super) fn inspect(command: &[String]) -> Program {
+pub(in super::super) fn inspect(command: &[String]) -> Program {
     let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
     let file = command.first().and_then(|name| found(name)).and_then(|path| head(&path));
     let allocator = named(preloaded.as_bytes());

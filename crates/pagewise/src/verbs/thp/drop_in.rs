@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp drop-in`: a systemd drop-in that gives a unit huge pages, or takes them from it.
+//!
+//! systemd 260 can tell the kernel (`MemoryTHP=`); whether this one can is asked of it, not concluded from its
+//! version. Allocators are told by their variables, which the unit's own ones are merged with, because a drop-in
+//! replaces a variable as a whole.
+
+use std::process::Command;
+
+use pagewise_model::Refusal;
+use pagewise_terminal::{Outcome, output};
+
+use super::run::{Switch, inspect, variables};
+use crate::cli::DropInArgs;
+
+/// What systemd says of a unit.
+#[derive(Debug, Default, PartialEq)]
+struct Unit {
+    /// Whether this systemd has `MemoryTHP=`.
+    has_setting: bool,
+    environment: Vec<(String, String)>,
+    program: Option<String>,
+}
+
+pub(super) fn run(args: &DropInArgs) -> anyhow::Result<Outcome> {
+    let name = full_name(&args.name);
+    let unit = parse(&show(&name)?);
+    let switch = Switch::from_args(&args.switch).unwrap_or(Switch::On);
+    let text = drop_in(&unit, switch).ok_or_else(|| {
+        let what = "--advised: this systemd has no MemoryTHP=, and no variable means only where it is asked for";
+        Refusal::advised(what, "ExecStart=pagewise thp run --advised --check 0 -- CMD does it")
+    })?;
+    output::write_out(text.as_bytes())?;
+    output::hint(format_args!(
+        "put this into /etc/systemd/system/{name}.d/50-pagewise-thp.conf, then systemctl daemon-reload and restart {name}"
+    ));
+    Ok(Outcome::Done)
+}
+
+fn full_name(name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { format!("{name}.service") }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only systemd knows what it can do and what its units have"
+)]
+fn show(unit: &str) -> anyhow::Result<String> {
+    let mut command = Command::new("systemctl");
+    command.args(["show", "--property=LoadState,MemoryTHP,Environment,ExecStart", "--", unit]);
+    let next =
+        "give a unit of this machine's systemd; systemctl list-units --type=service lists them";
+    let asked = command.output().map_err(|error| Refusal {
+        next: Some(next.to_owned()),
+        ..Refusal::new("systemctl show", error.to_string())
+    })?;
+    let text = String::from_utf8_lossy(&asked.stdout).into_owned();
+    if !asked.status.success() || !text.contains("LoadState=loaded") {
+        let said = String::from_utf8_lossy(&asked.stderr);
+        let why = said.lines().next().unwrap_or("systemd has not loaded it").to_owned();
+        anyhow::bail!(Refusal {
+            next: Some(next.to_owned()),
+            ..Refusal::new(format!("unit {unit}"), why)
+        });
+    }
+    Ok(text)
+}
+
+fn parse(shown: &str) -> Unit {
+    let mut unit = Unit::default();
+    for line in shown.lines() {
+        match line.split_once('=') {
+            Some(("MemoryTHP", _)) => unit.has_setting = true,
+            Some(("Environment", all)) => unit.environment = variables_of(all),
+            Some(("ExecStart", command)) => {
+                let path = command.split("path=").nth(1).and_then(|rest| rest.split(" ;").next());
+                unit.program = path.map(str::to_owned);
+            }
+            _ => (),
+        }
+    }
+    unit
+}
+
+/// `A=1 "B=2 3"`, as systemd prints them.
+fn variables_of(all: &str) -> Vec<(String, String)> {
+    let mut words = vec![String::new()];
+    let (mut is_quoted, mut letters) = (false, all.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '\\' => words.last_mut().into_iter().for_each(|word| word.extend(letters.next())),
+            ' ' if !is_quoted => words.push(String::new()),
+            other => words.last_mut().into_iter().for_each(|word| word.push(other)),
+        }
+    }
+    let pair = |word: &String| {
+        word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    words.iter().filter_map(pair).collect()
+}
+
+/// `None` where nothing that systemd has would do it.
+fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
+    let mut lines = vec!["# Made by `pagewise thp drop-in`.".to_owned(), "[Service]".to_owned()];
+    let kernel = match switch {
+        Switch::On => None,
+        Switch::Off => Some("MemoryTHP=disable"),
+        Switch::Advised => Some("MemoryTHP=madvise"),
+    };
+    let is_told = unit.has_setting && kernel.is_some();
+    if switch == Switch::Advised && !is_told {
+        return None;
+    }
+    lines.extend(kernel.filter(|_| is_told).map(str::to_owned));
+    let has = |name: &str| {
+        let own = unit.environment.iter().find(|(known, _)| known == name);
+        own.map(|(_, value)| value.clone())
+    };
+    let mut set = vec![(super::VARIABLE, switch.word().to_owned())];
+    // a process that the kernel gives no huge pages asks in vain
+    if !is_told {
+        let program = inspect(&unit.program.clone().into_iter().collect::<Vec<_>>());
+        set.extend(variables(switch, program.allocator, has));
+    }
+    lines.extend(set.iter().map(|(name, value)| format!("Environment={}", quoted(name, value))));
+    Some(lines.join("\n") + "\n")
+}
+
+/// `%` begins a specifier, and quotes keep spaces.
+fn quoted(name: &str, value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+    format!("\"{name}={value}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHOWN: &str = "LoadState=loaded\nEnvironment=A=1 \"MALLOC_CONF=narenas:2\" \"B=x y\"\n\
+        ExecStart={ path=/usr/bin/true ; argv[]=/usr/bin/true -x ; ignore_errors=no }\n";
+
+    #[test]
+    fn what_systemd_shows_is_read() {
+        let unit = parse(SHOWN);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = [pair("A", "1"), pair("MALLOC_CONF", "narenas:2"), pair("B", "x y")];
+        assert_eq!(unit.environment, expected);
+        assert_eq!((unit.program.as_deref(), unit.has_setting), (Some("/usr/bin/true"), false));
+        assert!(parse("MemoryTHP=inherit\n").has_setting);
+    }
+
+    #[test]
+    fn a_variable_that_the_unit_has_is_merged() {
+        let text = drop_in(&parse(SHOWN), Switch::On).unwrap();
+        assert!(text.starts_with(
+            "# Made by `pagewise thp drop-in`.\n[Service]\nEnvironment=\"PAGEWISE_THP=on\"\n"
+        ));
+        assert!(
+            text.contains("Environment=\"MALLOC_CONF=narenas:2,thp:always,metadata_thp:auto\"\n"),
+            "{text}"
+        );
+        assert!(!text.contains("JAVA_TOOL_OPTIONS"), "{text}");
+    }
+
+    #[test]
+    fn the_kernel_is_told_where_systemd_can() {
+        let old = parse(SHOWN);
+        let new = Unit { has_setting: true, ..parse(SHOWN) };
+        assert_eq!(drop_in(&old, Switch::Advised), None);
+        let advised = drop_in(&new, Switch::Advised).unwrap();
+        assert!(
+            advised.contains("\nMemoryTHP=madvise\nEnvironment=\"PAGEWISE_THP=advised\"\n"),
+            "{advised}"
+        );
+        assert!(!drop_in(&new, Switch::On).unwrap().contains("MemoryTHP"));
+        assert!(drop_in(&new, Switch::Off).unwrap().contains("\nMemoryTHP=disable\n"));
+        assert!(drop_in(&old, Switch::Off).unwrap().contains("GODEBUG=disablethp=1"));
+        assert_eq!(quoted("A", "50% \"x\""), "\"A=50%% \\\"x\\\"\"");
+    }
+}

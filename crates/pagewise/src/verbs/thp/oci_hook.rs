@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise thp oci-hook`: the configuration of a container that is about to be created, on standard input → the same
+//! with the variables by which its allocator asks for huge pages, on standard output.
+//!
+//! Podman and CRI-O run such hooks in their stage `precreate`. Where a container did not ask, or its configuration is
+//! not understood, it stays byte for byte as it was: a hook must keep no container from starting.
+
+use std::io::{Read, Write};
+
+use pagewise_terminal::{Outcome, output};
+use serde_json::Value;
+
+use super::VARIABLE;
+use super::run::{Allocator, Switch, variables};
+
+/// The label by which an image or a container may ask, beside the variable.
+const ANNOTATION: &str = "dev.pagewise.thp";
+/// No configuration is longer; the rest would be a mistake.
+const MOST: u64 = 16 << 20;
+
+pub(super) fn run() -> anyhow::Result<Outcome> {
+    let mut given = Vec::new();
+    std::io::stdin().take(MOST).read_to_end(&mut given)?;
+    let changed = match changed(&given) {
+        Ok(changed) => changed,
+        Err(why) => {
+            output::message(format_args!("the container's configuration stays as it is: {why}"));
+            None
+        }
+    };
+    std::io::stdout().write_all(changed.as_deref().unwrap_or(&given))?;
+    Ok(Outcome::Done)
+}
+
+/// `None` if the container did not ask.
+fn changed(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let mut config: Value = serde_json::from_slice(given).map_err(|error| error.to_string())?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let labelled = config["annotations"].get(ANNOTATION).and_then(text);
+    let program = config["process"]["args"].get(0).and_then(text);
+    let Some(environment) = config.pointer_mut("/process/env") else { return Ok(None) };
+    let Some(environment) = environment.as_array_mut() else {
+        return Err("process.env is no list".to_owned());
+    };
+    let has = |name: &str| {
+        let value =
+            |line: &Value| line.as_str()?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
+        environment.iter().find_map(value)
+    };
+    let Some(word) = has(VARIABLE).or(labelled) else { return Ok(None) };
+    let switch = Switch::from_word(&word)
+        .ok_or_else(|| format!("{VARIABLE}: expected on, off or advised, found {word:?}"))?;
+    let is_java = program.as_deref().is_some_and(is_java);
+    let allocator = if is_java { Allocator::Jvm } else { Allocator::Glibc };
+    let mut set = variables(switch, allocator, has);
+    set.push((VARIABLE, word));
+    for (name, value) in set {
+        let is_it = |line: &Value| {
+            line.as_str().is_some_and(|line| {
+                line.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
+            })
+        };
+        environment.retain(|line| !is_it(line));
+        environment.push(Value::String(format!("{name}={value}")));
+    }
+    serde_json::to_vec(&config).map(Some).map_err(|error| error.to_string())
+}
+
+/// The program lies in the container's file system, which is not there yet: only its name tells.
+fn is_java(program: &str) -> bool {
+    program.rsplit('/').next() == Some("java")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(config: &str) -> Vec<String> {
+        let changed: Value =
+            serde_json::from_slice(&changed(config.as_bytes()).unwrap().unwrap()).unwrap();
+        assert_eq!(changed["root"]["path"], "rootfs", "what is not ours stays");
+        serde_json::from_value(changed["process"]["env"].clone()).unwrap()
+    }
+
+    #[test]
+    fn who_asks_by_variable_or_label_gets_the_variables_of_allocators() {
+        let by_variable = r#"{"root":{"path":"rootfs"},"process":{"args":["x"],"env":["PAGEWISE_THP=on","MALLOC_CONF=a:b"]}}"#;
+        let set = environment(by_variable);
+        let expected = [
+            "MALLOC_CONF=a:b,thp:always,metadata_thp:auto",
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+            "PAGEWISE_THP=on",
+        ];
+        assert!(expected.iter().all(|line| set.iter().any(|it| it == line)), "{set:?}");
+        assert!(
+            !set.iter().any(|line| line.starts_with("JAVA") || line == "MALLOC_CONF=a:b"),
+            "{set:?}"
+        );
+        let by_label = r#"{"root":{"path":"rootfs"},"annotations":{"dev.pagewise.thp":"off"},"process":{"args":["/opt/bin/java"],"env":["A=1"]}}"#;
+        let set = environment(by_label);
+        assert_eq!(set[0], "A=1");
+        let expected = ["PAGEWISE_THP=off", "JAVA_TOOL_OPTIONS=-XX:-UseTransparentHugePages"];
+        assert!(expected.iter().all(|line| set.iter().any(|it| it == line)), "{set:?}");
+    }
+
+    #[test]
+    fn who_did_not_ask_stays_as_it_is() {
+        for config in
+            ["{}", r#"{"process":{"env":[]}}"#, r#"{"process":{"env":["PAGEWISE_THPX=on"]}}"#]
+        {
+            assert_eq!(changed(config.as_bytes()), Ok(None), "{config}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
+        for (config, why) in [
+            ("{", "EOF"),
+            (r#"{"process":{"env":7}}"#, "no list"),
+            (r#"{"process":{"env":["PAGEWISE_THP=yes"]}}"#, "expected on, off or advised"),
+        ] {
+            let error = changed(config.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
