@@ -49,8 +49,9 @@ enum ProbeAnswer {
 
 impl ProbePaths<'_> {
     fn judge(&self, feature: &Feature, known: &[Capability]) -> Verdict {
+        let whole = feature.part_of.and_then(|whole| missing_whole(known, whole));
         let seen = match self.see(&feature.probe) {
-            ProbeAnswer::There(evidence) => {
+            ProbeAnswer::There(evidence) if whole.is_none() => {
                 return (FeatureState::Present, self.present(feature, evidence));
             }
             other => other,
@@ -58,7 +59,7 @@ impl ProbePaths<'_> {
         if let Some(verdict) = self.not_built(feature) {
             return verdict;
         }
-        if let Some(whole) = feature.part_of.and_then(|whole| missing_whole(known, whole)) {
+        if let Some(whole) = whole {
             return (whole.state.clone(), whole.evidence.clone());
         }
         match seen {
@@ -250,6 +251,18 @@ mod tests {
         assert_eq!(state(files(), "zram.writeback"), loadable);
         let not_built = FeatureState::NotBuilt { option: "CONFIG_ZRAM_MULTI_COMP" };
         assert_eq!(state(files(), "zram.multi_comp"), not_built);
+    }
+
+    #[test]
+    fn zstd_is_of_use_to_zswap_only_where_there_is_zswap() {
+        let crypto = || file("proc/crypto", "name         : zstd\ndriver       : zstd-scomp\n");
+        let zswap = || file("sys/module/zswap/parameters/enabled", "N\n");
+        assert_eq!(state(vec![crypto(), zswap()], "zswap.zstd"), FeatureState::Present);
+        assert_eq!(state(vec![crypto()], "zswap.zstd"), FeatureState::Missing);
+        assert_eq!(state(vec![zswap()], "zswap.zstd"), FeatureState::Missing);
+        let modules = file("lib/modules/6.12.107/modules.dep", "kernel/crypto/zstd.ko.xz:\n");
+        let loadable = FeatureState::Loadable { module: "zstd" };
+        assert_eq!(state(vec![release(), modules, zswap()], "zswap.zstd"), loadable);
     }
 
     #[test]

@@ -334,7 +334,10 @@ fn a_container_that_opted_in_gets_huge_pages_and_no_other_does() {
     let done: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
     assert_eq!(done["units"].as_array().map(Vec::len), Some(1), "{done}");
     assert_eq!(done["units"][0]["unit"], "docker 0a11ce00feed");
-    assert_eq!((number(&done, "/collapsed"), number(&done, "/units/0/collapse/collapsed")), (16, 16));
+    assert_eq!(
+        (number(&done, "/collapsed"), number(&done, "/units/0/collapse/collapsed")),
+        (16, 16)
+    );
     assert_eq!(number(&done, "/processes/0/pid"), u64::from(opted_in.pid()));
     assert!(opted_in.huge() >= 32 * 1024);
     for (held, before) in untouched().zip(before) {
