@@ -5,6 +5,7 @@
 mod busy;
 mod child;
 mod jobs;
+mod leftovers;
 mod libtest;
 mod outcome;
 mod programs;

@@ -10,6 +10,7 @@ use anyhow::Result;
 
 use super::child;
 use super::jobs::{Job, Work};
+use super::leftovers::Machine;
 use super::outcome::{Outcome, State};
 use super::programs::{self, ForGuests, Targets, TestProgram};
 use super::remembered::{self, Done, Passed, Runs, Step};
@@ -93,7 +94,8 @@ fn borrowing(
     let turn = setting.turn.clone();
     let work = move || {
         let _turn = turn::wait(&turn)?;
-        Ok((work()?, Vec::new()))
+        let machine = Machine::look();
+        Ok((machine.judge(work()?), Vec::new()))
     };
     Job { borrows: true, ..job(name, phase, after, guess, Box::new(work)) }
 }
