@@ -176,11 +176,17 @@ struct zm_stats {
 	atomic64_t misses;
 };
 
-/* Whether pages come twice often enough to look at each. */
+/*
+ * Whether copies are frequent enough to look every page up. One word has all that a decision depends on, and
+ * is replaced as a whole: ZM_ASLEEP, the pages looked up since the last decision, and above them the copies
+ * among those.
+ */
+#define ZM_ASLEEP	(1ull << 63)
+#define ZM_FOUND_SHIFT	32
+
 struct zm_adapt {
-	atomic_t looked;
-	atomic_t found;
-	atomic_t asleep;
+	atomic64_t seen;
+	atomic_t written;	/* pages since the device fell asleep, and before */
 };
 
 struct zm_core {
@@ -200,6 +206,11 @@ struct zm_core {
 	atomic64_t pass_at;
 	atomic_t pass_stop;
 };
+
+static inline bool zm_asleep(struct zm_core *zm)
+{
+	return atomic64_read(&zm->adapt.seen) & ZM_ASLEEP;
+}
 
 /* slot.c */
 int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed);

@@ -6,9 +6,13 @@
  * compared. A page may change while it is written; then there is no content to expect, and a
  * candidate that does not compare equal is no copy, whatever the hash said.
  *
- * Adaptive mode counts how many copies it finds. Where less than one page in 64 is one it looks only
- * at a sixteenth of all pages, chosen by a few words of what they were compressed to: all copies of
- * a page are chosen or none. A sample by position would hardly ever see two copies.
+ * Adaptive mode counts how many copies it finds. If fewer than one page in 64 is a copy, it falls asleep and
+ * looks up two samples only:
+ *
+ *	by content	a sixteenth of all pages, chosen by a few words of what they were compressed to. Either
+ *			all copies of a page are chosen or none. It finds copies of many different pages.
+ *	by time		16 pages in a row of 512 on average. It finds copies of a few pages that are written
+ *			often, which the first sample misses if it does not happen to contain one of them.
  */
 #include "core.h"
 
@@ -20,23 +24,48 @@
 #define ZM_WORTH_ASLEEP	2
 #define ZM_CANDIDATES	16	/* more than can have one seeded 32-bit hash by chance */
 #define ZM_CHOSEN	(1u << 28)	/* fingerprints below this: a sixteenth */
+/* Pages in a row that are looked up while asleep, and the share of such rows, of 2^32. */
+#define ZM_ROW		16
+#define ZM_ROWS_CHOSEN	(1u << 27)
+#define ZM_SPREAD	0x9e3779b1u
 
-/* What one page has taught. Whoever fills the window decides; a page more or less is no matter. */
+/* What is decided from @seen: awake, asleep, or nothing yet (which is @seen itself). */
+static u64 zm_decide(u64 seen)
+{
+	u32 looked = seen, found = (seen & ~ZM_ASLEEP) >> ZM_FOUND_SHIFT;
+
+	if (seen & ZM_ASLEEP) {
+		if (found >= ZM_WORTH_ASLEEP)
+			return 0;
+		return looked < ZM_WINDOW_ASLEEP ? seen : ZM_ASLEEP;
+	}
+	if (looked < ZM_WINDOW)
+		return seen;
+	return found < looked / (ZM_WINDOW / ZM_WORTH) ? ZM_ASLEEP : 0;
+}
+
+/*
+ * What one page has taught. Only the processor that counted last decides, from all pages counted: where
+ * another one counted a page in between, that one decides.
+ */
 static void zm_learn(struct zm_core *zm, bool copy)
 {
-	struct zm_adapt *adapt = &zm->adapt;
-	bool asleep = atomic_read(&adapt->asleep);
-	int found;
+	u64 seen, next;
 
 	if (atomic_read(&zm->mode) != ZM_ADAPTIVE)
 		return;
-	if (copy)
-		atomic_inc(&adapt->found);
-	if (atomic_inc_return(&adapt->looked) < (asleep ? ZM_WINDOW_ASLEEP : ZM_WINDOW))
-		return;
-	found = atomic_xchg(&adapt->found, 0);
-	atomic_set(&adapt->asleep, found < (asleep ? ZM_WORTH_ASLEEP : ZM_WORTH));
-	atomic_set(&adapt->looked, 0);
+	seen = atomic64_add_return(1 + ((u64)copy << ZM_FOUND_SHIFT), &zm->adapt.seen);
+	next = zm_decide(seen);
+	if (next != seen)
+		atomic64_cmpxchg(&zm->adapt.seen, seen, next);
+}
+
+/* Whether each page is looked up now. The rows chosen are 21 to 55 rows apart, at no fixed distance. */
+static bool zm_looks_up_all(struct zm_core *zm)
+{
+	if (!zm_asleep(zm))
+		return true;
+	return (u32)atomic_inc_return(&zm->adapt.written) / ZM_ROW * ZM_SPREAD < ZM_ROWS_CHOSEN;
 }
 
 /* Whether @object, to which we have a reference, is @page. */
@@ -193,7 +222,7 @@ static int zm_write_inline(struct zm_core *zm, const void *page, struct zm_slot 
 	return err;
 }
 
-/* Compresses, and looks for a copy only if the object is one of those that are always looked at. */
+/* Compresses, and looks for a copy only if the object is in the sample by content. */
 static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot *object)
 {
 	struct zm_slot copy;
@@ -218,8 +247,7 @@ static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot 
 	case ZM_INLINE:
 		return zm_write_inline(zm, page, object);
 	case ZM_ADAPTIVE:
-		return atomic_read(&zm->adapt.asleep) ? zm_write_asleep(zm, page, object) :
-							zm_write_inline(zm, page, object);
+		return zm_looks_up_all(zm) ? zm_write_inline(zm, page, object) : zm_write_asleep(zm, page, object);
 	default:
 		return zm_store(zm, page, object, NULL);
 	}
@@ -260,9 +288,8 @@ void zm_set_mode(struct zm_core *zm, enum zm_mode mode)
 	enum zm_mode was = atomic_xchg(&zm->mode, mode);
 	u64 number;
 
-	atomic_set(&zm->adapt.asleep, 0);
-	atomic_set(&zm->adapt.looked, 0);
-	atomic_set(&zm->adapt.found, 0);
+	atomic64_set(&zm->adapt.seen, 0);
+	atomic_set(&zm->adapt.written, 0);
 	if (was < ZM_INLINE || mode >= ZM_INLINE)
 		return;
 	for (number = 0; number < zm->nslots; number++) {

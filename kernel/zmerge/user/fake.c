@@ -17,6 +17,9 @@ bool zm_test_refuses(void)
 	return n && !(atomic_inc_return(&asked) % n);
 }
 
+__thread unsigned int zm_test_locks;
+void (*zm_test_interrupt)(void);
+
 struct object {
 	u32 len;
 	u8 bytes[];
@@ -25,6 +28,11 @@ struct object {
 static __thread struct zm_reader reader;
 static __thread struct zm_writer writer;
 static __thread bool reading, writing;
+
+bool fake_is_busy(void)
+{
+	return reading || writing;
+}
 
 u64 zm_op_alloc(void *ctx, u32 len, bool may_wait)
 {

@@ -28,6 +28,9 @@ struct zm_writer {
 /* Every @n-th allocation of the core's own fails; zero: none. */
 void fake_refuse(unsigned int n);
 
+/* Whether this thread holds a reader or a writer. */
+bool fake_is_busy(void);
+
 /* What must hold whenever nobody is at work: sums against the table itself, leaks. */
 void fake_check(struct zm_core *zm, struct fake *fake);
 

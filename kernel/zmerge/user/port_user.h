@@ -87,6 +87,9 @@ typedef struct {
 	bool held;
 } spinlock_t;
 
+/* How many locks this thread holds: nothing else may run on it meanwhile. */
+extern __thread unsigned int zm_test_locks;
+
 static inline void spin_lock_init(spinlock_t *lock)
 {
 	pthread_mutex_init(&lock->mutex, NULL);
@@ -98,10 +101,12 @@ static inline void spin_lock(spinlock_t *lock)
 	pthread_mutex_lock(&lock->mutex);
 	lock->owner = pthread_self();
 	lock->held = true;
+	zm_test_locks++;
 }
 
 static inline void spin_unlock(spinlock_t *lock)
 {
+	zm_test_locks--;
 	lock->held = false;
 	pthread_mutex_unlock(&lock->mutex);
 }
@@ -112,16 +117,37 @@ static inline void spin_unlock(spinlock_t *lock)
 typedef struct { s64 v; } atomic64_t;
 typedef struct { int v; } atomic_t;
 
-#define atomic64_read(a) __atomic_load_n(&(a)->v, __ATOMIC_RELAXED)
-#define atomic64_set(a, n) __atomic_store_n(&(a)->v, n, __ATOMIC_RELAXED)
-#define atomic64_add(n, a) ((void)__atomic_fetch_add(&(a)->v, n, __ATOMIC_RELAXED))
-#define atomic64_sub(n, a) ((void)__atomic_fetch_sub(&(a)->v, n, __ATOMIC_RELAXED))
+/* Before each atomic operation a test can do what another processor would do there. */
+extern void (*zm_test_interrupt)(void);
+
+static inline void zm_test_step(void)
+{
+	if (zm_test_interrupt && !zm_test_locks)
+		zm_test_interrupt();
+}
+
+#define ZM_STEP(operation) (zm_test_step(), (operation))
+
+#define atomic64_read(a) ZM_STEP(__atomic_load_n(&(a)->v, __ATOMIC_RELAXED))
+#define atomic64_set(a, n) ZM_STEP(__atomic_store_n(&(a)->v, n, __ATOMIC_RELAXED))
+#define atomic64_add(n, a) ZM_STEP((void)__atomic_fetch_add(&(a)->v, n, __ATOMIC_RELAXED))
+#define atomic64_sub(n, a) ZM_STEP((void)__atomic_fetch_sub(&(a)->v, n, __ATOMIC_RELAXED))
 #define atomic64_inc(a) atomic64_add(1, a)
-#define atomic_read(a) __atomic_load_n(&(a)->v, __ATOMIC_RELAXED)
-#define atomic_set(a, n) __atomic_store_n(&(a)->v, n, __ATOMIC_RELAXED)
-#define atomic_inc(a) ((void)__atomic_fetch_add(&(a)->v, 1, __ATOMIC_RELAXED))
-#define atomic_inc_return(a) __atomic_add_fetch(&(a)->v, 1, __ATOMIC_SEQ_CST)
-#define atomic_xchg(a, n) __atomic_exchange_n(&(a)->v, n, __ATOMIC_SEQ_CST)
+#define atomic64_add_return(n, a) ZM_STEP(__atomic_add_fetch(&(a)->v, n, __ATOMIC_SEQ_CST))
+#define atomic_read(a) ZM_STEP(__atomic_load_n(&(a)->v, __ATOMIC_RELAXED))
+#define atomic_set(a, n) ZM_STEP(__atomic_store_n(&(a)->v, n, __ATOMIC_RELAXED))
+#define atomic_inc(a) ZM_STEP((void)__atomic_fetch_add(&(a)->v, 1, __ATOMIC_RELAXED))
+#define atomic_inc_return(a) ZM_STEP(__atomic_add_fetch(&(a)->v, 1, __ATOMIC_SEQ_CST))
+#define atomic_xchg(a, n) ZM_STEP(__atomic_exchange_n(&(a)->v, n, __ATOMIC_SEQ_CST))
+
+static inline s64 zm_test_cmpxchg(s64 *at, s64 old, s64 new)
+{
+	zm_test_step();
+	__atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return old;
+}
+
+#define atomic64_cmpxchg(a, old, new) zm_test_cmpxchg(&(a)->v, old, new)
 
 struct list_head {
 	struct list_head *next, *prev;

@@ -250,12 +250,138 @@ static void adaptive_mode_stops_looking_and_resumes(void)
 	looked = atomic64_read(&device->zm.stats.misses);
 	printf("  without copies adaptive mode looked at %llu of %llu pages\n",
 	       (unsigned long long)looked, (unsigned long long)slots);
-	CHECK(looked < slots / 8 && atomic_read(&device->zm.adapt.asleep));
+	CHECK(looked < slots / 8 && zm_asleep(&device->zm));
 	for (at = 0; at < slots; at++)
 		write_numbered(device, at, dice() % 64);
-	CHECK(!atomic_read(&device->zm.adapt.asleep));
+	CHECK(!zm_asleep(&device->zm));
 	CHECK(merged(device) > (s64)slots / 2);
 	end_device(device);
+}
+
+/* Pages written to a device in adaptive mode, by up to four processors that interrupt each other. */
+struct stream {
+	struct device *device;
+	u64 written;		/* pages */
+	u64 distinct;		/* the number of the last page that was not written before */
+	u32 hot;		/* copies are of so many pages; zero: of any page written before */
+	u32 percent;		/* copies */
+	u32 depth;		/* processors that were interrupted */
+	u64 fell_asleep;	/* how often */
+	bool asleep;
+};
+
+static struct stream stream;
+
+#define STREAM_SLOTS	(1ull << 15)
+
+static void stream_write(void)
+{
+	u64 number = ++stream.distinct, slot = stream.written++ % STREAM_SLOTS;
+
+	if (dice() % 100 < stream.percent)
+		number = stream.hot ? 1ull << 40 | dice() % stream.hot : 1 + dice() % number;
+	write_numbered(stream.device, slot, number);
+}
+
+/* Another processor writes a page between any two steps of this one. */
+static void stream_interrupt(void)
+{
+	bool asleep;
+
+	zm_test_interrupt = NULL;
+	asleep = zm_asleep(&stream.device->zm);
+	zm_test_interrupt = stream_interrupt;
+	stream.fell_asleep += asleep && !stream.asleep;
+	stream.asleep = asleep;
+	if (stream.depth == 3 || fake_is_busy() || dice() % 16)
+		return;
+	stream.depth++;
+	stream_write();
+	stream.depth--;
+}
+
+static void stream_run(u64 pages, u32 percent, u32 hot)
+{
+	u64 end = stream.written + pages;
+
+	stream.percent = percent;
+	stream.hot = hot;
+	zm_test_interrupt = stream_interrupt;
+	while (stream.written < end)
+		stream_write();
+	zm_test_interrupt = NULL;
+}
+
+/* Writes until it is awake, or @most pages. */
+static u64 stream_until_awake(u64 most, u32 percent, u32 hot)
+{
+	u64 begin = stream.written;
+
+	while (zm_asleep(&stream.device->zm) && stream.written - begin < most)
+		stream_run(1, percent, hot);
+	return stream.written - begin;
+}
+
+static void new_stream(u32 seed)
+{
+	stream = (struct stream){ .device = new_device(STREAM_SLOTS) };
+	stream.device->zm.seed = seed * 0x9e3779b97f4a7c15ull;
+	dice_state = 88172645463325252ull + seed * 0x9e3779b97f4a7c15ull;
+	zm_set_mode(&stream.device->zm, ZM_ADAPTIVE);
+}
+
+#define SEEDS	64
+
+static void adaptive_mode_stays_awake_while_half_of_all_pages_are_copies(void)
+{
+	u64 times = 0, slept = 0;
+	u32 seed;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		new_stream(seed);
+		stream_run(1 << 15, 50, 0);
+		times += stream.fell_asleep;
+		slept += stream.fell_asleep > 0;
+		end_device(stream.device);
+	}
+	printf("  with 50 %% copies %llu of %u seeds fell asleep, %llu times\n",
+	       (unsigned long long)slept, SEEDS, (unsigned long long)times);
+	CHECK(!slept);
+}
+
+/* How many seeds are awake at most 4,096 pages after copies return; *longest pages later at most. */
+static u32 seeds_awake_in_time(u32 percent, u32 hot, u64 *longest)
+{
+	u32 seed, awake = 0;
+	u64 pages;
+
+	*longest = 0;
+	for (seed = 0; seed < SEEDS; seed++) {
+		new_stream(seed);
+		/* 13 pages more each: copies return at another moment of the sampler. */
+		stream_run(3000 + 13 * seed, 0, 0);
+		CHECK(zm_asleep(&stream.device->zm));
+		pages = stream_until_awake(4096, percent, hot);
+		awake += !zm_asleep(&stream.device->zm);
+		*longest = pages > *longest ? pages : *longest;
+		end_device(stream.device);
+	}
+	return awake;
+}
+
+static void adaptive_mode_is_awake_4096_pages_after_copies_return(void)
+{
+	static const struct { u32 percent, hot; } cases[] = { { 50, 0 }, { 50, 1 }, { 80, 1 }, { 80, 4 }, { 25, 16 } };
+	u32 at, awake = 0, seeds;
+	u64 longest;
+
+	for (at = 0; at < sizeof(cases) / sizeof(*cases); at++) {
+		seeds = seeds_awake_in_time(cases[at].percent, cases[at].hot, &longest);
+		printf("  %u %% copies of %u pages (0: of all): %u of %u seeds awake, after at most %llu pages\n",
+		       cases[at].percent, cases[at].hot, seeds, SEEDS, (unsigned long long)longest);
+		awake += seeds;
+	}
+	CHECK(awake == at * SEEDS);
 }
 
 static void one_changed_bit_changes_the_hash(void)
@@ -335,6 +461,8 @@ int main(void)
 		LAW(a_failed_write_leaves_the_slot_as_it_was),
 		LAW(memory_that_has_to_be_waited_for_is_waited_for),
 		LAW(adaptive_mode_stops_looking_and_resumes),
+		LAW(adaptive_mode_stays_awake_while_half_of_all_pages_are_copies),
+		LAW(adaptive_mode_is_awake_4096_pages_after_copies_return),
 		LAW(one_changed_bit_changes_the_hash),
 		LAW(tags_of_plain_pages_collide_as_by_chance),
 		LAW(init_survives_every_failed_allocation),
