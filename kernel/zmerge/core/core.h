@@ -99,14 +99,24 @@ struct zm_index {
 };
 
 /* What an entry of the inline index says beside its tag: a handle, its length, its references. */
+#ifndef ZM_REFS_MAX		/* a test has fewer */
 #define ZM_REFS_MAX	((1u << (32 - ZM_LEN_BITS)) - 1)
+#endif
+
+/*
+ * Objects under one tag that have as many references as can be counted. Further objects of the same page get
+ * another tag, the next one, because a leaf has room for only so many entries with the same tag.
+ */
+#define ZM_TAG_FULL	(ZM_LEAF_ENTRIES / 2)
+#define ZM_NEXT_TAG	0x9e3779b1u
 
 int zm_index_init(struct zm_index *index, u64 objects);
 void zm_index_destroy(struct zm_index *index);
 bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta);
 bool zm_index_peek(struct zm_index *index, u32 tag, u32 nth, u64 *value);
-bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object);
+bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full);
 bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle);
+bool zm_index_full(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle);
 
@@ -125,6 +135,7 @@ void zm_counters_reserve(struct zm_counters *counters, gfp_t gfp);
 bool zm_counter_new(struct zm_counters *counters, u32 *number);
 bool zm_counter_take(struct zm_counters *counters, u32 number);
 bool zm_counter_drop(struct zm_counters *counters, u32 number);
+bool zm_counter_full(struct zm_counters *counters, u32 number);
 
 /* What one page costs to hash and compare is most of what inline merging costs: hash.c. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed);
@@ -219,7 +230,8 @@ int zm_read(struct zm_core *zm, u64 number, void *page);
 void zm_clear(struct zm_core *zm, u64 number);
 spinlock_t *zm_slot_lock(struct zm_core *zm, u64 number);
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now);
-bool zm_share(struct zm_core *zm, u64 number, struct zm_slot *object);
+int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object);
+bool zm_is_full(struct zm_core *zm, struct zm_slot slot);
 void zm_release(struct zm_core *zm, struct zm_slot was);
 void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key);
 void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign);

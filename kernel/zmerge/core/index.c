@@ -279,19 +279,27 @@ static u32 zm_refs(u32 meta)
 
 #define ZM_ONE_REF	(1u << ZM_LEN_BITS)
 
-/* One more reference to the @nth object under @tag that can take one. */
-bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object)
+/*
+ * One more reference to the @nth object under @tag that can take one. *full: how many objects that cannot were
+ * passed over.
+ */
+bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
 	struct zm_leaf *leaf;
 	bool found = false;
 	u32 at;
 
+	*full = 0;
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_of(tree, tag);
 	for (at = leaf ? zm_leaf_find(leaf, tag, 0) : 0; leaf && at < leaf->count;
 	     at = zm_leaf_find(leaf, tag, at + 1)) {
-		if (zm_refs(leaf->meta[at]) == ZM_REFS_MAX || nth--)
+		if (zm_refs(leaf->meta[at]) == ZM_REFS_MAX) {
+			++*full;
+			continue;
+		}
+		if (nth--)
 			continue;
 		leaf->meta[at] += ZM_ONE_REF;
 		*object = zm_slot_of(ZM_INDEXED, leaf->value[at], leaf->meta[at] & ZM_LEN_MASK, tag);
@@ -318,6 +326,22 @@ bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle)
 	}
 	spin_unlock(&tree->lock);
 	return taken;
+}
+
+/* Whether an object has as many references as can be counted. */
+bool zm_index_full(struct zm_index *index, u32 tag, u64 handle)
+{
+	struct zm_tree *tree = zm_tree_of(index, tag);
+	struct zm_leaf *leaf;
+	bool full = false;
+	u32 at;
+
+	spin_lock(&tree->lock);
+	leaf = zm_leaf_find_value(tree, tag, handle, &at);
+	if (!WARN_ON_ONCE(!leaf))
+		full = zm_refs(leaf->meta[at]) == ZM_REFS_MAX;
+	spin_unlock(&tree->lock);
+	return full;
 }
 
 /* One reference less; true when that was the last one and the entry is gone. */

@@ -20,7 +20,7 @@ struct zm_pass {
 	u8 *bytes;
 };
 
-enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED };
+enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED, ZM_FULL };
 
 static const void *zm_load(struct zm_core *zm, struct zm_slot slot, struct zm_reader **reader)
 {
@@ -34,26 +34,28 @@ static void zm_unload(struct zm_core *zm, struct zm_slot slot, struct zm_reader 
 	zm_op_reader_put(zm->ctx, reader);
 }
 
-/* Marks the slot and hashes its object into *tag; false when it has none. */
+/* Marks the slot and hashes its object into *tag; false when it has none that more slots can share. */
 static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 {
 	struct zm_core *zm = pass->zm;
 	spinlock_t *lock = zm_slot_lock(zm, number);
 	struct zm_reader *reader;
 	const void *at;
+	bool shareable;
 
 	spin_lock(lock);
 	pass->slot = zm->slots[number];
 	pass->copied = false;
 	*tag = 0;
-	if (zm_has_object(pass->slot)) {
+	shareable = zm_has_object(pass->slot) && !zm_is_full(zm, pass->slot);
+	if (shareable) {
 		zm->slots[number].attr |= ZM_SEEN;
 		at = zm_load(zm, pass->slot, &reader);
 		*tag = zm_hash(at, zm_len(pass->slot), zm->seed) >> 32;
 		zm_unload(zm, pass->slot, reader, at);
 	}
 	spin_unlock(lock);
-	return zm_has_object(pass->slot);
+	return shareable;
 }
 
 /* Whether the slot still stores what was hashed. Its lock is held. */
@@ -86,15 +88,17 @@ static bool zm_pass_copy(struct zm_pass *pass, u64 number)
 	return pass->copied;
 }
 
-/* A reference to the object of slot @other if it has the bytes that were copied. */
-static bool zm_pass_share(struct zm_pass *pass, u64 other, struct zm_slot *object)
+/* A reference to the object of slot @other (ZM_MERGED) if it has the bytes that were copied. */
+static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_slot *object)
 {
 	struct zm_core *zm = pass->zm;
 	spinlock_t *lock = zm_slot_lock(zm, other);
+	enum zm_match match = ZM_DIFFERENT;
 	struct zm_reader *reader;
 	struct zm_slot slot;
-	bool same = false;
 	const void *at;
+	bool same;
+	int err;
 
 	spin_lock(lock);
 	slot = zm->slots[other];
@@ -102,10 +106,12 @@ static bool zm_pass_share(struct zm_pass *pass, u64 other, struct zm_slot *objec
 		at = zm_load(zm, slot, &reader);
 		same = zm_equal(at, pass->bytes, zm_len(slot));
 		zm_unload(zm, slot, reader, at);
-		same = same && zm_share(zm, other, object);
+		err = same ? zm_share(zm, other, object) : 0;
+		if (same && err != -ENOMEM)
+			match = err ? ZM_FULL : ZM_MERGED;
 	}
 	spin_unlock(lock);
-	return same;
+	return match;
 }
 
 /* The slot stores @object from now on, unless it has changed. */
@@ -140,38 +146,50 @@ static bool zm_same_object(struct zm_pass *pass, u64 other)
 static enum zm_match zm_pass_merge(struct zm_pass *pass, u64 number, u64 other)
 {
 	struct zm_slot object;
+	enum zm_match match;
 
 	if (zm_same_object(pass, other))
 		return ZM_MERGED;
 	if (!zm_pass_copy(pass, number))
 		return ZM_CHANGED;
 	zm_counters_reserve(&pass->zm->counters, ZM_GFP_PASS);
-	if (!zm_pass_share(pass, other, &object))
-		return ZM_DIFFERENT;
+	match = zm_pass_share(pass, other, &object);
+	if (match != ZM_MERGED)
+		return match;
 	return zm_pass_adopt(pass, number, object) ? ZM_MERGED : ZM_CHANGED;
 }
 
 /* The index takes memory that is free; the pass may wait until some is. */
 static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
 {
-	if (zm_index_add(&pass->index, tag, number, 0))
+	const u32 once = 1u << ZM_LEN_BITS;
+
+	if (zm_index_add(&pass->index, tag, number, once))
 		return;
 	kfree(kmalloc(2 * sizeof(struct zm_leaf), ZM_GFP_PASS));
-	zm_index_add(&pass->index, tag, number, 0);
+	zm_index_add(&pass->index, tag, number, once);
 }
 
-/* Merges the slot's object with that of one before it, or lets those after it find it. */
+/*
+ * Merges the slot's object with that of one before it, or lets those after it find it. An object that cannot
+ * take another reference is forgotten: the next equal one takes its place.
+ */
 static void zm_pass_slot(struct zm_pass *pass, u64 number)
 {
 	enum zm_match match = ZM_DIFFERENT;
+	u32 tag, nth = 0;
 	u64 other;
-	u32 tag, nth;
 
 	if (!zm_pass_hash(pass, number, &tag))
 		return;
-	for (nth = 0; match == ZM_DIFFERENT && zm_index_peek(&pass->index, tag, nth, &other); nth++)
+	while ((match == ZM_DIFFERENT || match == ZM_FULL) && zm_index_peek(&pass->index, tag, nth, &other)) {
 		match = zm_pass_merge(pass, number, other);
-	if (match == ZM_DIFFERENT)
+		if (match == ZM_FULL)
+			zm_index_drop(&pass->index, tag, other);
+		else
+			nth++;
+	}
+	if (match == ZM_DIFFERENT || match == ZM_FULL)
 		zm_pass_remember(pass, tag, number);
 }
 

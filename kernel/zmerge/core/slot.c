@@ -168,11 +168,24 @@ static bool zm_make_counted(struct zm_core *zm, struct zm_slot *slot)
 	return true;
 }
 
+/* Whether the object of @slot has as many references as can be counted. The slot's lock is held. */
+bool zm_is_full(struct zm_core *zm, struct zm_slot slot)
+{
+	switch (zm_kind(slot)) {
+	case ZM_COUNTED:
+		return zm_counter_full(&zm->counters, zm_key(slot));
+	case ZM_INDEXED:
+		return zm_index_full(&zm->index, zm_key(slot), slot.value);
+	default:
+		return false;
+	}
+}
+
 /*
  * One more reference to the object of slot @number, in *object. The slot's lock is held.
- * False when it cannot be counted: too many, or no memory.
+ * EMLINK: it has as many as can be counted. ENOMEM: there is no counter.
  */
-bool zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
+int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
 {
 	struct zm_slot *slot = &zm->slots[number];
 	bool shared;
@@ -185,11 +198,11 @@ bool zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
 	else
 		shared = zm_index_take_object(&zm->index, zm_key(*slot), slot->value);
 	if (!shared)
-		return false;
+		return zm_kind(*slot) == ZM_PLAIN ? -ENOMEM : -EMLINK;
 	*object = *slot;
 	object->attr &= ~ZM_SEEN;
 	zm_account_shared(zm, *object, 1);
-	return true;
+	return 0;
 }
 
 static int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)

@@ -84,13 +84,13 @@ static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *pa
 	return same;
 }
 
-/* A reference to an object that is @page. */
-static bool zm_find_copy(struct zm_core *zm, u32 tag, const void *page, struct zm_slot *object)
+/* A reference to an object under @tag that is @page. *full: how many objects there have no reference left. */
+static bool zm_find_under(struct zm_core *zm, u32 tag, const void *page, struct zm_slot *object, u32 *full)
 {
 	u32 nth;
 
 	for (nth = 0; nth < ZM_CANDIDATES; nth++) {
-		if (!zm_index_take(&zm->index, tag, nth, object))
+		if (!zm_index_take(&zm->index, tag, nth, object, full))
 			return false;
 		zm_account_shared(zm, *object, 1);
 		if (zm_is_page(zm, *object, page))
@@ -98,6 +98,19 @@ static bool zm_find_copy(struct zm_core *zm, u32 tag, const void *page, struct z
 		zm_release(zm, *object);
 	}
 	return false;
+}
+
+/* A reference to an object that is @page. Where there is none, *tag is where one would be found. */
+static bool zm_find_copy(struct zm_core *zm, u32 *tag, const void *page, struct zm_slot *object)
+{
+	u32 full;
+
+	while (!zm_find_under(zm, *tag, page, object, &full)) {
+		if (full < ZM_TAG_FULL)
+			return false;
+		*tag += ZM_NEXT_TAG;
+	}
+	return true;
 }
 
 /* Compresses @page; where that does not pay the object is the page itself. */
@@ -199,7 +212,7 @@ static u32 zm_tag(struct zm_core *zm, const void *page)
 }
 
 /* A reference to an object that is @page, with all sums kept. */
-static bool zm_look(struct zm_core *zm, u32 tag, const void *page, struct zm_slot *object)
+static bool zm_look(struct zm_core *zm, u32 *tag, const void *page, struct zm_slot *object)
 {
 	bool copy = zm_find_copy(zm, tag, page, object);
 
@@ -214,7 +227,7 @@ static int zm_write_inline(struct zm_core *zm, const void *page, struct zm_slot 
 	u32 tag = zm_tag(zm, page);
 	int err;
 
-	if (zm_look(zm, tag, page, object))
+	if (zm_look(zm, &tag, page, object))
 		return 0;
 	err = zm_store(zm, page, object, NULL);
 	if (!err)
@@ -232,7 +245,7 @@ static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot 
 	if (err || fingerprint >= ZM_CHOSEN)
 		return err;
 	tag = zm_tag(zm, page);
-	if (zm_look(zm, tag, page, &copy)) {
+	if (zm_look(zm, &tag, page, &copy)) {
 		zm_release(zm, *object);
 		*object = copy;
 	} else {
