@@ -156,8 +156,8 @@ enum zm_mode { ZM_OFF, ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
 struct zm_reader;
 struct zm_writer;
 
-/* Zero when there is no room. Without @may_wait it returns at once. */
-u64 zm_op_alloc(void *ctx, u32 len, bool may_wait);
+/* Room on the memory node of @page; zero when there is none. Without @may_wait it returns at once. */
+u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait);
 void zm_op_free(void *ctx, u64 handle);
 void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len);
 /* A reader is held for one object: nothing sleeps meanwhile. */
@@ -186,6 +186,12 @@ struct zm_stats {
 	atomic64_t hits;		/* writes that inline merging looked for, and found */
 	atomic64_t misses;
 };
+
+/* A CPU may take away from a sum before another one has added what that is: never below zero for who reads. */
+static inline u64 zm_sum(const atomic64_t *sum)
+{
+	return max_t(s64, atomic64_read(sum), 0);
+}
 
 /*
  * Whether copies are frequent enough to look every page up. One word has all that a decision depends on, and

@@ -9,6 +9,9 @@
 #include "core.h"
 
 #define ZM_LOCKS_MAX	1024
+#ifndef ZM_TABLE_MAX		/* a test has less */
+#define ZM_TABLE_MAX	SIZE_MAX
+#endif
 
 static int zm_init_locks(struct zm_core *zm)
 {
@@ -38,6 +41,9 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	atomic_set(&zm->mode, ZM_REQUEST);
 	if (!nslots || nslots > U32_MAX)
 		return -EINVAL;
+	/* With 32 bits, 2^28 slots are more bytes than a size can say. */
+	if (nslots > ZM_TABLE_MAX / sizeof(*zm->slots))
+		return -ENOMEM;
 	zm->slots = __vmalloc(nslots * sizeof(*zm->slots), ZM_GFP_SETUP | __GFP_ZERO);
 	if (!zm->slots)
 		return -ENOMEM;

@@ -146,7 +146,7 @@ static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *
 
 	if (!err && !parcel->handle) {
 		parcel->room = parcel->len;
-		parcel->handle = zm_op_alloc(zm->ctx, parcel->len, false);
+		parcel->handle = zm_op_alloc(zm->ctx, page, parcel->len, false);
 	}
 	if (!err && (!parcel->handle || parcel->len > parcel->room))
 		err = -EAGAIN;
@@ -160,12 +160,12 @@ static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *
 }
 
 /* Other room, for all of the page where it keeps growing. */
-static int zm_wait_for_room(struct zm_core *zm, struct zm_parcel *parcel, int tries)
+static int zm_wait_for_room(struct zm_core *zm, const void *page, struct zm_parcel *parcel, int tries)
 {
 	if (parcel->handle)
 		zm_op_free(zm->ctx, parcel->handle);
 	parcel->room = tries ? PAGE_SIZE : parcel->len;
-	parcel->handle = zm_op_alloc(zm->ctx, parcel->room, true);
+	parcel->handle = zm_op_alloc(zm->ctx, page, parcel->room, true);
 	return parcel->handle ? 0 : -ENOMEM;
 }
 
@@ -179,7 +179,7 @@ static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object
 	int tries = 0, err;
 
 	while ((err = zm_try_store(zm, page, &parcel)) == -EAGAIN) {
-		err = zm_wait_for_room(zm, &parcel, tries++);
+		err = zm_wait_for_room(zm, page, &parcel, tries++);
 		if (err)
 			return err;
 	}

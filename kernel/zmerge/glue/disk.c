@@ -112,6 +112,7 @@ static void zm_bio_discard(struct zm_device *device, struct bio *bio)
 	u64 end = number + bio->bi_iter.bi_size / PAGE_SIZE;
 
 	for (; number < end; number++) {
+		atomic64_inc(&device->notify_free);
 		zm_clear(&device->core, number);
 		if (!(number & 1023))
 			cond_resched();

@@ -6,7 +6,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "zmerge.h"
+#include "streams.h"
 
 #define ZM_PAGES	64
 
@@ -114,7 +114,10 @@ static void zm_test_names(struct kunit *test)
 
 static void zm_test_sizes(struct kunit *test)
 {
-	static const char *const bad[] = { "", "\n", "-1", " 1", "x", "1x", "1G1", "1\n\n", "0x", "+1" };
+	static const char *const bad[] = {
+		"", "\n", "-1", " 1", "x", "1x", "1G1", "1\n\n", "0x", "+1", "1 G", "1GG", "K",
+		"16E", "17592186044416M", "18446744073709551616", "99999999999999999999999999999999999",
+	};
 	u64 bytes = 1;
 	size_t at;
 
@@ -124,6 +127,14 @@ static void zm_test_sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 512ull << 20);
 	KUNIT_EXPECT_EQ(test, zm_parse_size("4096", &bytes), 0);
 	KUNIT_EXPECT_EQ(test, bytes, 4096);
+	KUNIT_EXPECT_EQ(test, zm_parse_size("15e", &bytes), 0);
+	KUNIT_EXPECT_EQ(test, bytes, 15ull << 60);
+	KUNIT_EXPECT_EQ(test, zm_parse_size("0x1E\n", &bytes), 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0x1e);
+	KUNIT_EXPECT_EQ(test, zm_parse_size("0x10K", &bytes), 0);
+	KUNIT_EXPECT_EQ(test, bytes, 16 << 10);
+	KUNIT_EXPECT_EQ(test, zm_parse_size("18446744073709551615", &bytes), 0);
+	KUNIT_EXPECT_EQ(test, bytes, U64_MAX);
 	for (at = 0; at < ARRAY_SIZE(bad); at++)
 		KUNIT_EXPECT_EQ_MSG(test, zm_parse_size(bad[at], &bytes), -EINVAL, "%s", bad[at]);
 }
@@ -172,7 +183,22 @@ static void zm_test_params(struct kunit *test)
 				    "%s", bad[at]);
 }
 
+/* A page for each CPU only where it is used. */
+static void zm_test_streams(struct kunit *test)
+{
+	struct zm_streams streams = { 0 };
+	size_t codec;
+
+	for (codec = 0; zm_codec_at(codec); codec++) {
+		KUNIT_ASSERT_EQ(test, zm_streams_init(&streams, zm_codec_at(codec), zm_codec_at(codec)->level), 0);
+		KUNIT_EXPECT_EQ(test, !streams.readers[0].page, !!zm_codec_at(codec)->equal);
+		KUNIT_EXPECT_EQ(test, !streams.readers[0].copy, !!ZM_HAS_ZS_MAP_OBJECT);
+		zm_streams_destroy(&streams);
+	}
+}
+
 static struct kunit_case zm_tests[] = {
+	KUNIT_CASE(zm_test_streams),
 	KUNIT_CASE(zm_test_codecs),
 	KUNIT_CASE(zm_test_damaged),
 	KUNIT_CASE(zm_test_names),

@@ -17,9 +17,12 @@ int zm_major;
 
 static DEFINE_IDR(zm_devices);
 
+/* More can be added one by one. */
+#define ZM_NUM_DEVICES_MAX	256
+
 static unsigned int num_devices = 1;
 module_param(num_devices, uint, 0444);
-MODULE_PARM_DESC(num_devices, "Number of devices that are there at once (default: 1)");
+MODULE_PARM_DESC(num_devices, "Number of devices that are there at once (default: 1, at most 256)");
 
 /* The lowest number that no device has. */
 int zm_devices_free_id(void)
@@ -94,6 +97,10 @@ static int __init zm_module_init(void)
 {
 	int err = -ENOMEM;
 
+	if (num_devices > ZM_NUM_DEVICES_MAX) {
+		pr_warn("zmerge: num_devices: expected at most %u\n", ZM_NUM_DEVICES_MAX);
+		return -EINVAL;
+	}
 	zm_workqueue = alloc_workqueue("zmerge", WQ_UNBOUND, 0);
 	if (!zm_workqueue)
 		return err;

@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What people write into files -> values. Nothing may follow them but a newline. */
+#include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 
 #include "zmerge.h"
 
-/* "1G" -> bytes. */
+/*
+ * "1G" -> bytes, as memparse(), which wraps: "16E" is refused here, and not 0. A hexadecimal number that
+ * ends with E has no suffix.
+ */
 int zm_parse_size(const char *text, u64 *bytes)
 {
-	char *end;
+	static const char suffixes[] = "KMGTPE";
+	size_t len = strcspn(text, "\n");
+	unsigned int shift = 0;
+	const char *suffix;
+	char number[32];
 
-	if (text[0] < '0' || text[0] > '9')
+	if (text[0] < '0' || text[0] > '9' || len >= sizeof(number) || (text[len] && text[len + 1]))
 		return -EINVAL;
-	*bytes = memparse(text, &end);
-	if (*end == '\n')
-		end++;
-	return *end ? -EINVAL : 0;
+	memcpy(number, text, len);
+	number[len] = '\0';
+	suffix = strchr(suffixes, toupper(number[len - 1]));
+	if (suffix && !(tolower(number[1]) == 'x' && *suffix == 'E')) {
+		shift = 10 * (suffix - suffixes + 1);
+		number[len - 1] = '\0';
+	}
+	if (kstrtou64(number, 0, bytes) || *bytes > U64_MAX >> shift)
+		return -EINVAL;
+	*bytes <<= shift;
+	return 0;
 }
 
 /* A device's number: as many as a major number has minor ones. */

@@ -6,16 +6,19 @@
  * mappings, through calls that copy objects lying in two pages. Both are one object at a time for
  * each processor and sleep nowhere meanwhile.
  */
+#include <linux/highmem.h>
+
 #include "streams.h"
 
 #define ZM_GFP_STORE	(__GFP_NOWARN | __GFP_HIGHMEM | __GFP_MOVABLE)
 #define ZM_GFP_AT_ONCE	(__GFP_KSWAPD_RECLAIM | ZM_GFP_STORE)
 #define ZM_GFP_WAIT	(GFP_NOIO | ZM_GFP_STORE)
 
-static unsigned long zm_zs_malloc(struct zs_pool *pool, u32 len, gfp_t gfp)
+/* On the node of the page, as zram: what is read back is near where it was. */
+static unsigned long zm_zs_malloc(struct zs_pool *pool, const void *page, u32 len, gfp_t gfp)
 {
 #if ZM_HAS_ZS_MALLOC_NODE
-	return zs_malloc(pool, len, gfp, NUMA_NO_NODE);
+	return zs_malloc(pool, len, gfp, page_to_nid(kmap_to_page((void *)page)));
 #else
 	return zs_malloc(pool, len, gfp);
 #endif
@@ -30,11 +33,12 @@ static void zm_note_use(struct zm_device *device, long pages)
 		;
 }
 
-u64 zm_op_alloc(void *ctx, u32 len, bool may_wait)
+u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 {
 	struct zm_device *device = ctx;
 	long limit = atomic_long_read(&device->limit_pages), pages;
-	unsigned long handle = zm_zs_malloc(device->pool, len, may_wait ? ZM_GFP_WAIT : ZM_GFP_AT_ONCE);
+	gfp_t gfp = may_wait ? ZM_GFP_WAIT : ZM_GFP_AT_ONCE;
+	unsigned long handle = zm_zs_malloc(device->pool, page, len, gfp);
 
 	if (!handle || IS_ERR_VALUE(handle))
 		return 0;

@@ -20,10 +20,16 @@ static int zm_writer_init(struct zm_writer *writer, const struct zm_codec *codec
 static int zm_reader_init(struct zm_reader *reader, const struct zm_codec *codec)
 {
 	spin_lock_init(&reader->lock);
-	reader->page = (void *)__get_free_page(ZM_GFP_SETUP);
-	reader->copy = (void *)__get_free_page(ZM_GFP_SETUP);
-	if (!reader->page || !reader->copy)
-		return -ENOMEM;
+	if (!codec->equal) {
+		reader->page = (void *)__get_free_page(ZM_GFP_SETUP);
+		if (!reader->page)
+			return -ENOMEM;
+	}
+	if (!ZM_HAS_ZS_MAP_OBJECT) {
+		reader->copy = (void *)__get_free_page(ZM_GFP_SETUP);
+		if (!reader->copy)
+			return -ENOMEM;
+	}
 	if (!codec->reader_size)
 		return 0;
 	reader->work = kvzalloc(codec->reader_size(), ZM_GFP_SETUP);

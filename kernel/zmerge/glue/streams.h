@@ -12,8 +12,8 @@ struct zm_writer {
 
 struct zm_reader {
 	spinlock_t lock;
-	void *page;		/* for a page that is only compared */
-	void *copy;		/* for an object that lies in two pages */
+	void *page;		/* for a page that is only compared; NULL where the codec compares */
+	void *copy;		/* for an object that lies in two pages; NULL where zsmalloc maps those */
 	void *work;
 };
 

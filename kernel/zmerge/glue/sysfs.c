@@ -249,14 +249,14 @@ static ssize_t mm_stat_show(struct device *dev, struct device_attribute *attr, c
 		zs_pool_stats(device->pool, &pool);
 	}
 	len = sysfs_emit(buf, "%8llu %8llu %8llu %8lu %8ld %8llu %8lu %8llu %8llu\n",
-			 (u64)atomic64_read(&stats->pages) << PAGE_SHIFT,
-			 (u64)atomic64_read(&stats->stored_bytes), used << PAGE_SHIFT,
+			 zm_sum(&stats->pages) << PAGE_SHIFT,
+			 zm_sum(&stats->stored_bytes), used << PAGE_SHIFT,
 			 atomic_long_read(&device->limit_pages) << PAGE_SHIFT,
 			 atomic_long_read(&device->max_pages) << PAGE_SHIFT,
-			 (u64)atomic64_read(&stats->same_pages),
+			 zm_sum(&stats->same_pages),
 			 atomic_long_read(&pool.pages_compacted),
-			 (u64)atomic64_read(&stats->huge_pages),
-			 (u64)atomic64_read(&stats->huge_pages_since));
+			 zm_sum(&stats->huge_pages),
+			 zm_sum(&stats->huge_pages_since));
 	up_read(&device->init_lock);
 	return len;
 }
@@ -278,7 +278,7 @@ static ssize_t zm_show_sum(struct device *dev, char *buf, const atomic64_t *sum)
 	u64 value;
 
 	down_read(&device->init_lock);
-	value = atomic64_read(sum);
+	value = zm_sum(sum);
 	up_read(&device->init_lock);
 	return sysfs_emit(buf, "%llu\n", value);
 }

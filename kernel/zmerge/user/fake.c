@@ -34,11 +34,12 @@ bool fake_is_busy(void)
 	return reading || writing;
 }
 
-u64 zm_op_alloc(void *ctx, u32 len, bool may_wait)
+u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 {
 	struct fake *fake = ctx;
 	struct object *object;
 
+	__atomic_store_n(&fake->page, page, __ATOMIC_RELAXED);
 	CHECK(len && len <= PAGE_SIZE && !reading && !(may_wait && writing));
 	if ((fake->shy && !may_wait) || zm_test_refuses())
 		return 0;

@@ -13,6 +13,7 @@
 struct fake {
 	atomic64_t objects;
 	atomic64_t bytes;
+	const void *page;	/* the one that room was last asked for */
 	u64 limit;		/* of bytes; zero: none */
 	bool shy;		/* nothing to be had without waiting */
 };

@@ -146,11 +146,21 @@ static void random_operations(u32 seed)
 	end();
 }
 
+static void a_table_larger_than_a_size_can_say_is_refused(void)
+{
+	const u64 most = ZM_TABLE_MAX / sizeof(struct zm_slot);
+
+	CHECK(zm_init(&zm, most + 1, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
+	CHECK(!zm_init(&zm, most, &fake, FAKE_HUGE_LEN, 1));
+	zm_destroy(&zm);
+}
+
 int main(void)
 {
 	u32 seed;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	a_table_larger_than_a_size_can_say_is_refused();
 	one_page_everywhere_inline();
 	one_page_everywhere_on_request();
 	for (seed = 1; seed <= 16; seed++)

@@ -384,6 +384,60 @@ static void adaptive_mode_is_awake_4096_pages_after_copies_return(void)
 	CHECK(awake == at * SEEDS);
 }
 
+static struct {
+	struct device *device;
+	u32 step;	/* at which slot 0 is cleared */
+	bool below;	/* a sum was seen below zero */
+} race;
+
+static void race_interrupt(void)
+{
+	struct zm_stats *stats = &race.device->zm.stats;
+
+	if (fake_is_busy() || race.step-- != 1)
+		return;
+	zm_test_interrupt = NULL;
+	zm_clear(&race.device->zm, 0);
+	race.below = race.below || atomic64_read(&stats->merged_pages) < 0;
+	CHECK(zm_sum(&stats->pages) <= 2 && zm_sum(&stats->merged_pages) <= 1);
+	CHECK(zm_sum(&stats->merged_bytes) <= PAGE_SIZE && zm_sum(&stats->stored_bytes) <= 2 * PAGE_SIZE);
+}
+
+/* One CPU finds the copy in slot 0, and another one clears that slot before the first has counted it. */
+static void no_sum_reads_below_zero(void)
+{
+	bool below = false;
+	u32 step;
+
+	for (step = 1; step <= 30; step++) {
+		race.device = new_device(2);
+		race.below = false;
+		zm_set_mode(&race.device->zm, ZM_INLINE);
+		write_numbered(race.device, 0, 5);
+		race.step = step;
+		zm_test_interrupt = race_interrupt;
+		write_numbered(race.device, 1, 5);
+		zm_test_interrupt = NULL;
+		read_numbered(race.device, 1, 5);
+		below = below || race.below;
+		end_device(race.device);
+	}
+	CHECK(below);
+}
+
+static void an_object_is_stored_on_the_node_of_its_page(void)
+{
+	struct device *device = new_device(2);
+	u8 page[PAGE_SIZE];
+
+	numbered(1, page);
+	CHECK(!zm_write(&device->zm, 0, page) && device->fake.page == page);
+	device->fake.page = NULL;
+	device->fake.shy = true;
+	CHECK(!zm_write(&device->zm, 1, page) && device->fake.page == page);
+	end_device(device);
+}
+
 static void one_changed_bit_changes_the_hash(void)
 {
 	u8 page[PAGE_SIZE];
@@ -463,6 +517,8 @@ int main(void)
 		LAW(adaptive_mode_stops_looking_and_resumes),
 		LAW(adaptive_mode_stays_awake_while_half_of_all_pages_are_copies),
 		LAW(adaptive_mode_is_awake_4096_pages_after_copies_return),
+		LAW(no_sum_reads_below_zero),
+		LAW(an_object_is_stored_on_the_node_of_its_page),
 		LAW(one_changed_bit_changes_the_hash),
 		LAW(tags_of_plain_pages_collide_as_by_chance),
 		LAW(init_survives_every_failed_allocation),
