@@ -167,7 +167,7 @@ static ENTRIES: &[Entry] = &[
         ],
         thresholds: "merge_mode is inline, zmerge searched for copies of at least 16,384 pages, and less than \
                      1 % of these pages had one.",
-        act: "Set merge_mode to adaptive, in which zmerge searches for copies of only one page in sixteen \
+        act: "Set merge_mode to adaptive, in which zmerge searches for copies of only one page in eleven \
               while few pages have copies.",
     },
     Entry {

@@ -376,6 +376,25 @@ fn how_zmerge_merges_is_told_mode_by_mode() {
     assert!(running.contains("; merging now, 12,000 slots to go, 1 page merged save"), "{running}");
 }
 
+/// Nobody but root may read how much a device of zmerge stores and merges.
+#[test]
+fn what_zmerge_tells_root_alone_needs_root() {
+    let mut end = rich();
+    end.zmerge = vec![host::zmerge_device(0, "inline", 1)];
+    let device = &mut end.zmerge[0];
+    device.mm_stat.original = host::denied("/sys/block/zmerge0/mm_stat");
+    device.mm_stat.memory_used = host::denied("/sys/block/zmerge0/mm_stat");
+    let merging = device.merging.as_mut().unwrap();
+    merging.merged_pages = host::denied("/sys/block/zmerge0/merged_pages");
+    merging.merged_bytes = host::denied("/sys/block/zmerge0/merged_bytes");
+    let text = report_of(end.clone(), &[]);
+    assert!(text.contains("\n    zmerge0: needs root\n"), "{text}");
+    let hint = text.lines().find(|line| line.contains("Root would add"));
+    assert!(hint.is_some_and(|line| line.contains("details of zmerge")), "{text}");
+    let glance = status(&facts_of(&Interval::single(end)), LOOK);
+    assert!(glance.contains("zmerge0: needs root"), "{glance}");
+}
+
 /// The log may be refused, empty of kills, or full of them; each is said.
 #[test]
 fn what_the_kernel_log_is_good_for_is_said_first() {

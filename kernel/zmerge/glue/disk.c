@@ -173,7 +173,6 @@ static int zm_rw_page(struct block_device *bdev, sector_t sector, struct page *p
 }
 #endif
 
-#if ZM_HAS_SLOT_FREE_NOTIFY
 /* Called under spinlocks of swap. */
 static void zm_slot_free_notify(struct block_device *bdev, unsigned long number)
 {
@@ -183,7 +182,6 @@ static void zm_slot_free_notify(struct block_device *bdev, unsigned long number)
 	if (!WARN_ON_ONCE(number >= device->core.nslots))
 		zm_clear(&device->core, number);
 }
-#endif
 
 static int zm_enter(struct zm_device *device)
 {
@@ -235,9 +233,7 @@ const struct block_device_operations zm_disk_ops = {
 #if ZM_HAS_RW_PAGE
 	.rw_page = zm_rw_page,
 #endif
-#if ZM_HAS_SLOT_FREE_NOTIFY
 	.swap_slot_free_notify = zm_slot_free_notify,
-#endif
 };
 
 #if ZM_HAS_ALLOC_DISK_WITH_LIMITS
@@ -283,7 +279,7 @@ static void zm_disk_flags(struct request_queue *queue)
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
 	/* A page that changes while it is written would be stored as neither state of it. */
 	blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, queue);
-#ifdef QUEUE_FLAG_SYNCHRONOUS
+#if !ZM_HAS_RW_PAGE
 	blk_queue_flag_set(QUEUE_FLAG_SYNCHRONOUS, queue);
 #endif
 #endif

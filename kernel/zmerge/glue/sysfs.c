@@ -314,6 +314,10 @@ static ssize_t index_bytes_show(struct device *dev, struct device_attribute *att
 	return sysfs_emit(buf, "%llu\n", bytes);
 }
 
+/*
+ * What changes with the objects stored tells whether a page was there before it was written: those are for root
+ * only, in every mode. A mode can change after a file was opened, and a pass on request shows copies as well.
+ */
 static DEVICE_ATTR_RW(disksize);
 static DEVICE_ATTR_RO(initstate);
 static DEVICE_ATTR_WO(reset);
@@ -324,13 +328,13 @@ static DEVICE_ATTR_RW(merge);
 static DEVICE_ATTR_WO(compact);
 static DEVICE_ATTR_WO(mem_limit);
 static DEVICE_ATTR_WO(mem_used_max);
-static DEVICE_ATTR_RO(mm_stat);
+static DEVICE_ATTR_ADMIN_RO(mm_stat);
 static DEVICE_ATTR_RO(io_stat);
-static DEVICE_ATTR_RO(merged_pages);
-static DEVICE_ATTR_RO(merged_bytes);
-static DEVICE_ATTR_RO(merge_hits);
-static DEVICE_ATTR_RO(merge_misses);
-static DEVICE_ATTR_RO(index_bytes);
+static DEVICE_ATTR_ADMIN_RO(merged_pages);
+static DEVICE_ATTR_ADMIN_RO(merged_bytes);
+static DEVICE_ATTR_ADMIN_RO(merge_hits);
+static DEVICE_ATTR_ADMIN_RO(merge_misses);
+static DEVICE_ATTR_ADMIN_RO(index_bytes);
 
 static struct attribute *zm_disk_attrs[] = {
 	&dev_attr_disksize.attr,

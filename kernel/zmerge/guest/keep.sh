@@ -56,7 +56,10 @@ for algorithm in $(tr -d '[]' <comp_algorithm); do
 		compare /tmp/data "$algorithm $mode, again"
 	done
 done
-blkdiscard /dev/zmerge0 2>/dev/null || dd if=/dev/zero of=/dev/zmerge0 bs=64k count=512 conv=fsync 2>/dev/null
+before=$(awk '{ print $4 }' io_stat)
+blkdiscard /dev/zmerge0 || die "blkdiscard"
+discarded=$(($(awk '{ print $4 }' io_stat) - before))
+[ $discarded = 8192 ] || die "$discarded of 8,192 discarded pages counted"
 set -- $(cat mm_stat)
 [ "$2 $(cat merged_pages) $(cat merged_bytes)" = "0 0 0" ] || die "emptied: $*, $(cat merged_pages) merged"
 
@@ -85,7 +88,17 @@ hits=$(cat merge_hits)
 [ "$(cat merge_hits)" -gt 1000 ] || die "swap: $hits hits"
 set -- $(cat mm_stat)
 echo "swap: $hits hits, $(cat merge_misses) misses, $(cat merged_pages) pages merged, $3 bytes used"
+# Slots that are freed are emptied at once: the device stores the slots in use (files of the guest's root are swapped
+# out as well), and nothing beside them.
+freed=$(awk '{ print $4 }' io_stat)
+pages=$(($1 / 4096)) memory=$3
 umount /tmp/many
+freed=$(($(awk '{ print $4 }' io_stat) - freed))
+used=$(awk '$1 == "/dev/zmerge0" { print $4 / 4 }' /proc/swaps)
+set -- $(cat mm_stat)
+[ "$freed" -gt 10000 ] && [ $((freed + used + 256)) -ge "$pages" ] && [ $(($1 / 4096)) -le $((used + 256)) ] ||
+	die "of $pages pages $freed were freed, $used are in use, and $(($1 / 4096)) are stored"
+[ "$3" -lt "$memory" ] || die "the memory of freed slots is not back: $memory bytes before, $3 after"
 swapoff /dev/zmerge0
 echo 1 >reset
 [ "$(tr -s ' ' <mm_stat) $(cat index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat mm_stat)"

@@ -7,6 +7,11 @@ set -u
 
 wrong=0
 refused=0
+if insmod /zmerge.ko num_devices=257 2>/dev/null; then
+	echo "wrong: 257 devices are made at once"
+	wrong=$((wrong + 1))
+	rmmod zmerge
+fi
 insmod /zmerge.ko || exit 1
 cd /sys/block/zmerge0 || exit 1
 
@@ -45,6 +50,10 @@ done
 refuse disksize 0 "$invalid"
 refuse disksize 15E emory
 refuse disksize 900G emory
+for wraps in 16E 17179869184G 18446744073709551616; do
+	refuse disksize $wraps "$invalid"
+	refuse mem_limit $wraps "$invalid"
+done
 refuse reset 0 "$invalid"
 refuse comp_algorithm nothing "$invalid"
 refuse algorithm_params level=x "$invalid"

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Asks a kernel's build folder what its interfaces look like, by compiling a few lines against each,
-# and writes a header that says which compile.
+# and writes a header that says which compile. Where no known form of an interface compiles, the header
+# is an #error.
 #
-#   probe.sh KDIR HEADER
+#   probe.sh KDIR HEADER [FEATURES]      FEATURES: features.txt beside this script
 set -eu
 
 kdir=$1
 header=$2
 here=$(cd "$(dirname "$0")" && pwd)
+features=${3-$here/features.txt}
 [ -e "$kdir/Makefile" ] || {
 	echo "zmerge: $kdir is no kernel's build folder: install the kernel's headers, or say KDIR=" >&2
 	exit 1
@@ -18,16 +20,17 @@ mkdir -p "$(dirname "$header")"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Every block of features.txt is one file: a name, then the lines that use the feature.
+# Every block of features.txt is one file NAME.N.c: a form of an interface, the first one or another.
 awk -v to="$work" '
 	/^# / { next }
-	/^== / { name = $2; file = to "/" name ".c"
-		print "#include <linux/module.h>" > file; print name; next }
-	name { print > file }' "$here/features.txt" >"$work/names"
+	/^== / { name = $2; sub("^!", "", name); file = to "/" name "." ++forms[name] ".c"
+		print "#include <linux/module.h>" > file; print name, forms[name] ($2 ~ /^!/ ? " 0" : " 1"); next }
+	name { print > file }' "$features" >"$work/forms"
 
-for name in plain $(cat "$work/names"); do
-	echo "obj-m += $name.o"
-done >"$work/Kbuild"
+while read -r name form _; do
+	echo "obj-m += $name.$form.o"
+done <"$work/forms" >"$work/Kbuild"
+echo 'obj-m += plain.o' >>"$work/Kbuild"
 echo '#include <linux/module.h>' >"$work/plain.c"
 
 make -k -C "$kdir" M="$work" modules >"$work/log" 2>&1 || true
@@ -37,15 +40,28 @@ make -k -C "$kdir" M="$work" modules >"$work/log" 2>&1 || true
 	exit 1
 }
 
+# The value of the first form that compiles; nothing where none does.
+value_of() { # NAME
+	while read -r name form value; do
+		if [ "$name" = "$1" ] && [ -e "$work/$name.$form.o" ]; then
+			echo "$value"
+			return
+		fi
+	done <"$work/forms"
+}
+
 {
 	echo "/* SPDX-License-Identifier: GPL-2.0-only */"
 	echo "/* Written by probe.sh. */"
-	while read -r name; do
-		if [ -e "$work/$name.o" ]; then
-			echo "#define ZM_HAS_$name 1"
-		else
-			echo "#define ZM_HAS_$name 0"
+	cut -d ' ' -f 1 "$work/forms" | uniq | while read -r feature; do
+		value=$(value_of "$feature")
+		if [ -n "$value" ]; then
+			echo "#define ZM_HAS_$feature $value"
+			continue
 		fi
-	done <"$work/names"
+		echo "#error \"zmerge: $feature: this kernel has none of the forms in probe/features.txt\""
+		echo "zmerge: $feature: no known form compiles; the compiler says:" >&2
+		grep "/$feature\\.[0-9]*\\.c.*error:" "$work/log" >&2 || true
+	done
 } >"$work/header"
 cmp -s "$work/header" "$header" || cp "$work/header" "$header"

@@ -173,6 +173,31 @@ static void an_object_is_shared_as_often_as_can_be_counted(void)
 	end_device(device);
 }
 
+/* What was stored without being looked up is found after a pass, merged by it or not. */
+static void inline_merging_finds_copies_of_what_a_pass_left(void)
+{
+	struct device *device = new_device(1000);
+	u64 at;
+
+	for (at = 0; at < 800; at++)
+		write_numbered(device, at, 1 + at % 100);
+	for (; at < 850; at++)
+		write_numbered(device, at, 1 + at);
+	zm_set_mode(&device->zm, ZM_INLINE);
+	CHECK(!zm_merge(&device->zm, nothing, NULL));
+	CHECK(atomic64_read(&device->fake.objects) == 150 && merged(device) == 700);
+	for (at = 850; at < 1000; at++)
+		write_numbered(device, at, at < 950 ? at - 849 : at - 149);
+	printf("  of 150 copies %lld were found\n", (long long)atomic64_read(&device->zm.stats.hits));
+	CHECK(atomic64_read(&device->zm.stats.hits) == 150);
+	CHECK(atomic64_read(&device->fake.objects) == 150 && merged(device) == 850);
+	for (at = 0; at < 1000; at++)
+		read_numbered(device, at, at < 800 ? 1 + at % 100 : at < 850 ? 1 + at : at < 950 ? at - 849 : at - 149);
+	zm_set_mode(&device->zm, ZM_REQUEST);
+	fake_check(&device->zm, &device->fake);
+	end_device(device);
+}
+
 /* Leaving inline merging gives back what only inline merging needs. */
 static void the_index_is_given_back(void)
 {
@@ -510,6 +535,7 @@ int main(void)
 		LAW(a_pass_finds_every_copy_and_keeps_two_bytes_for_each_shared_object),
 		LAW(inline_metadata_is_at_most_32_bytes_for_each_object),
 		LAW(an_object_is_shared_as_often_as_can_be_counted),
+		LAW(inline_merging_finds_copies_of_what_a_pass_left),
 		LAW(the_index_is_given_back),
 		LAW(without_memory_for_the_index_pages_are_stored_unmerged),
 		LAW(a_failed_write_leaves_the_slot_as_it_was),

@@ -48,7 +48,7 @@ fn finding(device: &Zram) -> Option<Finding> {
         ),
         why: "The search makes writing a page that has no copy about 4 % slower, and the index needs an entry \
               for each such page. As long as few pages have copies, zmerge in adaptive mode searches for \
-              copies of only one page in sixteen."
+              copies of only one page in eleven."
             .to_owned(),
         evidence: EvidenceList::new()
             .value(&merging.mode)

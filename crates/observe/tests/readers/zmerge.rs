@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! zmerge devices.
 
-use pagewise_files::{Entry, HostRoot, ReadHost};
-use pagewise_model::{Bytes, Name, Pages, Percent, Problem, Reading, Source, Zram, ZramUse};
+use pagewise_files::{Entry, HostRoot, ReadHost, Refusal};
+use pagewise_model::{
+    Bytes, Name, Outcome, Pages, Percent, Problem, Reading, Source, Zram, ZramUse,
+};
 use proptest::prelude::*;
 
 use crate::glance;
@@ -66,6 +68,31 @@ fn what_zram_alone_has_is_absent_and_no_problem() {
     let (device, problems) = only(files());
     assert!(device.secondary.is_empty() && device.backing_device.value().is_none());
     assert!(device.bd_stat.held.value().is_none() && device.debug_stat.version.value().is_none());
+    assert!(problems.is_empty());
+}
+
+/// The module lets only root read what would tell whether a page is stored already.
+#[test]
+fn what_only_root_may_read_is_denied_and_not_zero() {
+    const FOR_ROOT: [&str; 6] =
+        ["mm_stat", "merged_pages", "merged_bytes", "index_bytes", "merge_hits", "merge_misses"];
+    let mut files = files();
+    for (path, entry) in &mut files {
+        if FOR_ROOT.iter().any(|name| path.ends_with(&format!("/{name}"))) {
+            *entry = Entry::Refused(Refusal::Denied("run as root".into()));
+        }
+    }
+    let (device, problems) = only(files);
+    assert!(matches!(device.mm_stat.original.outcome, Outcome::Denied(_)));
+    assert!(matches!(device.mm_stat.memory_used.outcome, Outcome::Denied(_)));
+    let merging = device.merging.unwrap();
+    assert!(matches!(merging.merged_pages.outcome, Outcome::Denied(_)));
+    assert!(matches!(merging.merged_bytes.outcome, Outcome::Denied(_)));
+    assert!(matches!(merging.index_bytes.outcome, Outcome::Denied(_)));
+    assert!(matches!(merging.hits.outcome, Outcome::Denied(_)));
+    assert!(matches!(merging.misses.outcome, Outcome::Denied(_)));
+    assert_eq!((merging.hit_percent, merging.looked_for()), (None, None));
+    assert_eq!(merging.mode.value().unwrap().active, Name::from("inline"));
     assert!(problems.is_empty());
 }
 
