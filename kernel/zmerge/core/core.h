@@ -233,6 +233,7 @@ static inline bool zm_asleep(struct zm_core *zm)
 int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed);
 void zm_destroy(struct zm_core *zm);
 int zm_read(struct zm_core *zm, u64 number, void *page);
+int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page);
 void zm_clear(struct zm_core *zm, u64 number);
 spinlock_t *zm_slot_lock(struct zm_core *zm, u64 number);
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now);
@@ -245,6 +246,8 @@ void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);
 u64 zm_index_bytes(struct zm_core *zm);
 
 /* write.c */
+u32 zm_tag(struct zm_core *zm, const void *page);
+bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object);
 int zm_write(struct zm_core *zm, u64 number, const void *page);
 void zm_set_mode(struct zm_core *zm, enum zm_mode mode);
 

@@ -5,7 +5,8 @@
  * Slots are looked at one after the other, beside I/O. Equal pages have equal compressed bytes, so
  * those are hashed as they lie there, and nothing is decompressed. An index of the pass's own
  * says which slots had the same hash; every one of them is compared until one is equal. The
- * index is dropped at the end: what stays are the counters of shared objects.
+ * index is dropped at the end: what stays are the counters of shared objects. While pages are merged inline,
+ * the objects that stay enter the inline index instead, so that pages written later are found to be copies.
  *
  * No two slots are locked at once, so a slot may change between two looks at it. The slot that is
  * looked at carries a mark that any change takes away; the other one is compared under its lock.
@@ -18,6 +19,7 @@ struct zm_pass {
 	struct zm_slot slot;		/* the one that is looked at, as it was */
 	bool copied;			/* its object's bytes are in ... */
 	u8 *bytes;
+	u8 *page;			/* for a page that is decompressed */
 };
 
 enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED, ZM_FULL };
@@ -159,6 +161,46 @@ static enum zm_match zm_pass_merge(struct zm_pass *pass, u64 number, u64 other)
 	return zm_pass_adopt(pass, number, object) ? ZM_MERGED : ZM_CHANGED;
 }
 
+/* The page of the slot, which only this slot has -> pass->page; false when it has changed. */
+static bool zm_pass_read(struct zm_pass *pass, u64 number)
+{
+	spinlock_t *lock = zm_slot_lock(pass->zm, number);
+	bool read;
+
+	spin_lock(lock);
+	read = zm_pass_unchanged(pass, number) && zm_kind(pass->zm->slots[number]) == ZM_PLAIN &&
+	       !zm_read_object(pass->zm, pass->zm->slots[number], pass->page);
+	spin_unlock(lock);
+	return read;
+}
+
+static bool zm_looks_up(struct zm_core *zm)
+{
+	enum zm_mode mode = atomic_read(&zm->mode);
+
+	return mode == ZM_INLINE || (mode == ZM_ADAPTIVE && !zm_asleep(zm));
+}
+
+/*
+ * Lets pages written later find the slot's object. The mode is read under the slot's lock: whoever changes
+ * it visits all slots afterwards.
+ */
+static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
+{
+	struct zm_core *zm = pass->zm;
+	spinlock_t *lock = zm_slot_lock(zm, number);
+	struct zm_slot *slot = &zm->slots[number];
+	u32 tag;
+
+	if (zm_kind(pass->slot) != ZM_PLAIN || !zm_looks_up(zm) || !zm_pass_read(pass, number))
+		return;
+	tag = zm_tag(zm, pass->page);
+	spin_lock(lock);
+	if (zm_looks_up(zm) && zm_pass_unchanged(pass, number) && zm_kind(*slot) == ZM_PLAIN)
+		zm_make_findable(zm, tag, slot);
+	spin_unlock(lock);
+}
+
 /* The index takes memory that is free; the pass may wait until some is. */
 static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
 {
@@ -189,8 +231,10 @@ static void zm_pass_slot(struct zm_pass *pass, u64 number)
 		else
 			nth++;
 	}
-	if (match == ZM_DIFFERENT || match == ZM_FULL)
-		zm_pass_remember(pass, tag, number);
+	if (match != ZM_DIFFERENT && match != ZM_FULL)
+		return;
+	zm_pass_make_findable(pass, number);
+	zm_pass_remember(pass, tag, number);
 }
 
 static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *ctx)
@@ -218,11 +262,13 @@ int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx)
 	int err;
 
 	pass.bytes = kmalloc(PAGE_SIZE, GFP_KERNEL);
-	err = pass.bytes ? zm_index_init(&pass.index, zm->nslots) : -ENOMEM;
+	pass.page = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	err = pass.bytes && pass.page ? zm_index_init(&pass.index, zm->nslots) : -ENOMEM;
 	if (!err) {
 		err = zm_pass_run(&pass, progress, ctx);
 		zm_index_destroy(&pass.index);
 	}
+	kfree(pass.page);
 	kfree(pass.bytes);
 	return err;
 }

@@ -211,7 +211,8 @@ int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
 	return 0;
 }
 
-static int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
+/* The object of @slot -> @page. The slot's lock is held. */
+int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
 {
 	struct zm_reader *reader = zm_op_reader_get(zm->ctx);
 	const void *from = zm_op_load(zm->ctx, reader, slot.value, zm_len(slot));

@@ -197,16 +197,21 @@ static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object
 	return 0;
 }
 
-/* Lets later copies of @object find it, where there is memory for that. */
-static void zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object)
+/*
+ * Lets later copies of @object, to which one slot points, find it, where there is memory for that. If the
+ * object is that of a slot already, the slot's lock is held.
+ */
+bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object)
 {
 	u32 meta = zm_len(*object) | 1u << ZM_LEN_BITS;
 
-	if (zm_index_add(&zm->index, tag, object->value, meta))
-		*object = zm_slot_of(ZM_INDEXED, object->value, zm_len(*object), tag);
+	if (!zm_index_add(&zm->index, tag, object->value, meta))
+		return false;
+	zm_recount(object, ZM_INDEXED, tag);
+	return true;
 }
 
-static u32 zm_tag(struct zm_core *zm, const void *page)
+u32 zm_tag(struct zm_core *zm, const void *page)
 {
 	return zm_hash(page, PAGE_SIZE, zm->seed) >> 32;
 }
