@@ -91,6 +91,8 @@ say after pagewise status
 head -c 6000640 /init | cmp - /many/1 && head -c 2002944 /init | cmp - /many/2 && echo "== same"
 echo 'nobody:x:65534:65534::/:/bin/sh' >>/etc/passwd
 say stranger su nobody -c 'pagewise merge'
+say outside su nobody -c 'pagewise status'
+say outside-facts su nobody -c 'pagewise status --json'
 echo off >merge_mode
 say off pagewise merge
 say doctor pagewise doctor --interval 0 --min-severity info
@@ -118,6 +120,11 @@ fn guest_zmerge_is_told_of_and_merged_by_pagewise() {
     assert_refused(session, "off", "zmerge0: its merge_mode is off");
     let (status, _) = answer(session, "status");
     assert!(status.contains("merging on request, none merged"), "{status}");
+    assert!(answer(session, "outside").0.contains("zmerge0: needs root"), "{session}");
+    let outside = &document(session, "outside-facts")["zmerge"][0];
+    assert!(outside["mm_stat"]["original"]["denied"].is_string(), "{outside:#}");
+    assert!(outside["merging"]["merged_pages"]["denied"].is_string(), "{outside:#}");
+    assert_eq!(outside["merging"]["mode"]["value"]["active"], "request");
     let (report, _) = answer(session, "report");
     let tier = report.lines().find(|line| line.trim_start().starts_with("1  zmerge0"));
     assert!(tier.is_some_and(|line| line.contains("compressed RAM")), "{report}");
