@@ -355,7 +355,7 @@ static void new_stream(u32 seed)
 	zm_set_mode(&stream.device->zm, ZM_ADAPTIVE);
 }
 
-#define SEEDS	64
+#define SEEDS	((u32)OFTEN(64))
 
 static void adaptive_mode_stays_awake_while_half_of_all_pages_are_copies(void)
 {
@@ -364,7 +364,7 @@ static void adaptive_mode_stays_awake_while_half_of_all_pages_are_copies(void)
 
 	for (seed = 0; seed < SEEDS; seed++) {
 		new_stream(seed);
-		stream_run(1 << 15, 50, 0);
+		stream_run(1 << 13, 50, 0);
 		times += stream.fell_asleep;
 		slept += stream.fell_asleep > 0;
 		end_device(stream.device);
