@@ -352,6 +352,12 @@ fn a_container_that_opted_in_gets_huge_pages_and_no_other_does() {
         shown.err
     );
     refused(&run(&["thp", "--container", "0a11cf"]), &["no memory cgroup of a unit 0a11cf"]);
+    let nobody = output_as_nobody(&["thp", "collapse", "--opted-in"]);
+    let said = String::from_utf8_lossy(&nobody.stderr);
+    assert!(
+        nobody.status.code() == Some(1) && said.contains("--opted-in: expected root"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pagewise_collapse::{AccessProfile, CollapseTargets, CollapseWish};
 use pagewise_experiments::HostLoans;
-use pagewise_model::{ByAccess, Bytes, Collapse, Snapshot};
+use pagewise_model::{ByAccess, Bytes, Collapse, Refusal, Snapshot};
 use pagewise_observe::{HostRoot, Recording, Scope};
 use pagewise_report::{Collapsed, json, text};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -82,6 +82,11 @@ fn opted_in(
     host: &Recording,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
+    if !rustix::process::geteuid().is_root() {
+        let what = "--opted-in: expected root, because only root may read with which environment the programs of \
+                    others were started";
+        anyhow::bail!(Refusal::advised(what, "sudo pagewise thp collapse --opted-in"));
+    }
     let stop = Stop::listen()?;
     let block = block(&host.interval(&Scope::glance(), || anyhow::Ok(()))?.end);
     let (done, interval) = OptedIn::run(global, host, &wish(args, block), &stop)?;
