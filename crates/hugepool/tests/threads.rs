@@ -34,7 +34,7 @@ fn blocks_that_another_thread_releases_are_whole() {
     let pool = pool();
     thread::scope(|scope| {
         let (to, from) = mpsc::sync_channel::<Sent>(100);
-        for thread in 0..3 {
+        let start = |thread: usize| {
             let (pool, to) = (&pool, to.clone());
             scope.spawn(move || {
                 for round in 0..ROUNDS {
@@ -44,8 +44,9 @@ fn blocks_that_another_thread_releases_are_whole() {
                     unsafe { block.write(value) };
                     assert!(to.send(Sent(block, layout(round))).is_ok());
                 }
-            });
-        }
+            })
+        };
+        let senders = [start(0), start(1), start(2)];
         drop(to);
         let mut sum = 0;
         for Sent(block, layout) in from {
@@ -55,6 +56,8 @@ fn blocks_that_another_thread_releases_are_whole() {
                 pool.release(block.cast(), layout).unwrap();
             }
         }
+        // the end of the scope does not wait until the threads' free blocks are released; joining does
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
         let all = (3 * ROUNDS) as u64;
         assert_eq!(sum, all * (all - 1) / 2);
     });
