@@ -28,8 +28,9 @@ pub(crate) struct Limits {
     /// Only this memory cgroup: its path, or its folder in /sys/fs/cgroup
     #[arg(long, value_name = "PATH", group = "group")]
     pub(crate) cgroup: Option<String>,
-    /// Only the cgroup of this unit of systemd, such as nginx or nginx.service
-    #[arg(long, value_name = "UNIT", group = "group")]
+    /// Only the cgroup of this container or systemd unit: the ID that `docker ps` shows or how it begins, or a unit such
+    /// as nginx or nginx.service
+    #[arg(long, value_name = "UNIT", group = "group", visible_alias = "container")]
     pub(crate) unit: Option<String>,
     /// Only the cgroup of the process with this ID
     #[arg(long, value_name = "PID", group = "group")]
