@@ -413,8 +413,8 @@ pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Names of compression algorithms that the kernel has loaded; which others it uses is nobody's affair.
-pub(super) fn cipher_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    const KEPT: [&[u8]; 6] = [b"lz4", b"lz4hc", b"lzo", b"lzo-rle", b"zstd", b"deflate"];
+pub(super) fn compressor_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    const KEPT: [&[u8]; 7] = [b"lz4", b"lz4hc", b"lzo", b"lzo-rle", b"zstd", b"deflate", b"842"];
     lines(bytes, |line| {
         let name = words(line.strip_prefix(b"name")?).nth(1)?;
         KEPT.contains(&name).then(|| line.to_vec())
@@ -478,7 +478,7 @@ mod tests {
     fn of_the_kernels_ciphers_only_the_names_that_compress_are_kept() {
         let text =
             "name         : zstd\ndriver       : zstd-scomp\n\nname         : aes\nname : zstdx\n";
-        let names = kept(cipher_names, text).unwrap();
+        let names = kept(compressor_names, text).unwrap();
         assert_eq!(names, "name         : zstd\n\n\n\n\n");
     }
 

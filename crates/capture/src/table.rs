@@ -48,7 +48,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("lib/modules/{release}/modules.builtin", by::module_list),
     ("run/booted-system/kernel-modules/lib/modules/{release}/modules.dep", by::module_list),
     ("run/booted-system/kernel-modules/lib/modules/{release}/modules.builtin", by::module_list),
-    ("proc/crypto", by::cipher_names), ("sys/module/zstd/initstate", by::verbatim),
+    ("proc/crypto", by::compressor_names), ("sys/module/zstd/initstate", by::verbatim),
     ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
     // swap, devices, mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),

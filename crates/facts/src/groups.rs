@@ -239,6 +239,34 @@ mod tests {
     }
 
     #[test]
+    fn a_container_is_found_by_its_id_or_how_that_begins_and_with_all_below_it() {
+        let (one, two) = (format!("5f3c1d0e77aa{:052}", 1), format!("5f3c9999aaaa{:052}", 2));
+        let mut host = Snapshot::default();
+        for path in [
+            format!("/docker/{one}"),
+            format!("/docker/{one}/init"),
+            format!("/machine.slice/libpod-{two}.scope/container"),
+            format!("/machine.slice/libpod-{two}.scope"),
+            "/lxc.payload.web/system.slice/cron.service".to_owned(),
+            "/lxc.payload.web".to_owned(),
+        ] {
+            host.cgroups
+                .groups
+                .push(Cgroup { path: Name::from(path.as_str()), ..Cgroup::default() });
+        }
+        let paths = |unit: &str| -> Vec<String> {
+            of_unit(&host, unit).iter().map(|group| group.path.as_str().to_owned()).collect()
+        };
+        let docker = format!("/docker/{one}");
+        for id in ["5f3c1", "5f3c1d0e77aa", &one, "docker 5f3c1d0e77aa"] {
+            assert_eq!(paths(id), [docker.as_str()], "{id}");
+        }
+        assert_eq!(paths("5f3c9"), [format!("/machine.slice/libpod-{two}.scope")]);
+        assert_eq!(paths("web"), ["/lxc.payload.web"]);
+        assert_eq!((paths("5f3c").len(), paths("5f3").len(), paths(&one[1..]).len()), (2, 0, 0));
+    }
+
+    #[test]
     fn the_root_holds_all_and_a_group_no_namesake() {
         assert!(is_in("/a/b", "/a") && is_in("/a", "/a") && is_in("/c", "/"));
         assert!(!is_in("/ab", "/a") && !is_in("/", "/a"));

@@ -60,8 +60,10 @@ pub struct Collapse {
 /// What was done in one container or unit, within its own budget.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct UnitCollapse {
-    /// As `docker 5f3c1d0e77aa` or `redis.service`; the path of a cgroup that is neither.
+    /// As `docker 5f3c1d0e77aa` or `redis.service`.
     pub unit: String,
+    /// The path of its memory cgroup.
+    pub cgroup: String,
     /// What was done.
     pub collapse: Collapse,
 }

@@ -152,7 +152,7 @@ pub use trial::{
     TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
-pub use unit::unit_of;
+pub use unit::{unit_of, unit_path};
 pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use walks::PageWalks;

@@ -19,6 +19,14 @@ pub fn unit_of(cgroup: &Name) -> Option<String> {
     containers.chain(units).next().or_else(|| parts.last().map(|part| unescaped(part)))
 }
 
+/// The path of the cgroup that is the container or unit: without what it makes below itself.
+pub fn unit_path(cgroup: &Name) -> &str {
+    let (path, unit) = (cgroup.as_str(), unit_of(cgroup));
+    let ends = path.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
+    let mut tops = ends.map(|end| &path[..end]);
+    tops.find(|top| unit_of(&Name::from(*top)) == unit).unwrap_or(path)
+}
+
 /// `docker-<id>.scope`, `cri-containerd-<id>.scope`, `docker/<id>`, `lxc.payload.NAME`.
 fn container(parts: &[&str], at: usize) -> Option<String> {
     let part = parts[at];
@@ -82,5 +90,19 @@ mod tests {
             assert_eq!(of(path).as_deref(), Some(unit), "{path}");
         }
         assert_eq!((of("/"), of("")), (None, None));
+    }
+
+    #[test]
+    fn what_a_unit_makes_below_itself_is_part_of_it_and_equal_names_elsewhere_are_not() {
+        for (path, top) in [
+            ("/system.slice/nginx.service/worker", "/system.slice/nginx.service"),
+            ("/lxc.payload.web/system.slice/cron.service", "/lxc.payload.web"),
+            ("/a/job", "/a/job"),
+            ("/b/job", "/b/job"),
+            ("/", "/"),
+            ("", ""),
+        ] {
+            assert_eq!(unit_path(&Name::from(path)), top);
+        }
     }
 }

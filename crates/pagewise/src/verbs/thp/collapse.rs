@@ -128,7 +128,7 @@ fn evidence(
     Evidence::begin(folder, args.counter.as_deref(), pids, block).map(Some)
 }
 
-fn narrow(blocks: u64) -> u32 {
+pub(super) fn narrow(blocks: u64) -> u32 {
     u32::try_from(blocks).unwrap_or(u32::MAX)
 }
 

@@ -16,6 +16,8 @@ use crate::cli::DropInArgs;
 /// What systemd says of a unit.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
+    /// With its suffix.
+    name: String,
     /// Whether this systemd has `MemoryTHP=`.
     has_setting: bool,
     environment: Vec<(String, String)>,
@@ -23,45 +25,46 @@ struct Unit {
 }
 
 pub(super) fn run(args: &DropInArgs) -> anyhow::Result<Outcome> {
-    let name = full_name(&args.name);
-    let unit = parse(&show(&name)?);
+    let unit = parse(&show(&args.name)?);
+    if !unit.name.ends_with(".service") {
+        let what = format!("unit {}: only services have an environment and a program", unit.name);
+        return Err(Refusal::advised(what, LIST).into());
+    }
     let switch = Switch::from_args(&args.switch).unwrap_or(Switch::On);
     let text = drop_in(&unit, switch).ok_or_else(|| {
         let what = "--advised: this systemd has no MemoryTHP=, and no variable means only where it is asked for";
         Refusal::advised(what, "ExecStart=pagewise thp run --advised --check 0 -- CMD does it")
     })?;
     output::write_out(text.as_bytes())?;
+    let name = &unit.name;
     output::hint(format_args!(
-        "put this into /etc/systemd/system/{name}.d/50-pagewise-thp.conf, then systemctl daemon-reload and restart {name}"
+        "write it to /etc/systemd/system/{name}.d/50-pagewise-thp.conf, where it lasts over reboots; then systemctl \
+         daemon-reload, and systemctl restart {name}"
     ));
     Ok(Outcome::Done)
 }
 
-fn full_name(name: &str) -> String {
-    if name.contains('.') { name.to_owned() } else { format!("{name}.service") }
-}
+const LIST: &str =
+    "give a service of this machine's systemd; systemctl list-units --type=service lists them";
 
 #[expect(
     clippy::disallowed_methods,
     reason = "only systemd knows what it can do and what its units have"
 )]
 fn show(unit: &str) -> anyhow::Result<String> {
+    let refused = |what: String, why: String| Refusal {
+        next: Some(LIST.to_owned()),
+        ..Refusal::new(what, why)
+    };
     let mut command = Command::new("systemctl");
-    command.args(["show", "--property=LoadState,MemoryTHP,Environment,ExecStart", "--", unit]);
-    let next =
-        "give a unit of this machine's systemd; systemctl list-units --type=service lists them";
-    let asked = command.output().map_err(|error| Refusal {
-        next: Some(next.to_owned()),
-        ..Refusal::new("systemctl show", error.to_string())
-    })?;
+    command.args(["show", "--property=Id,LoadState,MemoryTHP,Environment,ExecStart", "--", unit]);
+    let asked = command.output();
+    let asked = asked.map_err(|error| refused("systemctl show".to_owned(), error.to_string()))?;
     let text = String::from_utf8_lossy(&asked.stdout).into_owned();
-    if !asked.status.success() || !text.contains("LoadState=loaded") {
+    if !asked.status.success() || !text.lines().any(|line| line == "LoadState=loaded") {
         let said = String::from_utf8_lossy(&asked.stderr);
         let why = said.lines().next().unwrap_or("systemd has not loaded it").to_owned();
-        anyhow::bail!(Refusal {
-            next: Some(next.to_owned()),
-            ..Refusal::new(format!("unit {unit}"), why)
-        });
+        anyhow::bail!(refused(format!("unit {unit}"), why));
     }
     Ok(text)
 }
@@ -70,6 +73,7 @@ fn parse(shown: &str) -> Unit {
     let mut unit = Unit::default();
     for line in shown.lines() {
         match line.split_once('=') {
+            Some(("Id", name)) => name.clone_into(&mut unit.name),
             Some(("MemoryTHP", _)) => unit.has_setting = true,
             Some(("Environment", all)) => unit.environment = variables_of(all),
             Some(("ExecStart", command)) => {
@@ -137,7 +141,7 @@ fn quoted(name: &str, value: &str) -> String {
 mod tests {
     use super::*;
 
-    const SHOWN: &str = "LoadState=loaded\nEnvironment=A=1 \"MALLOC_CONF=narenas:2\" \"B=x y\"\n\
+    const SHOWN: &str = "Id=a.b.service\nLoadState=loaded\nEnvironment=A=1 \"MALLOC_CONF=narenas:2\" \"B=x y\"\n\
         ExecStart={ path=/usr/bin/true ; argv[]=/usr/bin/true -x ; ignore_errors=no }\n";
 
     #[test]
@@ -145,7 +149,7 @@ mod tests {
         let unit = parse(SHOWN);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [pair("A", "1"), pair("MALLOC_CONF", "narenas:2"), pair("B", "x y")];
-        assert_eq!(unit.environment, expected);
+        assert_eq!((unit.name.as_str(), unit.environment), ("a.b.service", expected.to_vec()));
         assert_eq!((unit.program.as_deref(), unit.has_setting), (Some("/usr/bin/true"), false));
         assert!(parse("MemoryTHP=inherit\n").has_setting);
     }

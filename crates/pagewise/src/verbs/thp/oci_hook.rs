@@ -5,8 +5,9 @@
 //! Podman and CRI-O run such hooks in their stage `precreate`. Where a container did not ask, or its configuration is
 //! not understood, it stays byte for byte as it was: a hook must keep no container from starting.
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read};
 
+use pagewise_model::Refusal;
 use pagewise_terminal::{Outcome, output};
 use serde_json::Value;
 
@@ -15,20 +16,21 @@ use super::run::{Allocator, Switch, variables};
 
 /// The label by which an image or a container may ask, beside the variable.
 const ANNOTATION: &str = "dev.pagewise.thp";
-/// No configuration is longer; the rest would be a mistake.
-const MOST: u64 = 16 << 20;
 
 pub(super) fn run() -> anyhow::Result<Outcome> {
+    let mut stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        let what = "oci-hook: expected the configuration of a container on standard input";
+        let next = "pagewise thp oci-hook --help has the file by which Podman and CRI-O run it";
+        return Err(Refusal::advised(what, next).into());
+    }
     let mut given = Vec::new();
-    std::io::stdin().take(MOST).read_to_end(&mut given)?;
-    let changed = match changed(&given) {
-        Ok(changed) => changed,
-        Err(why) => {
-            output::message(format_args!("the container's configuration stays as it is: {why}"));
-            None
-        }
-    };
-    std::io::stdout().write_all(changed.as_deref().unwrap_or(&given))?;
+    stdin.read_to_end(&mut given)?;
+    let changed = changed(&given).unwrap_or_else(|why| {
+        output::message(format_args!("the container's configuration stays as it is: {why}"));
+        None
+    });
+    output::write_out(changed.as_deref().unwrap_or(&given))?;
     Ok(Outcome::Done)
 }
 
@@ -47,7 +49,9 @@ fn changed(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
             |line: &Value| line.as_str()?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
         environment.iter().find_map(value)
     };
-    let Some(word) = has(VARIABLE).or(labelled) else { return Ok(None) };
+    let Some(word) = has(VARIABLE).or(labelled).filter(|word| !word.is_empty()) else {
+        return Ok(None);
+    };
     let switch = Switch::from_word(&word)
         .ok_or_else(|| format!("{VARIABLE}: expected on, off or advised, found {word:?}"))?;
     let is_java = program.as_deref().is_some_and(is_java);

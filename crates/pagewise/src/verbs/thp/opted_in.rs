@@ -5,27 +5,33 @@
 //! Programs come and go, so each pass looks for them again. What earlier passes added to a container counts against
 //! its budget as long as one of its programs runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use pagewise_collapse::{CollapseTargets, CollapseWish};
+use pagewise_collapse::{ActError, CollapseTargets, CollapseWish};
 use pagewise_model::{
-    Bytes, Collapse, Interval, Name, Process, Refusal, Snapshot, UnitCollapse, unit_of,
+    Bytes, Collapse, Interval, Name, Process, Refusal, Snapshot, UnitCollapse, unit_of, unit_path,
 };
 use pagewise_observe::Recording;
+use pagewise_procmem::coverage::within;
 use pagewise_procmem::environment;
 use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, output};
 
 use super::{VARIABLE, collapse};
 
 /// Waiting goes on in pieces, so that Ctrl-C is seen.
 const PIECE: Duration = Duration::from_millis(100);
+/// How long a process may take to answer: its environment is in memory that somebody may have locked.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was done for each container, and the host as it was at the last look.
+/// What was done for each container or unit, by the path of its cgroup: two users may have units of one name.
 pub(super) struct OptedIn {
-    units: BTreeMap<String, Collapse>,
+    units: BTreeMap<String, UnitCollapse>,
     troubled: BTreeMap<String, String>,
+    /// Processes whose memory lock somebody holds: each question to one leaves a thread behind.
+    stuck: BTreeSet<u32>,
 }
 
 impl OptedIn {
@@ -36,7 +42,8 @@ impl OptedIn {
         wish: &CollapseWish,
         stop: &Stop,
     ) -> anyhow::Result<(Self, Interval)> {
-        let mut own = Self { units: BTreeMap::new(), troubled: BTreeMap::new() };
+        let mut own =
+            Self { units: BTreeMap::new(), troubled: BTreeMap::new(), stuck: BTreeSet::new() };
         loop {
             let interval = host.interval(&collapse::scope(), || anyhow::Ok(()))?;
             own.pass(global, host, &interval.end, wish, stop);
@@ -55,38 +62,42 @@ impl OptedIn {
         wish: &CollapseWish,
         stop: &Stop,
     ) {
-        let found = find(snapshot, Bytes::new(wish.block));
-        self.units.retain(|unit, _| wish.watch.is_none() || found.contains_key(unit));
-        for (unit, targets) in found {
+        let found = self.find(snapshot, Bytes::new(wish.block));
+        self.units.retain(|cgroup, _| found.contains_key(cgroup));
+        self.troubled.retain(|cgroup, _| found.contains_key(cgroup));
+        for (cgroup, targets) in found {
             if stop.is_asked() {
                 return;
             }
-            let earlier = self.units.get(&unit);
-            let spent = earlier.map_or(Bytes::new(0), |earlier| earlier.growth);
-            let wish = CollapseWish { watch: None, spent, ..*wish };
-            let quiet = &mut |_: u64, _: u64, _: &Collapse| ();
-            match pagewise_collapse::collapse(&host.end, &targets, &wish, stop.flag(), quiet) {
-                Ok(pass) => self.keep(global, unit, pass),
-                Err(error) => self.tell(unit, format!("{error:#}")),
+            let earlier = self.units.get(&cgroup);
+            let spent = earlier.map_or(Bytes::new(0), |earlier| earlier.collapse.growth);
+            let once = CollapseWish { watch: None, spent, ..*wish };
+            match collapsed(global, host, &targets, &once, stop) {
+                Ok(pass) => self.keep(global, cgroup, pass, wish),
+                Err(error) => self.tell(cgroup, error.to_string()),
             }
         }
     }
 
-    fn keep(&mut self, global: &Global, unit: String, pass: Collapse) {
-        if is_told(global, &pass) {
+    fn keep(&mut self, global: &Global, cgroup: String, pass: Collapse, wish: &CollapseWish) {
+        let unit = named(&cgroup);
+        if wish.watch.is_some() && is_told(global, &pass) {
             output::message(format_args!("{unit}: {}", told(&pass)));
         }
-        match self.units.get_mut(&unit) {
-            Some(earlier) => earlier.follow(pass),
-            None => _ = self.units.insert(unit, pass),
+        match self.units.get_mut(&cgroup) {
+            Some(earlier) => earlier.collapse.follow(pass),
+            None => {
+                let first = UnitCollapse { unit, cgroup: cgroup.clone(), collapse: pass };
+                self.units.insert(cgroup, first);
+            }
         }
     }
 
     /// Once for each reason, as a pass follows every few seconds.
-    fn tell(&mut self, unit: String, why: String) {
-        if self.troubled.get(&unit) != Some(&why) {
-            output::message(format_args!("{unit}: {why}"));
-            self.troubled.insert(unit, why);
+    fn tell(&mut self, cgroup: String, why: String) {
+        if self.troubled.get(&cgroup) != Some(&why) {
+            output::message(format_args!("{}: {why}", named(&cgroup)));
+            self.troubled.insert(cgroup, why);
         }
     }
 
@@ -101,9 +112,58 @@ impl OptedIn {
 
     /// The sums, with each container.
     pub(super) fn into_collapse(self) -> Collapse {
-        let named = |(unit, collapse)| UnitCollapse { unit, collapse };
-        Collapse::sum(self.units.into_iter().map(named).collect())
+        Collapse::sum(self.units.into_values().collect())
     }
+
+    /// The programs that asked, by the cgroup of their container or unit; those without a whole huge page of memory
+    /// are not asked.
+    fn find(&mut self, snapshot: &Snapshot, block: Bytes) -> BTreeMap<String, CollapseTargets> {
+        let mut units: BTreeMap<String, CollapseTargets> = BTreeMap::new();
+        let (own, all) = (std::process::id(), &snapshot.processes.list);
+        self.stuck.retain(|pid| all.iter().any(|process| process.pid == *pid));
+        let is_large =
+            |process: &&Process| process.rss_anon.get().is_some_and(|anon| anon >= block);
+        for process in all.iter().filter(is_large).filter(|process| process.pid != own) {
+            if !self.has_asked(process.pid) {
+                continue;
+            }
+            let cgroup = process.cgroup.value();
+            let targets = units.entry(cgroup.map_or("/", unit_path).to_owned()).or_default();
+            targets.processes.push((process.pid, process.name.clone()));
+            targets.cgroups.extend(cgroup.map(|path| path.as_str().to_owned()));
+        }
+        for targets in units.values_mut() {
+            targets.cgroups.sort_unstable();
+            targets.cgroups.dedup();
+        }
+        units
+    }
+
+    /// A process that has ended, or that does not answer, has not asked.
+    fn has_asked(&mut self, pid: u32) -> bool {
+        if self.stuck.contains(&pid) {
+            return false;
+        }
+        let Some(value) = within(PATIENCE, move || environment::variable(pid, VARIABLE)) else {
+            self.stuck.insert(pid);
+            return false;
+        };
+        value.is_ok_and(|value| value.as_deref() == Some(b"on"))
+    }
+}
+
+fn collapsed(
+    global: &Global,
+    host: &Recording,
+    targets: &CollapseTargets,
+    wish: &CollapseWish,
+    stop: &Stop,
+) -> Result<Collapse, ActError> {
+    let shown = Measuring::start(global, "collapsing");
+    let mut tell = |done, all, _: &Collapse| {
+        shown.show_count(collapse::narrow(done), collapse::narrow(all));
+    };
+    pagewise_collapse::collapse(&host.end, targets, wish, stop.flag(), &mut tell)
 }
 
 fn is_told(global: &Global, pass: &Collapse) -> bool {
@@ -125,34 +185,7 @@ fn wait(time: Duration, stop: &Stop) {
     }
 }
 
-/// The programs that asked, by their container or unit; those without a whole huge page of memory are not asked.
-fn find(snapshot: &Snapshot, block: Bytes) -> BTreeMap<String, CollapseTargets> {
-    let mut units: BTreeMap<String, CollapseTargets> = BTreeMap::new();
-    let own = std::process::id();
-    let is_large = |process: &&Process| process.rss_anon.get().is_some_and(|anon| anon >= block);
-    let large = snapshot.processes.list.iter().filter(is_large);
-    for process in large.filter(|process| process.pid != own && has_asked(process.pid)) {
-        let cgroup = process.cgroup.value();
-        let targets = units.entry(cgroup.map_or_else(nowhere, named)).or_default();
-        targets.processes.push((process.pid, process.name.clone()));
-        targets.cgroups.extend(cgroup.map(|path| path.as_str().to_owned()));
-    }
-    for targets in units.values_mut() {
-        targets.cgroups.sort_unstable();
-        targets.cgroups.dedup();
-    }
-    units
-}
-
-fn named(cgroup: &Name) -> String {
-    unit_of(cgroup).unwrap_or_else(|| cgroup.as_str().to_owned())
-}
-
-fn nowhere() -> String {
-    "/".to_owned()
-}
-
-/// A process that has ended, or whose environment we may not read, has not asked.
-fn has_asked(pid: u32) -> bool {
-    environment::variable(pid, VARIABLE).is_ok_and(|value| value.as_deref() == Some(b"on"))
+/// The container or unit, as its own tools call it.
+fn named(cgroup: &str) -> String {
+    unit_of(&Name::from(cgroup)).unwrap_or_else(|| cgroup.to_owned())
 }

@@ -8,7 +8,7 @@ use crate::text::kit::{Line, Page, Role};
 use crate::text::words::{count, plural, share};
 
 pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
-    for UnitCollapse { unit, collapse } in &done.collapse.units {
+    for UnitCollapse { unit, collapse, .. } in &done.collapse.units {
         print_one(page, collapse, &format!("{unit}: "));
     }
     match done.collapse {
@@ -19,7 +19,7 @@ pub(in crate::text) fn print(page: &mut Page, done: &Collapsed<'_>) {
 }
 
 const NOBODY: &str =
-    "No process with 2 MiB of anonymous memory or more was started with PAGEWISE_THP=on.";
+    "No process with as much anonymous memory as a huge page was started with PAGEWISE_THP=on.";
 
 fn print_one(page: &mut Page, collapse: &Collapse, unit: &str) {
     let targets = whom(&collapse.processes);
