@@ -20,6 +20,22 @@ pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
     groups
 }
 
+/// Huge pages that a cgroup was given since it was made. Only version 2 counts them.
+pub(crate) struct MadeHugePages {
+    /// When a program first used the memory.
+    pub(crate) at_fault: Reading<u64>,
+    /// To collapse small pages into, by khugepaged or on request.
+    pub(crate) by_collapse: Reading<u64>,
+}
+
+/// The group's `memory.stat` (Linux: Documentation/admin-guide/cgroup-v2.rst).
+pub(crate) fn made(group: &Cgroup) -> MadeHugePages {
+    MadeHugePages {
+        at_fault: group.stat.get("thp_fault_alloc"),
+        by_collapse: group.stat.get("thp_collapse_alloc"),
+    }
+}
+
 fn below(path: &str, group: &str) -> bool {
     let (path, group) = (path.trim_matches('/'), group.trim_matches('/'));
     let rest = path.strip_prefix(group);

@@ -16,9 +16,9 @@ use std::path::Path;
 
 use pagewise_model::plan::Ledger;
 use pagewise_model::{
-    Benchmark, Cost, Interval, Name, PageWalks, Picks, Reading, Snapshot, Source,
+    Benchmark, Bytes, Cgroup, Cost, Interval, Name, PageWalks, Picks, Reading, Snapshot, Source,
 };
-use pagewise_report::json::{COMPRESSED_SCHEMAS, Noun, schema};
+use pagewise_report::json::{self, COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
 use pagewise_report::{Answer, Benched, LedgerReport, TrialReport, csv};
@@ -114,6 +114,39 @@ fn huge_pages_and_what_was_done_about_them() {
     let found = huge::restrained(&interval.end, &restrain);
     let both = text::collapse(&done, WIDE) + "\n" + &text::restrain(&found, WIDE);
     compare("tests/golden/collapse.txt", &both);
+}
+
+/// khugepaged's share of a container, where the kernel counts it.
+#[test]
+fn groups_say_how_many_huge_pages_were_made_at_fault_and_by_collapse() {
+    let mut interval = host::interval();
+    let mut group = |path: &str, counters: &[(&str, u64)]| {
+        let found = |(name, count): &(&str, u64)| {
+            (Name::from(*name), Reading::found(*count, Source::file("memory.stat")))
+        };
+        let stat = counters.iter().map(found).collect();
+        let group = Cgroup {
+            stat,
+            anon: host::found(Bytes::new(1 << 30), "memory.stat"),
+            ..Cgroup::default()
+        };
+        interval.end.cgroups.groups.push(Cgroup { path: Name::from(path), ..group });
+    };
+    group("/counted", &[("thp_fault_alloc", 12), ("thp_collapse_alloc", 3_456)]);
+    group("/version1", &[]);
+    let walks = huge::walks();
+    let seen = huge::seen(&interval, &[], &walks);
+    let text = text::thp(&seen, WIDE);
+    let row = |path| text.lines().find(|line| line.contains(path)).unwrap().trim_end();
+    assert!(text.contains("at fault  by collapse"), "{text}");
+    assert!(row("/counted").ends_with("        12        3,456"), "{text}");
+    assert!(row("/version1").ends_with("1.0 GiB"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&json::thp(&seen)).unwrap();
+    let groups = json["cgroups"].as_array().unwrap();
+    let counted = groups.iter().find(|group| group["path"] == "/counted").unwrap();
+    assert_eq!(counted["thp_collapse_alloc"]["value"], 3_456);
+    let absent = groups.iter().find(|group| group["path"] == "/version1").unwrap();
+    assert!(absent["thp_collapse_alloc"]["absent"].is_string(), "{absent}");
 }
 
 #[test]

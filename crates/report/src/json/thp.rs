@@ -55,6 +55,10 @@ struct Group<'a> {
     path: &'a Name,
     anon: &'a Reading<Bytes>,
     anon_thp: &'a Reading<Bytes>,
+    /// Huge pages that were made when a program first used the memory, since the cgroup was made.
+    thp_fault_alloc: Reading<u64>,
+    /// Huge pages that were taken to collapse small pages into, by khugepaged or on request.
+    thp_collapse_alloc: Reading<u64>,
 }
 
 /// What a collapse did.
@@ -92,7 +96,14 @@ fn khugepaged(seen: &HugeSeen<'_>) -> Option<Khugepaged> {
 
 impl<'a> Group<'a> {
     fn from_group(group: &'a Cgroup) -> Self {
-        Self { path: &group.path, anon: &group.anon, anon_thp: &group.anon_thp }
+        let made = huge::made(group);
+        Self {
+            path: &group.path,
+            anon: &group.anon,
+            anon_thp: &group.anon_thp,
+            thp_fault_alloc: made.at_fault,
+            thp_collapse_alloc: made.by_collapse,
+        }
     }
 }
 

@@ -76,20 +76,28 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
     if groups.is_empty() {
         return;
     }
-    page.heading("Memory cgroups", "anonymous memory and how much of it is in huge pages");
+    page.heading(
+        "Memory cgroups",
+        "anonymous memory, how much of it is in huge pages, and how many were made",
+    );
     let columns = vec![
         Column::path("cgroup"),
         Column::right("anon"),
         Column::right("huge"),
         Column::right("coverage"),
+        Column::right("at fault").spare(2),
+        Column::right("by collapse").spare(1),
     ];
     let mut table = Table::new(4, columns);
     for group in groups.iter().take(MOST) {
+        let made = huge::made(group);
         table.row(vec![
             Cell::new(Role::Plain, group.path.as_str()),
             cell(&group.anon),
             cell(&group.anon_thp),
             coverage(&group.anon_thp, group.anon.get()),
+            number(&made.at_fault),
+            number(&made.by_collapse),
         ]);
     }
     table.print(page);
@@ -149,6 +157,11 @@ fn some(size: &Reading<Bytes>) -> Cell {
         Some(_) => Cell::default(),
         None => Cell::new(Role::Quiet, shown(size)),
     }
+}
+
+/// Nothing where it is absent: cgroups of version 1 count no huge pages.
+fn number(of: &Reading<u64>) -> Cell {
+    of.get().map_or_else(Cell::default, |number| count(number).into())
 }
 
 fn coverage(huge: &Reading<Bytes>, all: Option<Bytes>) -> Cell {
