@@ -25,7 +25,8 @@ const words = Array.from({length: 3000}, () => Array.from({length: 3 + next() %%
   () => String.fromCharCode(97 + next() %% 26)).join(""));
 function line() { let s = ""; while (s.length < 200) s += words[next() %% 3000] + " "; return s; }
 const data = [];
-for (let i = 0; i < %(size)d * 2600; i++) data.push({id: i, text: line(), score: next() %% 1000, tags: [next(), next()]});
+for (let i = 0; i < %(size)d * 2600; i++)
+  data.push({id: i, text: line(), score: next() %% 1000, tags: [next(), next()]});
 t.innerHTML = data.slice(0, 2000).map(d => `<tr><td>${d.id}<td>${d.text}<td>${d.score}`).join("");
 let visit = 0;
 function use() {
@@ -107,4 +108,5 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
