@@ -34,8 +34,14 @@
 #define ZM_LEN_MASK	((1ull << ZM_LEN_BITS) - 1)
 #define ZM_KIND_SHIFT	ZM_LEN_BITS
 #define ZM_KIND_MASK	(7ull << ZM_KIND_SHIFT)
-/* The pass has hashed this slot's object; whoever stores into the slot takes the mark away. */
+/*
+ * A pass has hashed this slot's object: the mark, and the upper bits of the hash. Whoever stores into the slot
+ * takes both away.
+ */
 #define ZM_SEEN		(1ull << (ZM_KIND_SHIFT + 3))
+#define ZM_PART_SHIFT	(ZM_KIND_SHIFT + 4)
+#define ZM_PART_BITS	10
+#define ZM_PART_MASK	(((1ull << ZM_PART_BITS) - 1) << ZM_PART_SHIFT)
 #define ZM_KEY_SHIFT	32
 
 enum zm_kind { ZM_EMPTY, ZM_SAME, ZM_PLAIN, ZM_COUNTED, ZM_INDEXED };
@@ -113,7 +119,6 @@ struct zm_index {
 int zm_index_init(struct zm_index *index, u64 objects);
 void zm_index_destroy(struct zm_index *index);
 bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta);
-bool zm_index_peek(struct zm_index *index, u32 tag, u32 nth, u64 *value);
 bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full);
 bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_full(struct zm_index *index, u32 tag, u64 handle);
@@ -159,6 +164,8 @@ struct zm_writer;
 /* Room on the memory node of @page; zero when there is none. Without @may_wait it returns at once. */
 u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait);
 void zm_op_free(void *ctx, u64 handle);
+/* Bytes that a limit of the device's memory leaves for what is no object; U64_MAX: there is no limit. */
+u64 zm_op_room(void *ctx);
 void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len);
 /* A reader is held for one object: nothing sleeps meanwhile. */
 struct zm_reader *zm_op_reader_get(void *ctx);
@@ -219,10 +226,19 @@ struct zm_core {
 	struct zm_index index;
 	struct zm_counters counters;
 	struct zm_stats stats;
-	/* The request pass: the slot it looks at next, and who wants it to end. */
+	/* The request pass: how far it is, in slots; who wants it to end; what memory it may have, and has. */
 	atomic64_t pass_at;
 	atomic_t pass_stop;
+	atomic64_t pass_budget;
+	atomic64_t pass_bytes;
 };
+
+/* What a pass may take if nobody says otherwise, and what can be said. */
+#define ZM_BUDGET	(1ul << 20)
+#define ZM_BUDGET_MIN	(4 * PAGE_SIZE)
+#define ZM_BUDGET_MAX	(1ul << 30)
+/* A pass tells how far it is after so many slots: a power of two. */
+#define ZM_PASS_STEP	1024
 
 static inline bool zm_asleep(struct zm_core *zm)
 {

@@ -6,9 +6,6 @@
  * 31 entries to a leaf of 512 bytes. A full leaf is split by one more bit of the tag, two that are
  * nearly empty become one. Leaves are between half full and full, so an entry takes 16 to 33
  * bytes, 23 on average. Where there is no memory the entry is refused, and nothing else happens.
- *
- * The same table serves inline merging (handles, with length and references) and the pass on
- * request (numbers of slots), which throws its own away afterwards.
  */
 #include "core.h"
 
@@ -248,28 +245,6 @@ static struct zm_leaf *zm_leaf_find_value(struct zm_tree *tree, u32 tag, u64 val
 		if (leaf->value[*at] == value)
 			return leaf;
 	return NULL;
-}
-
-/* The @nth value under @tag. */
-bool zm_index_peek(struct zm_index *index, u32 tag, u32 nth, u64 *value)
-{
-	struct zm_tree *tree = zm_tree_of(index, tag);
-	struct zm_leaf *leaf;
-	bool found = false;
-	u32 at;
-
-	spin_lock(&tree->lock);
-	leaf = zm_leaf_of(tree, tag);
-	if (leaf) {
-		at = zm_leaf_find(leaf, tag, 0);
-		while (nth-- && at < leaf->count)
-			at = zm_leaf_find(leaf, tag, at + 1);
-		found = at < leaf->count;
-		if (found)
-			*value = leaf->value[at];
-	}
-	spin_unlock(&tree->lock);
-	return found;
 }
 
 static u32 zm_refs(u32 meta)

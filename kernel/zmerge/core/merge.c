@@ -3,26 +3,161 @@
  * The pass on request: finds all equal objects, and leaves one of each.
  *
  * Slots are looked at one after the other, beside I/O. Equal pages have equal compressed bytes, so
- * those are hashed as they lie there, and nothing is decompressed. An index of the pass's own
+ * those are hashed as they lie there, and nothing is decompressed. A table of the pass's own
  * says which slots had the same hash; every one of them is compared until one is equal. The
- * index is dropped at the end: what stays are the counters of shared objects. While pages are merged inline,
+ * table is dropped at the end: what stays are the counters of shared objects. While pages are merged inline,
  * the objects that stay enter the inline index instead, so that pages written later are found to be copies.
+ *
+ * The table has a fixed size. Where it has no room for all objects, there are several rounds, each for those
+ * whose hash is in a range. A range that turns out to be too large is halved, and a round whose table must be
+ * given back begins anew with a smaller one. From its second round on, a slot's upper bits of the hash
+ * (ZM_PART_MASK) tell most objects of other ranges without a look at them.
  *
  * No two slots are locked at once, so a slot may change between two looks at it. The slot that is
  * looked at carries a mark that any change takes away; the other one is compared under its lock.
  */
 #include "core.h"
 
+#define ZM_TAGS_END	(1ull << 32)
+#define ZM_SPREAD	0x9e3779b1u
+#ifndef ZM_TABLE_MIN	/* the fuzzer has a smaller one */
+#define ZM_TABLE_MIN	(ZM_BUDGET_MIN - ZM_PASS_PAGES)
+#endif
+/* Besides the table there are two pages. */
+#define ZM_PASS_PAGES	(2 * PAGE_SIZE)
+
 struct zm_pass {
 	struct zm_core *zm;
-	struct zm_index index;		/* hash -> slots whose object nobody before them had */
+	/* Slots whose object nobody before them had: the tag above, the number and one below. Zero: none. */
+	u64 *table;
+	u32 room;			/* entries; a quarter stays free */
+	u32 used;
+	u64 from, to;			/* the tags of this round */
 	struct zm_slot slot;		/* the one that is looked at, as it was */
 	bool copied;			/* its object's bytes are in ... */
 	u8 *bytes;
 	u8 *page;			/* for a page that is decompressed */
 };
 
-enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED, ZM_FULL };
+enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED, ZM_FULL, ZM_NO_COUNTER };
+
+static u64 zm_pass_has(struct zm_pass *pass)
+{
+	return ZM_PASS_PAGES + (u64)pass->room * sizeof(*pass->table);
+}
+
+/* What the pass may take now, at least ZM_BUDGET_MIN. */
+static u64 zm_pass_may(struct zm_pass *pass)
+{
+	u64 budget = min_t(u64, atomic64_read(&pass->zm->pass_budget), ZM_BUDGET_MAX);
+
+	return max_t(u64, ZM_PASS_PAGES + ZM_TABLE_MIN, min_t(u64, budget, zm_op_room(pass->zm->ctx)));
+}
+
+static u32 zm_pass_full(struct zm_pass *pass)
+{
+	return pass->room / 4 * 3;
+}
+
+/* How many objects there are, about. */
+static u64 zm_pass_objects(struct zm_pass *pass)
+{
+	struct zm_stats *stats = &pass->zm->stats;
+	u64 none = zm_sum(&stats->same_pages) + zm_sum(&stats->merged_pages), pages = zm_sum(&stats->pages);
+
+	return pages > none ? pages - none : 0;
+}
+
+static void zm_table_free(struct zm_pass *pass)
+{
+	kvfree(pass->table);
+	pass->table = NULL;
+	atomic64_sub((s64)pass->room * sizeof(*pass->table), &pass->zm->pass_bytes);
+	pass->room = 0;
+}
+
+/* A table of @bytes, or of half of that as often as there is no memory. */
+static int zm_table_new(struct zm_pass *pass, u64 bytes)
+{
+	for (;;) {
+		pass->table = kvmalloc(bytes, ZM_GFP_TABLE);
+		if (pass->table)
+			break;
+		if (bytes <= ZM_TABLE_MIN)
+			return -ENOMEM;
+		bytes = max_t(u64, bytes / 2, ZM_TABLE_MIN);
+	}
+	pass->room = div_u64(bytes, sizeof(*pass->table));
+	atomic64_add((s64)pass->room * sizeof(*pass->table), &pass->zm->pass_bytes);
+	return 0;
+}
+
+/* As large as all objects need, and then some, but no larger than it may be. */
+static int zm_table_first(struct zm_pass *pass)
+{
+	u64 may = zm_pass_may(pass) - ZM_PASS_PAGES;
+	u64 need = zm_pass_objects(pass) * 2 * sizeof(*pass->table);
+
+	return zm_table_new(pass, clamp_t(u64, need, ZM_TABLE_MIN, may));
+}
+
+/* At most half as large. */
+static int zm_table_smaller(struct zm_pass *pass)
+{
+	u64 bytes = (u64)pass->room * sizeof(*pass->table) / 2;
+
+	zm_table_free(pass);
+	return zm_table_new(pass, clamp_t(u64, bytes, ZM_TABLE_MIN, zm_pass_may(pass) - ZM_PASS_PAGES));
+}
+
+static u32 zm_table_home(struct zm_pass *pass, u32 tag)
+{
+	return (u64)(tag * ZM_SPREAD) * pass->room >> 32;
+}
+
+static u32 zm_table_next(struct zm_pass *pass, u32 at)
+{
+	return at + 1 < pass->room ? at + 1 : 0;
+}
+
+/* Where the @nth entry under @tag is; false when there is none, and *at is where one would be put. */
+static bool zm_table_find(struct zm_pass *pass, u32 tag, u32 nth, u32 *at)
+{
+	for (*at = zm_table_home(pass, tag); pass->table[*at]; *at = zm_table_next(pass, *at))
+		if (pass->table[*at] >> 32 == tag && !nth--)
+			return true;
+	return false;
+}
+
+/* Entries behind it that were displaced move up, and keep their order. */
+static void zm_table_remove(struct zm_pass *pass, u32 hole)
+{
+	u32 at = zm_table_next(pass, hole), home, far, gap;
+
+	for (; pass->table[at]; at = zm_table_next(pass, at)) {
+		home = zm_table_home(pass, pass->table[at] >> 32);
+		far = at >= home ? at - home : at + pass->room - home;
+		gap = at >= hole ? at - hole : at + pass->room - hole;
+		if (far < gap)
+			continue;
+		pass->table[hole] = pass->table[at];
+		hole = at;
+	}
+	pass->table[hole] = 0;
+	pass->used--;
+}
+
+/* Leaves the upper half of the range, and what was found there, to later rounds. */
+static void zm_pass_halve(struct zm_pass *pass)
+{
+	u32 at;
+
+	pass->to = pass->from + (pass->to - pass->from + 1) / 2;
+	for (at = 0; at < pass->room; at++)
+		while (pass->table[at] && pass->table[at] >> 32 >= pass->to)
+			zm_table_remove(pass, at);
+}
+
 
 static const void *zm_load(struct zm_core *zm, struct zm_slot slot, struct zm_reader **reader)
 {
@@ -36,7 +171,25 @@ static void zm_unload(struct zm_core *zm, struct zm_slot slot, struct zm_reader 
 	zm_op_reader_put(zm->ctx, reader);
 }
 
-/* Marks the slot and hashes its object into *tag; false when it has none that more slots can share. */
+/* Whether the hash of the slot's object can be one of this round, as far as the slot tells. */
+static bool zm_pass_may_be_in_range(struct zm_pass *pass, struct zm_slot slot)
+{
+	const u32 shift = 32 - ZM_PART_BITS;
+	u64 part = (slot.attr & ZM_PART_MASK) >> ZM_PART_SHIFT;
+
+	return !(slot.attr & ZM_SEEN) || (part >= pass->from >> shift && part <= (pass->to - 1) >> shift);
+}
+
+static void zm_pass_mark(struct zm_slot *slot, u32 tag)
+{
+	slot->attr &= ~ZM_PART_MASK;
+	slot->attr |= ZM_SEEN | (u64)(tag >> (32 - ZM_PART_BITS)) << ZM_PART_SHIFT;
+}
+
+/*
+ * Marks the slot and hashes its object into *tag; false when it has none that more slots can share, or one that
+ * is not of this round.
+ */
 static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 {
 	struct zm_core *zm = pass->zm;
@@ -49,15 +202,16 @@ static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 	pass->slot = zm->slots[number];
 	pass->copied = false;
 	*tag = 0;
-	shareable = zm_has_object(pass->slot) && !zm_is_full(zm, pass->slot);
+	shareable = zm_has_object(pass->slot) && zm_pass_may_be_in_range(pass, pass->slot) &&
+		    !zm_is_full(zm, pass->slot);
 	if (shareable) {
-		zm->slots[number].attr |= ZM_SEEN;
 		at = zm_load(zm, pass->slot, &reader);
 		*tag = zm_hash(at, zm_len(pass->slot), zm->seed) >> 32;
 		zm_unload(zm, pass->slot, reader, at);
+		zm_pass_mark(&zm->slots[number], *tag);
 	}
 	spin_unlock(lock);
-	return shareable;
+	return shareable && *tag >= pass->from && *tag < pass->to;
 }
 
 /* Whether the slot still stores what was hashed. Its lock is held. */
@@ -109,8 +263,8 @@ static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_sl
 		same = zm_equal(at, pass->bytes, zm_len(slot));
 		zm_unload(zm, slot, reader, at);
 		err = same ? zm_share(zm, other, object) : 0;
-		if (same && err != -ENOMEM)
-			match = err ? ZM_FULL : ZM_MERGED;
+		if (same)
+			match = !err ? ZM_MERGED : err == -ENOMEM ? ZM_NO_COUNTER : ZM_FULL;
 	}
 	spin_unlock(lock);
 	return match;
@@ -127,6 +281,7 @@ static bool zm_pass_adopt(struct zm_pass *pass, u64 number, struct zm_slot objec
 	adopted = zm_pass_unchanged(pass, number);
 	if (adopted) {
 		back = pass->zm->slots[number];
+		object.attr |= back.attr & (ZM_SEEN | ZM_PART_MASK);
 		pass->zm->slots[number] = object;
 	}
 	spin_unlock(lock);
@@ -201,15 +356,19 @@ static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
 	spin_unlock(lock);
 }
 
-/* The index takes memory that is free; the pass may wait until some is. */
+/* Lets the slots after this one find it. */
 static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
 {
-	const u32 once = 1u << ZM_LEN_BITS;
+	u32 at;
 
-	if (zm_index_add(&pass->index, tag, number, once))
+	while (pass->used >= zm_pass_full(pass) && pass->to - pass->from > 1)
+		zm_pass_halve(pass);
+	/* It is of a later round now, or the table is full of objects with one tag, which chance does not make. */
+	if (tag >= pass->to || pass->used >= zm_pass_full(pass))
 		return;
-	kfree(kmalloc(2 * sizeof(struct zm_leaf), ZM_GFP_PASS));
-	zm_index_add(&pass->index, tag, number, once);
+	zm_table_find(pass, tag, U32_MAX, &at);
+	pass->table[at] = (u64)tag << 32 | (u32)(number + 1);
+	pass->used++;
 }
 
 /*
@@ -218,26 +377,46 @@ static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
  */
 static void zm_pass_slot(struct zm_pass *pass, u64 number)
 {
-	enum zm_match match = ZM_DIFFERENT;
-	u32 tag, nth = 0;
-	u64 other;
+	enum zm_match match;
+	u32 tag, nth = 0, at;
 
 	if (!zm_pass_hash(pass, number, &tag))
 		return;
-	while ((match == ZM_DIFFERENT || match == ZM_FULL) && zm_index_peek(&pass->index, tag, nth, &other)) {
-		match = zm_pass_merge(pass, number, other);
+	while (zm_table_find(pass, tag, nth, &at)) {
+		match = zm_pass_merge(pass, number, (u32)pass->table[at] - 1);
 		if (match == ZM_FULL)
-			zm_index_drop(&pass->index, tag, other);
-		else
+			zm_table_remove(pass, at);
+		else if (match == ZM_DIFFERENT)
 			nth++;
+		else
+			return;
 	}
-	if (match != ZM_DIFFERENT && match != ZM_FULL)
-		return;
 	zm_pass_make_findable(pass, number);
 	zm_pass_remember(pass, tag, number);
 }
 
-static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *ctx)
+/* The table is empty, and the range as large as fits into it, if hashes are spread evenly. */
+static void zm_pass_begin_round(struct zm_pass *pass)
+{
+	u64 fits = zm_pass_full(pass) - zm_pass_full(pass) / 8, objects = zm_pass_objects(pass);
+	u64 tags = objects <= fits ? ZM_TAGS_END : max_t(u64, div64_u64(fits << 32, objects), 1);
+
+	memset(pass->table, 0, (size_t)pass->room * sizeof(*pass->table));
+	pass->used = 0;
+	pass->to = min_t(u64, pass->from + tags, ZM_TAGS_END);
+}
+
+/* Slots of all rounds, as one part of those of the table. It does not go back when a range becomes smaller. */
+static void zm_pass_tell(struct zm_pass *pass, u64 number)
+{
+	u64 at = (pass->from * pass->zm->nslots + (pass->to - pass->from) * number) >> 32;
+
+	if (at > (u64)atomic64_read(&pass->zm->pass_at))
+		atomic64_set(&pass->zm->pass_at, at);
+}
+
+/* All slots once. EAGAIN: others need the memory of the table. */
+static int zm_pass_round(struct zm_pass *pass, void (*progress)(void *ctx), void *ctx)
 {
 	struct zm_core *zm = pass->zm;
 	u64 number;
@@ -246,29 +425,49 @@ static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *
 		if (atomic_read(&zm->pass_stop))
 			return -EINTR;
 		zm_pass_slot(pass, number);
-		if (number & 1023)
+		if (number & (ZM_PASS_STEP - 1))
 			continue;
-		atomic64_set(&zm->pass_at, number);
+		zm_pass_tell(pass, number);
 		progress(ctx);
 		cond_resched();
+		if (zm_pass_has(pass) > zm_pass_may(pass))
+			return -EAGAIN;
 	}
 	return 0;
 }
 
-/* One pass over all slots. The caller sees to it that there is one at a time. */
+static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *ctx)
+{
+	int err = zm_table_first(pass);
+
+	while (!err && pass->from < ZM_TAGS_END) {
+		zm_pass_begin_round(pass);
+		err = zm_pass_round(pass, progress, ctx);
+		if (!err)
+			pass->from = pass->to;
+		else if (err == -EAGAIN)
+			err = zm_table_smaller(pass);
+	}
+	zm_table_free(pass);
+	return err;
+}
+
+/*
+ * One pass over all slots. The caller sees to it that there is one at a time. EINTR: it was stopped; ENOMEM: there
+ * was no memory for the smallest table. What was merged until then stays merged.
+ */
 int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx)
 {
 	struct zm_pass pass = { .zm = zm };
-	int err;
+	int err = -ENOMEM;
 
-	pass.bytes = kmalloc(PAGE_SIZE, GFP_KERNEL);
-	pass.page = kmalloc(PAGE_SIZE, GFP_KERNEL);
-	err = pass.bytes && pass.page ? zm_index_init(&pass.index, zm->nslots) : -ENOMEM;
-	if (!err) {
+	atomic64_add(ZM_PASS_PAGES, &zm->pass_bytes);
+	pass.bytes = kmalloc(PAGE_SIZE, ZM_GFP_PASS);
+	pass.page = kmalloc(PAGE_SIZE, ZM_GFP_PASS);
+	if (pass.bytes && pass.page)
 		err = zm_pass_run(&pass, progress, ctx);
-		zm_index_destroy(&pass.index);
-	}
 	kfree(pass.page);
 	kfree(pass.bytes);
+	atomic64_sub(ZM_PASS_PAGES, &zm->pass_bytes);
 	return err;
 }

@@ -39,7 +39,11 @@
  */
 #define ZM_GFP_INDEX (GFP_NOWAIT | __GFP_NOWARN | __GFP_NOMEMALLOC)
 
-/* For the request pass, which may wait, but not for I/O: it may be this device that swaps. */
+/*
+ * For the request pass, which may wait, but not for I/O: it may be this device that swaps. Its table is
+ * smaller where that much is not there, so nobody is killed for it.
+ */
 #define ZM_GFP_PASS (GFP_NOIO | __GFP_NOWARN)
+#define ZM_GFP_TABLE (ZM_GFP_PASS | __GFP_NORETRY)
 
 #endif

@@ -32,6 +32,7 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct zm_slot) != 16);
+	BUILD_BUG_ON(ZM_PART_SHIFT + ZM_PART_BITS > ZM_KEY_SHIFT);
 	BUILD_BUG_ON(PAGE_SIZE > 1ul << (ZM_LEN_BITS - 1));
 	memset(zm, 0, sizeof(*zm));
 	zm->ctx = ctx;
@@ -39,6 +40,7 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	zm->nslots = nslots;
 	zm->seed = seed;
 	atomic_set(&zm->mode, ZM_REQUEST);
+	atomic64_set(&zm->pass_budget, ZM_BUDGET);
 	if (!nslots || nslots > U32_MAX)
 		return -EINVAL;
 	/* With 32 bits, 2^28 slots are more bytes than a size can say. */
@@ -157,7 +159,7 @@ void zm_clear(struct zm_core *zm, u64 number)
 /* The same object, counted another way. The slot's lock is held. */
 void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key)
 {
-	u64 seen = slot->attr & ZM_SEEN;
+	u64 seen = slot->attr & (ZM_SEEN | ZM_PART_MASK);
 
 	*slot = zm_slot_of(kind, slot->value, zm_len(*slot), key);
 	slot->attr |= seen;
@@ -206,7 +208,7 @@ int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
 	if (!shared)
 		return zm_kind(*slot) == ZM_PLAIN ? -ENOMEM : -EMLINK;
 	*object = *slot;
-	object->attr &= ~ZM_SEEN;
+	object->attr &= ~(ZM_SEEN | ZM_PART_MASK);
 	zm_account_shared(zm, *object, 1);
 	return 0;
 }
@@ -246,5 +248,6 @@ int zm_read(struct zm_core *zm, u64 number, void *page)
 
 u64 zm_index_bytes(struct zm_core *zm)
 {
-	return atomic64_read(&zm->index.bytes) + atomic64_read(&zm->counters.bytes);
+	return atomic64_read(&zm->index.bytes) + atomic64_read(&zm->counters.bytes) +
+	       atomic64_read(&zm->pass_bytes);
 }

@@ -32,11 +32,29 @@ static void zm_unclaim(struct zm_device *device)
 	mutex_unlock(&device->gate);
 }
 
+static void zm_notify(struct zm_device *device)
+{
+	sysfs_notify(&disk_to_dev(device->disk)->kobj, NULL, "merge");
+}
+
+/*
+ * Sleeps as long as the slots looked at since the last time take at the rate asked for. Whoever stops the pass or
+ * changes the rate waits for a tenth of a second at most.
+ */
+static void zm_throttle(struct zm_device *device)
+{
+	unsigned long begin = jiffies;
+	unsigned int rate;
+
+	while ((rate = atomic_read(&device->merge_rate)) && !atomic_read(&device->core.pass_stop) &&
+	       time_before(jiffies, begin + DIV_ROUND_UP(ZM_PASS_STEP * HZ, rate)))
+		schedule_timeout_idle(min_t(unsigned long, HZ / 10, DIV_ROUND_UP(ZM_PASS_STEP * HZ, rate)));
+}
+
 static void zm_progress(void *ctx)
 {
-	struct zm_device *device = ctx;
-
-	sysfs_notify(&disk_to_dev(device->disk)->kobj, NULL, "merge");
+	zm_notify(ctx);
+	zm_throttle(ctx);
 }
 
 static void zm_merge_work(struct work_struct *work)
@@ -51,7 +69,7 @@ static void zm_merge_work(struct work_struct *work)
 	if (err && err != -EINTR)
 		zm_say(device, "merging ended early: error %d", err);
 	atomic_set(&device->merging, 0);
-	zm_progress(device);
+	zm_notify(device);
 }
 
 /* Starts a pass over the device; init_lock is held. */
@@ -66,6 +84,7 @@ int zm_device_merge(struct zm_device *device, bool compacts)
 		return -EBUSY;
 	device->merge_compacts = compacts;
 	atomic64_set(&device->core.pass_at, 0);
+	atomic_set(&device->core.pass_stop, 0);
 	queue_work(zm_workqueue, &device->merge_work);
 	return 0;
 }
@@ -78,13 +97,25 @@ u64 zm_device_merge_left(struct zm_device *device)
 	return device->core.nslots - atomic64_read(&device->core.pass_at);
 }
 
-/* The pass takes no init_lock, and none begins while that is held for writing. */
-static void zm_stop_merge(struct zm_device *device)
+/*
+ * Ends a pass, if there is one, and waits for that. The pass takes no init_lock, and none begins while that is held
+ * for writing. Compaction that has begun is completed.
+ */
+void zm_device_stop_merge(struct zm_device *device)
 {
 	lockdep_assert_held_write(&device->init_lock);
 	atomic_set(&device->core.pass_stop, 1);
 	cancel_work_sync(&device->merge_work);
-	atomic_set(&device->merging, 0);
+	if (atomic_xchg(&device->merging, 0))
+		zm_notify(device);
+}
+
+/* A pass that runs gives back at its next step what it has and may not have any more. */
+void zm_device_set_budget(struct zm_device *device, u64 bytes)
+{
+	lockdep_assert_held(&device->init_lock);
+	atomic64_set(&device->merge_budget, bytes);
+	atomic64_set(&device->core.pass_budget, bytes);
 }
 
 static void zm_teardown(struct zm_device *device)
@@ -116,6 +147,7 @@ static int zm_setup_parts(struct zm_device *device, u64 slots)
 	if (err)
 		goto destroy_streams;
 	zm_set_mode(&device->core, device->mode);
+	atomic64_set(&device->core.pass_budget, atomic64_read(&device->merge_budget));
 	return 0;
 
 destroy_streams:
@@ -159,6 +191,8 @@ static void zm_defaults(struct zm_device *device)
 	device->codec = zm_codec_default();
 	device->level = device->codec->level;
 	device->mode = ZM_REQUEST;
+	atomic64_set(&device->merge_budget, ZM_BUDGET);
+	atomic_set(&device->merge_rate, 0);
 	atomic_long_set(&device->limit_pages, 0);
 	atomic_long_set(&device->max_pages, 0);
 	atomic64_set(&device->failed_reads, 0);
@@ -172,7 +206,7 @@ static void zm_reset_claimed(struct zm_device *device)
 {
 	sync_blockdev(device->disk->part0);
 	down_write(&device->init_lock);
-	zm_stop_merge(device);
+	zm_device_stop_merge(device);
 	zm_teardown(device);
 	zm_defaults(device);
 	up_write(&device->init_lock);

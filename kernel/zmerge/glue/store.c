@@ -58,6 +58,16 @@ void zm_op_free(void *ctx, u64 handle)
 	zs_free(device->pool, handle);
 }
 
+u64 zm_op_room(void *ctx)
+{
+	struct zm_device *device = ctx;
+	unsigned long limit = atomic_long_read(&device->limit_pages), pages = zs_get_total_pages(device->pool);
+
+	if (!limit)
+		return U64_MAX;
+	return limit > pages ? (u64)(limit - pages) << PAGE_SHIFT : 0;
+}
+
 void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len)
 {
 	struct zm_device *device = ctx;

@@ -161,6 +161,8 @@ static ssize_t merge_mode_store(struct device *dev, struct device_attribute *att
 		return zm_result(device, "merge_mode", mode, "expected off, request, inline or adaptive", count);
 	down_write(&device->init_lock);
 	device->mode = mode;
+	if (mode == ZM_OFF)
+		zm_device_stop_merge(device);
 	if (device->ready)
 		zm_set_mode(&device->core, mode);
 	up_write(&device->init_lock);
@@ -178,7 +180,7 @@ static ssize_t merge_show(struct device *dev, struct device_attribute *attr, cha
 	return sysfs_emit(buf, "%llu\n", left);
 }
 
-static const char *const zm_merges[] = { "1", "keep" };
+static const char *const zm_merges[] = { "1", "keep", "0" };
 
 static ssize_t merge_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
 {
@@ -186,12 +188,55 @@ static ssize_t merge_store(struct device *dev, struct device_attribute *attr, co
 	int what = sysfs_match_string(zm_merges, buf), err;
 
 	if (what < 0)
-		return zm_result(device, "merge", what, "expected 1, or keep to compact nothing", count);
+		return zm_result(device, "merge", what, "expected 1, keep to compact nothing, or 0 to stop", count);
+	if (what == 2) {
+		down_write(&device->init_lock);
+		zm_device_stop_merge(device);
+		up_write(&device->init_lock);
+		return count;
+	}
 	down_read(&device->init_lock);
 	err = zm_device_merge(device, what == 0);
 	up_read(&device->init_lock);
 	return zm_result(device, "merge", err, err == -EBUSY ? "a pass is running" :
 			 err == -EOPNOTSUPP ? "merge_mode is off" : "no disksize yet", count);
+}
+
+static ssize_t merge_budget_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", (u64)atomic64_read(&zm_of(dev)->merge_budget));
+}
+
+static ssize_t merge_budget_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
+{
+	struct zm_device *device = zm_of(dev);
+	u64 bytes;
+	int err = zm_parse_size(buf, &bytes);
+
+	if (err)
+		return zm_result(device, "merge_budget", err, "expected a size like 1M", count);
+	if (bytes < ZM_BUDGET_MIN || bytes > ZM_BUDGET_MAX)
+		return zm_result(device, "merge_budget", -EINVAL, "expected at least 4 pages and at most 1G", count);
+	down_read(&device->init_lock);
+	zm_device_set_budget(device, bytes);
+	up_read(&device->init_lock);
+	return count;
+}
+
+static ssize_t merge_rate_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", atomic_read(&zm_of(dev)->merge_rate));
+}
+
+static ssize_t merge_rate_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
+{
+	struct zm_device *device = zm_of(dev);
+	int rate, err = kstrtoint(buf, 10, &rate);
+
+	if (err || rate < 0)
+		return zm_result(device, "merge_rate", -EINVAL, "expected slots a second, or 0 for no limit", count);
+	atomic_set(&device->merge_rate, rate);
+	return count;
 }
 
 static ssize_t compact_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
@@ -325,6 +370,8 @@ static DEVICE_ATTR_RW(comp_algorithm);
 static DEVICE_ATTR_WO(algorithm_params);
 static DEVICE_ATTR_RW(merge_mode);
 static DEVICE_ATTR_RW(merge);
+static DEVICE_ATTR_RW(merge_budget);
+static DEVICE_ATTR_RW(merge_rate);
 static DEVICE_ATTR_WO(compact);
 static DEVICE_ATTR_WO(mem_limit);
 static DEVICE_ATTR_WO(mem_used_max);
@@ -344,6 +391,8 @@ static struct attribute *zm_disk_attrs[] = {
 	&dev_attr_algorithm_params.attr,
 	&dev_attr_merge_mode.attr,
 	&dev_attr_merge.attr,
+	&dev_attr_merge_budget.attr,
+	&dev_attr_merge_rate.attr,
 	&dev_attr_compact.attr,
 	&dev_attr_mem_limit.attr,
 	&dev_attr_mem_used_max.attr,

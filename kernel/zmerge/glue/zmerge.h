@@ -88,6 +88,9 @@ struct zm_device {
 	struct work_struct merge_work;
 	atomic_t merging;
 	bool merge_compacts;
+	/* Settings of a pass, which may change while one runs. */
+	atomic64_t merge_budget;	/* bytes */
+	atomic_t merge_rate;		/* slots a second; 0: as fast as it can */
 
 	atomic64_t failed_reads, failed_writes, invalid_io, notify_free;
 };
@@ -98,7 +101,9 @@ int zm_device_remove(struct zm_device *device);
 int zm_device_setup(struct zm_device *device, u64 bytes);
 int zm_device_reset(struct zm_device *device);
 int zm_device_merge(struct zm_device *device, bool compacts);
+void zm_device_stop_merge(struct zm_device *device);
 u64 zm_device_merge_left(struct zm_device *device);
+void zm_device_set_budget(struct zm_device *device, u64 bytes);
 
 /* disk.c */
 struct gendisk *zm_disk_alloc(struct zm_device *device);

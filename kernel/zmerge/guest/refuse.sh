@@ -43,7 +43,7 @@ invalid='nvalid argument'
 busy='busy'
 long=$(head -c 3000 /dev/zero | tr '\0' x)
 for junk in ' ' x -1 1x "$long" "$(printf '\377\001')"; do
-	for file in disksize reset comp_algorithm merge_mode merge mem_limit mem_used_max; do
+	for file in disksize reset comp_algorithm merge_mode merge merge_budget merge_rate mem_limit mem_used_max; do
 		refuse $file "$junk" "$invalid"
 	done
 done
@@ -61,6 +61,10 @@ refuse algorithm_params algo=nothing "$invalid"
 refuse algorithm_params 'level=-5' 'out of range'
 refuse algorithm_params level "$invalid"
 refuse mem_used_max 5 "$invalid"
+for budget in 0 16383 1025M 16E; do
+	refuse merge_budget $budget "$invalid"
+done
+refuse merge_rate 2147483648 "$invalid"
 refuse compact 1 "$invalid"
 refuse merge 1 "$invalid"
 

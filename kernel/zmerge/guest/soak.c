@@ -207,7 +207,7 @@ static void get(const char *name, char *text, size_t size)
 
 static const char *const values[] = {
 	"mm_stat", "io_stat", "merge", "merge_mode", "merged_pages", "merged_bytes", "index_bytes", "merge_hits",
-	"merge_misses", "comp_algorithm", "disksize", "initstate",
+	"merge_misses", "merge_budget", "merge_rate", "comp_algorithm", "disksize", "initstate",
 };
 static const char *const modes[] = { "off", "request", "inline", "adaptive" };
 static const char *const junk[] = { "x", "-1", "", "99999999999999999999", "1 1", "lz4", "\xff\x01" };
@@ -217,7 +217,8 @@ static const char *const junk[] = { "x", "-1", "", "99999999999999999999", "1 1"
 /* What must be refused while the device is open, and is. */
 static void refuse(uint64_t *dice)
 {
-	static const char *const settings[] = { "disksize", "comp_algorithm", "merge_mode", "mem_limit", "algorithm_params" };
+	static const char *const settings[] = { "disksize", "comp_algorithm", "merge_mode", "mem_limit", "algorithm_params",
+					       "merge_budget", "merge_rate" };
 	char path[128];
 
 	snprintf(path, sizeof(path), FILES "%s", OF(settings, dice));
@@ -238,11 +239,18 @@ static void refuse(uint64_t *dice)
 
 static void turn(uint64_t *dice)
 {
+	static const char *const budgets[] = { "16K", "24K", "1M" }, *const rates[] = { "0", "0", "100000", "1000" };
 	char text[4096];
 
-	switch (roll(dice) % 12) {
+	switch (roll(dice) % 14) {
 	case 0 ... 2:
 		put(FILES "merge", roll(dice) % 2 ? "1" : "keep");
+		break;
+	case 12:
+		MUST(!put(FILES "merge", "0"));
+		break;
+	case 13:
+		MUST(!put(FILES "merge_budget", OF(budgets, dice)) && !put(FILES "merge_rate", OF(rates, dice)));
 		break;
 	case 3 ... 4:
 		MUST(!put(FILES "merge_mode", OF(modes, dice)));
@@ -281,6 +289,7 @@ static void *disturb(void *arg)
 		usleep(200000);
 	}
 	put(FILES "mem_limit", "0");
+	put(FILES "merge_rate", "0");
 	return NULL;
 }
 

@@ -17,6 +17,53 @@ bool zm_test_refuses(void)
 	return n && !(atomic_inc_return(&asked) % n);
 }
 
+size_t zm_test_largest;
+static atomic64_t memory_now, memory_most;
+
+/* What lies before the memory that the core gets. */
+union header {
+	size_t size;
+	max_align_t align;
+};
+
+void *zm_test_alloc(size_t size, bool zeros)
+{
+	union header *header;
+	s64 now, most;
+
+	if (zm_test_refuses() || (zm_test_largest && size > zm_test_largest))
+		return NULL;
+	header = zeros ? calloc(1, sizeof(*header) + size) : malloc(sizeof(*header) + size);
+	CHECK(header);
+	header->size = size;
+	now = __atomic_add_fetch(&memory_now.v, size, __ATOMIC_RELAXED);
+	most = __atomic_load_n(&memory_most.v, __ATOMIC_RELAXED);
+	while (now > most &&
+	       !__atomic_compare_exchange_n(&memory_most.v, &most, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return header + 1;
+}
+
+void zm_test_free(void *memory)
+{
+	union header *header = memory;
+
+	if (!memory)
+		return;
+	__atomic_sub_fetch(&memory_now.v, (--header)->size, __ATOMIC_RELAXED);
+	free(header);
+}
+
+u64 fake_memory(void)
+{
+	return __atomic_load_n(&memory_now.v, __ATOMIC_RELAXED);
+}
+
+u64 fake_memory_most(void)
+{
+	return __atomic_exchange_n(&memory_most.v, memory_now.v, __ATOMIC_RELAXED);
+}
+
 __thread unsigned int zm_test_locks;
 void (*zm_test_interrupt)(void);
 
@@ -51,6 +98,13 @@ u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 	atomic64_inc(&fake->objects);
 	atomic64_add(len, &fake->bytes);
 	return (u64)(uintptr_t)object;
+}
+
+u64 zm_op_room(void *ctx)
+{
+	struct fake *fake = ctx;
+
+	return fake->room ? fake->room - 1 : U64_MAX;
 }
 
 static struct object *object_of(u64 handle)

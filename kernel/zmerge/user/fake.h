@@ -15,6 +15,7 @@ struct fake {
 	atomic64_t bytes;
 	const void *page;	/* the one that room was last asked for */
 	u64 limit;		/* of bytes; zero: none */
+	u64 room;		/* bytes that a limit leaves for what is no object, and one; zero: no limit */
 	bool shy;		/* nothing to be had without waiting */
 };
 
@@ -28,6 +29,10 @@ struct zm_writer {
 
 /* Every @n-th allocation of the core's own fails; zero: none. */
 void fake_refuse(unsigned int n);
+
+/* The bytes of the core's own allocations: those now, and the most since this was asked before. */
+u64 fake_memory(void);
+u64 fake_memory_most(void);
 
 /* Whether this thread holds a reader or a writer. */
 bool fake_is_busy(void);

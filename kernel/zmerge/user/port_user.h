@@ -27,19 +27,23 @@ typedef unsigned int gfp_t;
 #endif
 #define U16_MAX UINT16_MAX
 #define U32_MAX UINT32_MAX
+#define U64_MAX UINT64_MAX
 
 #define GFP_KERNEL 1u
 #define GFP_NOIO 2u
 #define GFP_NOWAIT 4u
 #define __GFP_NOWARN 0u
 #define __GFP_NOMEMALLOC 0u
+#define __GFP_NORETRY 0u
 #define __GFP_ZERO 8u
 
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
 #define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define clamp_t(type, x, low, high) min_t(type, max_t(type, x, low), high)
 #define div_u64(a, b) ((a) / (b))
+#define div64_u64(a, b) ((a) / (b))
 #define noinline __attribute__((noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define cond_resched() do { } while (0)
@@ -59,16 +63,28 @@ static inline u64 rounddown_pow_of_two(u64 n)
 /* Memory that a test can take away: every @n-th allocation fails. */
 bool zm_test_refuses(void);
 
+/* Larger allocations fail, where a test says so; zero: none. */
+extern size_t zm_test_largest;
+
+/* The core's memory, which is counted (fake_memory()). */
+void *zm_test_alloc(size_t size, bool zeros);
+void zm_test_free(void *memory);
+
 static inline void *kmalloc(size_t size, gfp_t gfp)
 {
 	(void)gfp;
-	return zm_test_refuses() ? NULL : malloc(size);
+	return zm_test_alloc(size, false);
+}
+
+static inline void *kvmalloc(size_t size, gfp_t gfp)
+{
+	return kmalloc(size, gfp);
 }
 
 static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 {
 	(void)gfp;
-	return zm_test_refuses() ? NULL : calloc(n, size);
+	return zm_test_alloc(n * size, true);
 }
 
 /* All callers want zeros. */
@@ -77,9 +93,9 @@ static inline void *__vmalloc(size_t size, gfp_t gfp)
 	return kvcalloc(1, size, gfp);
 }
 
-#define kfree(p) free(p)
-#define kvfree(p) free(p)
-#define vfree(p) free(p)
+#define kfree(p) zm_test_free(p)
+#define kvfree(p) zm_test_free(p)
+#define vfree(p) zm_test_free(p)
 
 typedef struct {
 	pthread_mutex_t mutex;

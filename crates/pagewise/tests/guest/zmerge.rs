@@ -32,16 +32,17 @@ fn guest(suite: &str, files: &[String], script: &str) -> ProgramRun {
     finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))
 }
 
-/// What it keeps, refuses and hides, one after the other in one boot: each loads the module anew.
+/// What it keeps, refuses and hides, and how a pass ends, one after the other in one boot: each loads the module anew.
 fn keeps_and_refuses(suite: &str) {
-    let scripts = ["keep", "refuse", "hide"].map(|name| {
+    let scripts = ["keep", "refuse", "hide", "stop"].map(|name| {
         let path = sources().join(format!("guest/{name}.sh"));
         format!("{}:/{name}.sh", path.display())
     });
-    let ran = guest(suite, &scripts, "sh /keep.sh && sh /refuse.sh && sh /hide.sh");
+    let ran = guest(suite, &scripts, "sh /keep.sh && sh /refuse.sh && sh /hide.sh && sh /stop.sh");
     assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);
-    let end = "kept\nrefused 78\nwrong 0\nhidden\n";
-    assert!(ran.out.ends_with(end), "{suite}: {} {}", ran.out, ran.err);
+    let order = ["kept\nrefused 95\nwrong 0\nhidden\n", "\nstopped\n"];
+    assert!(ran.out.contains(order[0]), "{suite}: {} {}", ran.out, ran.err);
+    assert!(ran.out.ends_with(order[1]), "{suite}: {} {}", ran.out, ran.err);
 }
 
 #[test]

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a pass takes: its memory stays within the budget however large the table is, is counted in index_bytes,
+ * and what it merges does not depend on it.
+ */
+#include "model.h"
+
+static struct device {
+	struct zm_core zm;
+	struct fake fake;
+	u32 *content;		/* of each slot; zero: nothing */
+} *device;
+
+static u32 dice_state = 1;
+
+static u32 dice(void)
+{
+	dice_state = dice_state * 1664525 + 1013904223;
+	return dice_state >> 8;
+}
+
+/* One in 16 is one repeated word, one in 16 does not compress, and two in 16 differ in one byte. */
+static void page_of(u32 content, void *page)
+{
+	u8 *bytes = page;
+
+	memset(page, content % 16 == 1 ? (int)(content / 16) : 0, PAGE_SIZE);
+	if (content % 16 == 1 || !content)
+		return;
+	if (content % 16 == 2)
+		memset(page, 0x5a, PAGE_SIZE);
+	memcpy(page, &(u32){ content % 16 == 4 ? content - 1 : content }, sizeof(content));
+	memset(bytes + 4, 0xa5, 64 * (content / 16 % 4));
+	bytes[8] = content % 16 == 4;
+}
+
+static void write_content(u64 slot, u32 content)
+{
+	u8 page[PAGE_SIZE];
+
+	page_of(content, page);
+	CHECK(!zm_write(&device->zm, slot, page));
+	device->content[slot] = content;
+}
+
+static struct device *new_device(u64 slots)
+{
+	device = calloc(1, sizeof(*device));
+	device->content = calloc(slots, sizeof(*device->content));
+	CHECK(!zm_init(&device->zm, slots, &device->fake, FAKE_HUGE_LEN, 11));
+	return device;
+}
+
+/* A table where one slot in eight is empty, and the others store one of @distinct contents. */
+static void fill(u64 slots, u32 distinct, u32 seed)
+{
+	u64 slot;
+
+	dice_state = seed;
+	new_device(slots);
+	for (slot = 0; slot < slots; slot++)
+		if (dice() % 8)
+			write_content(slot, 1 + dice() % distinct);
+}
+
+static void check_pages(void)
+{
+	u8 page[PAGE_SIZE], want[PAGE_SIZE];
+	u64 slot;
+
+	for (slot = 0; slot < device->zm.nslots; slot++) {
+		page_of(device->content[slot], want);
+		CHECK(!zm_read(&device->zm, slot, page) && !memcmp(page, want, PAGE_SIZE));
+	}
+	fake_check(&device->zm, &device->fake);
+}
+
+static int by_content(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* How many contents are stored in objects: that many objects are left by a pass that misses nothing. */
+static u64 objects_wanted(void)
+{
+	u64 *all = malloc((device->zm.nslots + 1) * sizeof(*all)), count = 0, distinct = 0, slot;
+
+	for (slot = 0; slot < device->zm.nslots; slot++)
+		if (zm_has_object(device->zm.slots[slot]))
+			all[count++] = device->content[slot];
+	qsort(all, count, sizeof(*all), by_content);
+	for (slot = 0; slot < count; slot++)
+		distinct += !slot || all[slot] != all[slot - 1];
+	free(all);
+	return distinct;
+}
+
+static void check_all_merged(void)
+{
+	CHECK(atomic64_read(&device->fake.objects) == (s64)objects_wanted());
+}
+
+static void end_device(void)
+{
+	check_pages();
+	zm_destroy(&device->zm);
+	CHECK(!atomic64_read(&device->fake.objects));
+	free(device->content);
+	free(device);
+}
+
+/* Of each slot, the first one that has the same object. */
+static u64 *owners(void)
+{
+	u64 *owner = malloc(device->zm.nslots * sizeof(*owner)), slot;
+	struct pair { u64 value, slot; } *all = malloc(device->zm.nslots * sizeof(*all));
+
+	for (slot = 0; slot < device->zm.nslots; slot++)
+		all[slot] = (struct pair){ device->zm.slots[slot].value, slot };
+	qsort(all, device->zm.nslots, sizeof(*all), by_content);
+	for (slot = 0; slot < device->zm.nslots;) {
+		u64 end = slot, first = U64_MAX, at;
+
+		for (; end < device->zm.nslots && all[end].value == all[slot].value; end++)
+			first = min_t(u64, first, all[end].slot);
+		for (at = slot; at < end; at++)
+			owner[all[at].slot] = zm_has_object(device->zm.slots[all[at].slot]) ? first : U64_MAX;
+		slot = end;
+	}
+	free(all);
+	return owner;
+}
+
+/* What stays when the pass is over. */
+static u64 kept(void)
+{
+	return atomic64_read(&device->zm.counters.bytes) + atomic64_read(&device->zm.index.bytes);
+}
+
+/* What is watched while a pass runs, and what is done to it. */
+static struct {
+	u64 memory, counted;	/* before the pass, without what is kept */
+	u64 most;		/* that the pass had, as index_bytes tells */
+	u64 at;			/* where it was last */
+	u64 calls;
+	void (*meddle)(void);
+} watch;
+
+static void progress(void *ctx)
+{
+	u64 at = atomic64_read(&device->zm.pass_at);
+
+	(void)ctx;
+	CHECK(zm_index_bytes(&device->zm) - watch.counted == fake_memory() - watch.memory);
+	watch.most = max_t(u64, watch.most, fake_memory() - watch.memory - kept());
+	CHECK(at >= watch.at && at < device->zm.nslots);
+	watch.at = at;
+	watch.calls++;
+	if (watch.meddle)
+		watch.meddle();
+}
+
+/* A pass over a table that no pass has seen; what it takes for itself is given back. */
+static int pass(u64 budget, void (*meddle)(void))
+{
+	u64 most;
+	int err;
+
+	memset(&watch, 0, sizeof(watch));
+	fake_memory_most();
+	watch.memory = fake_memory() - kept();
+	watch.counted = zm_index_bytes(&device->zm) - kept();
+	watch.meddle = meddle;
+	atomic64_set(&device->zm.pass_budget, budget);
+	atomic64_set(&device->zm.pass_at, 0);
+	atomic_set(&device->zm.pass_stop, 0);
+	err = zm_merge(&device->zm, progress, NULL);
+	CHECK(fake_memory() - watch.memory == kept() && zm_index_bytes(&device->zm) - watch.counted == kept());
+	/* That only grows during a pass, if nobody writes. */
+	most = fake_memory_most() - watch.memory - kept();
+	if (!meddle)
+		watch.most = max_t(u64, watch.most, most);
+	return err;
+}
+
+static void a_pass_stays_within_its_budget_and_merges_the_same_pages(void)
+{
+	static const struct { u32 slots, distinct; } tables[] = {
+		{ 1, 1 }, { 1000, 100 }, { 1 << 14, 1 << 14 }, { 1 << 16, 1 << 10 }, { 1 << 17, 1 << 18 },
+	};
+	const u64 budgets[] = { ZM_BUDGET_MIN, 64 << 10, ZM_BUDGET };
+	u64 *without, *within, at, table;
+
+	for (table = 0; table < sizeof(tables) / sizeof(*tables); table++) {
+		fill(tables[table].slots, tables[table].distinct, 1);
+		CHECK(!pass(ZM_BUDGET_MAX, NULL));
+		check_all_merged();
+		without = owners();
+		printf("  %u slots: %llu objects", tables[table].slots, (unsigned long long)objects_wanted());
+		end_device();
+		for (at = 0; at < sizeof(budgets) / sizeof(*budgets); at++) {
+			fill(tables[table].slots, tables[table].distinct, 1);
+			CHECK(!pass(budgets[at], NULL));
+			printf(", %llu of %llu bytes", (unsigned long long)watch.most, (unsigned long long)budgets[at]);
+			CHECK(watch.most <= budgets[at]);
+			within = owners();
+			CHECK(!memcmp(within, without, tables[table].slots * sizeof(*within)));
+			free(within);
+			end_device();
+		}
+		printf("\n");
+		free(without);
+	}
+}
+
+static void a_second_pass_merges_nothing_more(void)
+{
+	fill(1 << 15, 1 << 14, 2);
+	CHECK(!pass(ZM_BUDGET_MIN, NULL));
+	check_all_merged();
+	CHECK(!pass(64 << 10, NULL));
+	check_all_merged();
+	end_device();
+}
+
+static void a_pass_takes_less_where_memory_is_short(void)
+{
+	fill(1 << 15, 1 << 15, 3);
+	zm_test_largest = 3 * PAGE_SIZE;
+	CHECK(!pass(ZM_BUDGET, NULL));
+	zm_test_largest = 0;
+	CHECK(watch.most <= 5 * PAGE_SIZE);
+	check_all_merged();
+	end_device();
+
+	fill(1 << 12, 1 << 10, 3);
+	fake_refuse(1);
+	CHECK(pass(ZM_BUDGET, NULL) == -ENOMEM);
+	fake_refuse(0);
+	CHECK(!atomic64_read(&device->zm.stats.merged_pages));
+	end_device();
+}
+
+static void a_pass_takes_no_more_than_a_limit_leaves(void)
+{
+	fill(1 << 15, 1 << 15, 4);
+	device->fake.room = 100001;
+	CHECK(!pass(ZM_BUDGET, NULL));
+	printf("  %llu of %llu bytes\n", (unsigned long long)watch.most, 100000ull);
+	CHECK(watch.most <= 100000 && watch.most > 90000);
+	check_all_merged();
+	end_device();
+
+	fill(1 << 15, 1 << 15, 4);
+	device->fake.room = 1;
+	CHECK(!pass(ZM_BUDGET, NULL));
+	CHECK(watch.most <= ZM_BUDGET_MIN);
+	check_all_merged();
+	end_device();
+}
+
+/* Writes take what is left below a limit while the pass runs: it goes on with less. */
+static u64 had;
+
+static void take_room(void)
+{
+	u64 has = fake_memory() - watch.memory - kept();
+
+	if (watch.calls == 5)
+		device->fake.room = 1;
+	if (watch.calls == 4)
+		had = has;
+	if (watch.calls == 16)
+		CHECK(has <= ZM_BUDGET_MIN);
+}
+
+static void a_pass_gives_back_what_others_need(void)
+{
+	fill(1 << 15, 1 << 16, 5);
+	CHECK(!pass(ZM_BUDGET, take_room));
+	printf("  %llu bytes, later %lu at most\n", (unsigned long long)had, ZM_BUDGET_MIN);
+	CHECK(had > ZM_BUDGET / 4 && watch.calls > 16);
+	check_all_merged();
+	end_device();
+}
+
+static u64 stop_at;
+
+static void stop_pass(void)
+{
+	if (watch.calls == stop_at)
+		atomic_set(&device->zm.pass_stop, 1);
+}
+
+static void a_pass_that_is_stopped_gives_all_back(void)
+{
+	for (stop_at = 1; stop_at < 200; stop_at += 23) {
+		u64 calls;
+
+		fill(1 << 14, 1 << 13, 6);
+		CHECK(pass(ZM_BUDGET_MIN, stop_pass) == -EINTR);
+		calls = watch.calls;
+		CHECK(calls == stop_at);
+		check_pages();
+		CHECK(!pass(ZM_BUDGET_MIN, NULL));
+		check_all_merged();
+		end_device();
+	}
+}
+
+static void write_some(void)
+{
+	u32 at;
+
+	for (at = 0; at < 300; at++)
+		write_content(dice() % device->zm.nslots, 1 + dice() % (1 << 15));
+	for (at = 0; at < 50; at++) {
+		u64 slot = dice() % device->zm.nslots;
+
+		zm_clear(&device->zm, slot);
+		device->content[slot] = 0;
+	}
+}
+
+/* The table was made for few objects, and there are many before the pass is over. */
+static void pages_written_during_a_pass_are_kept(void)
+{
+	u32 seed;
+
+	for (seed = 1; seed <= 8; seed++) {
+		fill(1 << 15, 1 << 4, 100 + seed);
+		zm_set_mode(&device->zm, seed % 4);
+		CHECK(!pass(ZM_BUDGET_MIN << seed % 3, write_some));
+		CHECK(watch.most <= ZM_BUDGET_MIN << seed % 3);
+		check_pages();
+		zm_set_mode(&device->zm, ZM_REQUEST);
+		CHECK(!pass(ZM_BUDGET_MIN, NULL));
+		check_all_merged();
+		end_device();
+	}
+}
+
+#define LAW(name) { #name, name }
+
+int main(void)
+{
+	static const struct { const char *name; void (*run)(void); } laws[] = {
+		LAW(a_pass_stays_within_its_budget_and_merges_the_same_pages),
+		LAW(a_second_pass_merges_nothing_more),
+		LAW(a_pass_takes_less_where_memory_is_short),
+		LAW(a_pass_takes_no_more_than_a_limit_leaves),
+		LAW(a_pass_gives_back_what_others_need),
+		LAW(a_pass_that_is_stopped_gives_all_back),
+		LAW(pages_written_during_a_pass_are_kept),
+	};
+	size_t at;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (at = 0; at < sizeof(laws) / sizeof(*laws); at++) {
+		printf("%s\n", laws[at].name);
+		laws[at].run();
+	}
+	printf("%zu laws of a pass hold\n", at);
+	return 0;
+}
