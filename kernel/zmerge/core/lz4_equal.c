@@ -50,6 +50,7 @@ static inline u64 zm_load(const u8 *at)
 static const u64 zm_first[16] = {
 	0, ZM_FIRST(1), ZM_FIRST(2), ZM_FIRST(3), ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull,
 };
+
 static const u64 zm_first_of_match[16] = { ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull };
 
 /* How far back a match lies: two bytes, the low one first. */
@@ -186,7 +187,8 @@ static __always_inline bool zm_long_match(const u8 **in, const u8 *page, size_t 
 /* Tokens of at most 8 literals and a match of at most 8 bytes, as most are. */
 #define ZM_SHORT(run)	[16 * (run) ... 16 * (run) + 8 - ZM_MATCH_MIN] = true
 static const bool zm_short[256] = {
-	ZM_SHORT(0), ZM_SHORT(1), ZM_SHORT(2), ZM_SHORT(3), ZM_SHORT(4), ZM_SHORT(5), ZM_SHORT(6), ZM_SHORT(7), ZM_SHORT(8),
+	ZM_SHORT(0), ZM_SHORT(1), ZM_SHORT(2), ZM_SHORT(3), ZM_SHORT(4), ZM_SHORT(5), ZM_SHORT(6), ZM_SHORT(7),
+	ZM_SHORT(8),
 };
 
 /* Sequences up to one that is not usual or not equal, or is near the ends: zm_sequence() looks at that. */

@@ -158,7 +158,6 @@ static void zm_pass_halve(struct zm_pass *pass)
 			zm_table_remove(pass, at);
 }
 
-
 static const void *zm_load(struct zm_core *zm, struct zm_slot slot, struct zm_reader **reader)
 {
 	*reader = zm_op_reader_get(zm->ctx);

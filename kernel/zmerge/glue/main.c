@@ -11,6 +11,7 @@
 
 #include "zmerge.h"
 
+/* Serializes adding and removing devices, and protects zm_devices. */
 DEFINE_MUTEX(zm_devices_lock);
 struct workqueue_struct *zm_workqueue;
 int zm_major;
@@ -79,7 +80,7 @@ static void zm_remove_all(void)
 
 	idr_for_each_entry(&zm_devices, device, id)
 		while (zm_device_remove(device))
-			msleep(10);
+			msleep(20);
 	idr_destroy(&zm_devices);
 }
 

@@ -5,13 +5,13 @@
 #include "zmerge.h"
 
 struct zm_writer {
-	struct mutex lock;
+	struct mutex lock;	/* one user of the buffers at a time */
 	void *bytes;		/* two pages: a codec may make more of a page than it was */
 	void *work;
 };
 
 struct zm_reader {
-	spinlock_t lock;
+	spinlock_t lock;	/* one user of the buffers at a time */
 	void *page;		/* for a page that is only compared; NULL where the codec compares */
 	void *copy;		/* for an object that lies in two pages; NULL where zsmalloc maps those */
 	void *work;

@@ -259,8 +259,10 @@ static ssize_t mem_limit_store(struct device *dev, struct device_attribute *attr
 	u64 bytes;
 	int err = zm_parse_size(buf, &bytes);
 
-	if (!err)
-		atomic_long_set(&device->limit_pages, min_t(u64, LONG_MAX, DIV_ROUND_UP_ULL(min_t(u64, bytes, U64_MAX - PAGE_SIZE), PAGE_SIZE)));
+	if (!err) {
+		bytes = min_t(u64, bytes, U64_MAX - PAGE_SIZE);
+		atomic_long_set(&device->limit_pages, min_t(u64, LONG_MAX, DIV_ROUND_UP_ULL(bytes, PAGE_SIZE)));
+	}
 	return zm_result(device, "mem_limit", err, "expected a size like 512M, or 0 for none", count);
 }
 

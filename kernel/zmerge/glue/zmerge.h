@@ -68,7 +68,7 @@ struct zm_device {
 	int id;
 	struct gendisk *disk;
 
-	struct mutex gate;
+	struct mutex gate;		/* protects openers and claimed */
 	unsigned int openers;
 	bool claimed;			/* being reset or removed: not to be opened */
 
