@@ -440,6 +440,22 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     );
 }
 
+/// Three kills in three cgroups have one reason; a command of its own is still shown.
+#[test]
+fn findings_with_one_reason_have_it_once() {
+    let first = host::findings().into_iter().next().expect("one of the host's findings");
+    let own = Finding { next: vec!["pagewise explain swap".to_owned()], ..first.clone() };
+    let text = report_of(rich(), &[first.clone(), first.clone(), own]);
+    let begin: String = first.why.split_inclusive(' ').take(3).collect();
+    assert_eq!(text.matches(&begin).count(), 1, "{text}");
+    assert!(text.contains("why   as for 1, with the same next command\n"), "{text}");
+    assert!(
+        text.contains("why   as for 1\n               next  pagewise explain swap\n"),
+        "{text}"
+    );
+    assert_eq!(text.matches(&first.next[0]).count(), 1, "{text}");
+}
+
 /// The doctor leaves out what is only worth knowing, unless it is asked for it.
 #[test]
 fn findings_that_did_not_fit_are_shown_by_the_command_that_is_named() {

@@ -12,7 +12,8 @@ const TITLE: usize = 15;
 /// Columns before the text of a finding in full.
 const BODY: usize = 9;
 
-/// The most important ones, each with its reason and the first command.
+/// The most important ones, each with its reason and the first command. Those with one reason, such as kills in
+/// several cgroups, have it once.
 pub(super) fn short(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
@@ -20,7 +21,24 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
     for (number, finding) in (1..).zip(findings.iter().take(SHOWN)) {
         page.gap();
         head(page, number, finding);
-        reason(page, finding);
+        let earlier = (1..number).zip(findings).find(|(_, other)| other.why == finding.why);
+        match earlier {
+            Some((first, other)) if other.next.first() == finding.next.first() => {
+                labelled_prose(
+                    page,
+                    "why   ",
+                    &format!("as for {first}, with the same next command"),
+                );
+            }
+            Some((first, _)) => {
+                labelled_prose(page, "why   ", &format!("as for {first}"));
+                command(page, finding);
+            }
+            None => {
+                labelled_prose(page, "why   ", &finding.why);
+                command(page, finding);
+            }
+        }
     }
     if findings.len() > SHOWN {
         let rest = &findings[SHOWN..];
@@ -41,11 +59,14 @@ fn head(page: &mut Page, number: u32, finding: &Finding) {
     page.hang(start, TITLE, Role::Strong, &finding.title);
 }
 
-fn reason(page: &mut Page, finding: &Finding) {
-    let labelled = |label: &str| Line::indented(TITLE).span(Role::Quiet, label);
-    page.hang(labelled("why   "), TITLE + 6, Role::Plain, &finding.why);
+fn labelled_prose(page: &mut Page, label: &str, text: &str) {
+    let start = Line::indented(TITLE).span(Role::Quiet, label);
+    page.hang(start, TITLE + 6, Role::Plain, text);
+}
+
+fn command(page: &mut Page, finding: &Finding) {
     if let Some(command) = finding.next.first() {
-        page.command(labelled("next  "), TITLE + 6, command);
+        page.command(Line::indented(TITLE).span(Role::Quiet, "next  "), TITLE + 6, command);
     }
 }
 
