@@ -151,7 +151,8 @@ impl CodePin {
             |of: fn(&PinnedFile) -> Bytes| Bytes::new(files.iter().map(|it| of(it).get()).sum());
         let (in_use, locked) = (sum(|it| it.in_use), sum(|it| it.locked));
         let is_full = locked < in_use && self.refused.is_none();
-        let full = || "the budget is used up".to_owned();
+        let enough = in_use.get().div_ceil(1 << 20);
+        let full = || format!("the budget is used up; --budget {enough}M would hold all of it");
         let left_out = self.refused.clone().or_else(|| is_full.then(full));
         PinnedCode { budget: self.budget, locked, in_use, processes, files, left_out }
     }
@@ -202,7 +203,11 @@ mod tests {
         match pin.refresh() {
             Ok(held) if rustix::process::geteuid().is_root() => {
                 assert_eq!((held.locked, held.processes), (budget, vec![pid]));
-                assert!(held.in_use > budget && held.left_out.is_some());
+                let enough = held.in_use.get().div_ceil(1 << 20);
+                let advice = format!("--budget {enough}M");
+                assert!(
+                    held.in_use > budget && held.left_out.is_some_and(|it| it.contains(&advice))
+                );
                 // the second time, no more
                 assert_eq!(pin.refresh().unwrap().locked, budget);
             }
