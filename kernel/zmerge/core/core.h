@@ -84,18 +84,23 @@ static inline struct zm_slot zm_slot_of(enum zm_kind kind, u64 value, u32 len, u
 #define ZM_LEAF_ENTRIES	31
 #endif
 
+/*
+ * A leaf has room for 1, 3, 7, 15 or 31 entries, as many as it needs: zm_leaf_bytes() is a power of two. Behind
+ * the head are the values, the tags and the metas of all entries; there is one more tag, where a search ends that
+ * finds nothing.
+ */
 struct zm_leaf {
 	u8 depth;	/* how many bits of the tag all entries have in common */
 	u8 count;
-	u64 value[ZM_LEAF_ENTRIES];
-	u32 tag[ZM_LEAF_ENTRIES + 1];	/* one more, where a search ends that finds nothing */
-	u32 meta[ZM_LEAF_ENTRIES];
+	u8 room;
+	u64 values[];
 };
 
 struct zm_tree {
 	spinlock_t lock;
 	u8 depth;	/* the directory has 2^depth pointers */
-	struct zm_leaf **leaves;
+	u16 singles;	/* entries with one reference */
+	struct zm_leaf **leaves;	/* NULL: no entries */
 };
 
 struct zm_index {
@@ -124,6 +129,7 @@ bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_full(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle);
+u64 zm_index_singles(struct zm_index *index);
 
 /* counter.c: 16-bit reference counts, in chunks of a page. */
 struct zm_counters {
@@ -224,6 +230,7 @@ struct zm_core {
 	atomic_t mode;
 	struct zm_adapt adapt;
 	struct zm_index index;
+	atomic64_t forget_at;	/* the slot that zm_forget_some() looks at next */
 	struct zm_counters counters;
 	struct zm_stats stats;
 	/* The request pass: how far it is, in slots; who wants it to end; what memory it may have, and has. */
@@ -266,6 +273,7 @@ u32 zm_tag(struct zm_core *zm, const void *page);
 bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object);
 int zm_write(struct zm_core *zm, u64 number, const void *page);
 void zm_set_mode(struct zm_core *zm, enum zm_mode mode);
+u64 zm_forget_some(struct zm_core *zm, u64 entries);
 
 /* merge.c */
 int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx);

@@ -3,9 +3,13 @@
  * Tags -> entries, in memory that grows and shrinks with their number.
  *
  * The tag's high bits choose a tree, its low bits a leaf of it: an extendible hash table of up to
- * 31 entries to a leaf of 512 bytes. A full leaf is split by one more bit of the tag, two that are
- * nearly empty become one. Leaves are between half full and full, so an entry takes 16 to 33
- * bytes, 23 on average. Where there is no memory the entry is refused, and nothing else happens.
+ * 31 entries to a leaf of 512 bytes. A full leaf is split by one more bit of the tag; two that fit into
+ * one of half that size become one. A leaf that is less than half full becomes smaller, and one that
+ * gets full larger. So an entry takes 16 to 33 bytes however many there are, as long as a tree has a few.
+ * The directory follows the deepest leaf. A tree without entries has neither.
+ *
+ * Where there is no memory the entry is refused, and nothing else happens. Where there is none to make
+ * something smaller, it stays as large as it is until the next entry goes.
  */
 #include "core.h"
 
@@ -40,12 +44,29 @@ static void zm_index_free(struct zm_index *index, void *memory, size_t size)
 	kfree(memory);
 }
 
+static u32 zm_leaf_bytes(u32 room)
+{
+	return 16 * (room + 1);
+}
+
+static u32 *zm_leaf_tags(struct zm_leaf *leaf)
+{
+	return (u32 *)(leaf->values + leaf->room);
+}
+
+static u32 *zm_leaf_metas(struct zm_leaf *leaf)
+{
+	return zm_leaf_tags(leaf) + leaf->room + 1;
+}
+
 int zm_index_init(struct zm_index *index, u64 objects)
 {
 	u64 trees = max_t(u64, ZM_TREES_MIN, div_u64(objects, ZM_OBJECTS_PER_TREE));
 	u32 at;
 
-	BUILD_BUG_ON(sizeof(struct zm_leaf) > 512);
+	BUILD_BUG_ON(sizeof(struct zm_leaf) + sizeof(u32) > 16);
+	BUILD_BUG_ON(ZM_LEAF_ENTRIES << ZM_DEPTH_MAX > U16_MAX);
+	BUILD_BUG_ON(ZM_LEAF_ENTRIES & (ZM_LEAF_ENTRIES + 1) || ZM_LEAF_ENTRIES > U8_MAX);
 	memset(index, 0, sizeof(*index));
 	if (trees > U32_MAX)
 		return -EFBIG;
@@ -84,15 +105,21 @@ void zm_index_destroy(struct zm_index *index)
 	memset(index, 0, sizeof(*index));
 }
 
-static struct zm_leaf *zm_leaf_new(struct zm_index *index, u8 depth)
+static struct zm_leaf *zm_leaf_new(struct zm_index *index, u8 depth, u32 room)
 {
-	struct zm_leaf *leaf = zm_index_alloc(index, sizeof(*leaf));
+	struct zm_leaf *leaf = zm_index_alloc(index, zm_leaf_bytes(room));
 
 	if (leaf) {
 		leaf->depth = depth;
 		leaf->count = 0;
+		leaf->room = room;
 	}
 	return leaf;
+}
+
+static void zm_leaf_free(struct zm_index *index, struct zm_leaf *leaf)
+{
+	zm_index_free(index, leaf, zm_leaf_bytes(leaf->room));
 }
 
 static bool zm_tree_plant(struct zm_index *index, struct zm_tree *tree)
@@ -101,7 +128,7 @@ static bool zm_tree_plant(struct zm_index *index, struct zm_tree *tree)
 
 	if (!leaves)
 		return false;
-	leaves[0] = zm_leaf_new(index, 0);
+	leaves[0] = zm_leaf_new(index, 0, 1);
 	if (!leaves[0]) {
 		zm_index_free(index, leaves, sizeof(*leaves));
 		return false;
@@ -130,11 +157,38 @@ static bool zm_tree_double(struct zm_index *index, struct zm_tree *tree)
 	return true;
 }
 
+/* Half of the pointers, and so on, as long as no leaf has all bits of the directory. */
+static void zm_tree_shrink(struct zm_index *index, struct zm_tree *tree)
+{
+	u32 at, size = 1u << tree->depth, depth = 0;
+	struct zm_leaf **leaves;
+
+	for (at = 0; at < size && depth < tree->depth; at++)
+		depth = max_t(u32, depth, tree->leaves[at]->depth);
+	if (depth == tree->depth)
+		return;
+	leaves = zm_index_alloc(index, sizeof(*leaves) << depth);
+	if (!leaves)
+		return;
+	memcpy(leaves, tree->leaves, sizeof(*leaves) << depth);
+	zm_index_free(index, tree->leaves, sizeof(*leaves) << tree->depth);
+	tree->leaves = leaves;
+	tree->depth = depth;
+}
+
 static void zm_leaf_append(struct zm_leaf *leaf, u32 tag, u64 value, u32 meta)
 {
-	leaf->tag[leaf->count] = tag;
-	leaf->value[leaf->count] = value;
-	leaf->meta[leaf->count++] = meta;
+	zm_leaf_tags(leaf)[leaf->count] = tag;
+	zm_leaf_metas(leaf)[leaf->count] = meta;
+	leaf->values[leaf->count++] = value;
+}
+
+static void zm_leaf_append_all(struct zm_leaf *leaf, struct zm_leaf *from)
+{
+	u32 at;
+
+	for (at = 0; at < from->count; at++)
+		zm_leaf_append(leaf, zm_leaf_tags(from)[at], from->values[at], zm_leaf_metas(from)[at]);
 }
 
 /* The last entry takes the place of the one that goes. */
@@ -142,9 +196,9 @@ static void zm_leaf_remove(struct zm_leaf *leaf, u32 at)
 {
 	u32 last = --leaf->count;
 
-	leaf->tag[at] = leaf->tag[last];
-	leaf->value[at] = leaf->value[last];
-	leaf->meta[at] = leaf->meta[last];
+	zm_leaf_tags(leaf)[at] = zm_leaf_tags(leaf)[last];
+	zm_leaf_metas(leaf)[at] = zm_leaf_metas(leaf)[last];
+	leaf->values[at] = leaf->values[last];
 }
 
 /* All pointers whose low @depth bits are those of @tag. */
@@ -156,6 +210,19 @@ static void zm_tree_point(struct zm_tree *tree, u32 tag, u8 depth, struct zm_lea
 		tree->leaves[at] = leaf;
 }
 
+/* The same entries with other room, if there is memory for that. */
+static bool zm_leaf_resize(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf, u32 tag, u32 room)
+{
+	struct zm_leaf *other = zm_leaf_new(index, leaf->depth, room);
+
+	if (!other)
+		return false;
+	zm_leaf_append_all(other, leaf);
+	zm_tree_point(tree, tag, leaf->depth, other);
+	zm_leaf_free(index, leaf);
+	return true;
+}
+
 static bool zm_leaf_split(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf)
 {
 	u32 bit = 1u << leaf->depth, at;
@@ -163,15 +230,17 @@ static bool zm_leaf_split(struct zm_index *index, struct zm_tree *tree, struct z
 
 	if (leaf->depth == tree->depth && !zm_tree_double(index, tree))
 		return false;
-	upper = zm_leaf_new(index, leaf->depth + 1);
+	upper = zm_leaf_new(index, leaf->depth + 1, ZM_LEAF_ENTRIES);
 	if (!upper)
 		return false;
 	leaf->depth++;
-	zm_tree_point(tree, leaf->tag[0] | bit, leaf->depth, upper);
+	zm_tree_point(tree, zm_leaf_tags(leaf)[0] | bit, leaf->depth, upper);
 	for (at = leaf->count; at--;) {
-		if (!(leaf->tag[at] & bit))
+		u32 tag = zm_leaf_tags(leaf)[at];
+
+		if (!(tag & bit))
 			continue;
-		zm_leaf_append(upper, leaf->tag[at], leaf->value[at], leaf->meta[at]);
+		zm_leaf_append(upper, tag, leaf->values[at], zm_leaf_metas(leaf)[at]);
 		zm_leaf_remove(leaf, at);
 	}
 	return true;
@@ -185,12 +254,20 @@ static struct zm_leaf *zm_leaf_with_room(struct zm_index *index, struct zm_tree 
 		return NULL;
 	for (;;) {
 		leaf = zm_leaf_of(tree, tag);
-		if (leaf->count < ZM_LEAF_ENTRIES)
+		if (leaf->count < leaf->room)
 			return leaf;
-		if (!zm_leaf_split(index, tree, leaf))
+		if (leaf->room < ZM_LEAF_ENTRIES ? !zm_leaf_resize(index, tree, leaf, tag, 2 * leaf->room + 1) :
+		    !zm_leaf_split(index, tree, leaf))
 			return NULL;
 	}
 }
+
+static u32 zm_refs(u32 meta)
+{
+	return meta >> ZM_LEN_BITS;
+}
+
+#define ZM_ONE_REF	(1u << ZM_LEN_BITS)
 
 /* False when there is no memory for it. The same tag may be added many times. */
 bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta)
@@ -200,39 +277,87 @@ bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta)
 
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_with_room(index, tree, tag);
-	if (leaf)
+	if (leaf) {
 		zm_leaf_append(leaf, tag, value, meta);
+		tree->singles += zm_refs(meta) == 1;
+	}
 	spin_unlock(&tree->lock);
 	return leaf;
 }
 
-/* Two halves of a bit become one where they leave room; the directory stays as large as it was. */
-static void zm_leaf_join(struct zm_index *index, struct zm_tree *tree, u32 tag)
+/* What has room for @count entries, and if it is not very small, for one more. */
+static u32 zm_leaf_room(u32 count)
+{
+	u32 room = 1;
+
+	while (room < count + (count > 1) && room < ZM_LEAF_ENTRIES)
+		room = 2 * room + 1;
+	return room;
+}
+
+/* Two halves of a bit become one where that is at most half full. False when they cannot. */
+static bool zm_leaf_join(struct zm_index *index, struct zm_tree *tree, u32 tag)
 {
 	struct zm_leaf *leaf = zm_leaf_of(tree, tag), *other;
-	u32 at;
+	u32 count;
 
 	if (!leaf->depth)
-		return;
+		return false;
 	other = zm_leaf_of(tree, tag ^ (1u << (leaf->depth - 1)));
-	if (other->depth != leaf->depth || other->count + leaf->count > ZM_LEAF_ENTRIES / 2)
-		return;
-	for (at = 0; at < other->count; at++)
-		zm_leaf_append(leaf, other->tag[at], other->value[at], other->meta[at]);
+	count = leaf->count + other->count;
+	if (other->depth != leaf->depth || count > ZM_LEAF_ENTRIES / 2)
+		return false;
+	if (count > max_t(u32, leaf->room, other->room) &&
+	    !zm_leaf_resize(index, tree, leaf, tag, zm_leaf_room(count)))
+		return false;
+	leaf = zm_leaf_of(tree, tag);
+	if (leaf->room < count) {
+		zm_leaf_append_all(other, leaf);
+		zm_leaf_free(index, leaf);
+		leaf = other;
+	} else {
+		zm_leaf_append_all(leaf, other);
+		zm_leaf_free(index, other);
+	}
 	leaf->depth--;
 	zm_tree_point(tree, tag, leaf->depth, leaf);
-	zm_index_free(index, other, sizeof(*other));
+	return true;
+}
+
+/* An entry under @tag went: what is too large for those that are left becomes smaller. */
+static void zm_tree_trim(struct zm_index *index, struct zm_tree *tree, u32 tag)
+{
+	struct zm_leaf *leaf;
+	bool joined = false;
+	u32 room;
+
+	while (zm_leaf_join(index, tree, tag))
+		joined = true;
+	leaf = zm_leaf_of(tree, tag);
+	if (!leaf->depth && !leaf->count) {
+		zm_leaf_free(index, leaf);
+		zm_index_free(index, tree->leaves, sizeof(*tree->leaves) << tree->depth);
+		tree->leaves = NULL;
+		tree->depth = 0;
+		return;
+	}
+	room = zm_leaf_room(leaf->count);
+	if (room < leaf->room)
+		zm_leaf_resize(index, tree, leaf, tag, room);
+	if (joined)
+		zm_tree_shrink(index, tree);
 }
 
 /* Where @tag is next, from @at on, at most leaf->count; that where it is not. */
 static u32 zm_leaf_find(struct zm_leaf *leaf, u32 tag, u32 at)
 {
-	const u32 *look = leaf->tag + at;
+	u32 *tags = zm_leaf_tags(leaf);
+	const u32 *look = tags + at;
 
-	leaf->tag[leaf->count] = tag;
+	tags[leaf->count] = tag;
 	while (*look != tag)
 		look++;
-	return look - leaf->tag;
+	return look - tags;
 }
 
 static struct zm_leaf *zm_leaf_find_value(struct zm_tree *tree, u32 tag, u64 value, u32 *at)
@@ -242,17 +367,16 @@ static struct zm_leaf *zm_leaf_find_value(struct zm_tree *tree, u32 tag, u64 val
 	if (!leaf)
 		return NULL;
 	for (*at = zm_leaf_find(leaf, tag, 0); *at < leaf->count; *at = zm_leaf_find(leaf, tag, *at + 1))
-		if (leaf->value[*at] == value)
+		if (leaf->values[*at] == value)
 			return leaf;
 	return NULL;
 }
 
-static u32 zm_refs(u32 meta)
+static void zm_tree_take(struct zm_tree *tree, u32 *meta)
 {
-	return meta >> ZM_LEN_BITS;
+	tree->singles -= zm_refs(*meta) == 1;
+	*meta += ZM_ONE_REF;
 }
-
-#define ZM_ONE_REF	(1u << ZM_LEN_BITS)
 
 /*
  * One more reference to the @nth object under @tag that can take one. *full: how many objects that cannot were
@@ -263,21 +387,22 @@ bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *obj
 	struct zm_tree *tree = zm_tree_of(index, tag);
 	struct zm_leaf *leaf;
 	bool found = false;
-	u32 at;
+	u32 at, *meta;
 
 	*full = 0;
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_of(tree, tag);
 	for (at = leaf ? zm_leaf_find(leaf, tag, 0) : 0; leaf && at < leaf->count;
 	     at = zm_leaf_find(leaf, tag, at + 1)) {
-		if (zm_refs(leaf->meta[at]) == ZM_REFS_MAX) {
+		meta = zm_leaf_metas(leaf) + at;
+		if (zm_refs(*meta) == ZM_REFS_MAX) {
 			++*full;
 			continue;
 		}
 		if (nth--)
 			continue;
-		leaf->meta[at] += ZM_ONE_REF;
-		*object = zm_slot_of(ZM_INDEXED, leaf->value[at], leaf->meta[at] & ZM_LEN_MASK, tag);
+		zm_tree_take(tree, meta);
+		*object = zm_slot_of(ZM_INDEXED, leaf->values[at], *meta & ZM_LEN_MASK, tag);
 		found = true;
 		break;
 	}
@@ -295,8 +420,8 @@ bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle)
 
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_find_value(tree, tag, handle, &at);
-	if (!WARN_ON_ONCE(!leaf) && zm_refs(leaf->meta[at]) < ZM_REFS_MAX) {
-		leaf->meta[at] += ZM_ONE_REF;
+	if (!WARN_ON_ONCE(!leaf) && zm_refs(zm_leaf_metas(leaf)[at]) < ZM_REFS_MAX) {
+		zm_tree_take(tree, zm_leaf_metas(leaf) + at);
 		taken = true;
 	}
 	spin_unlock(&tree->lock);
@@ -314,9 +439,17 @@ bool zm_index_full(struct zm_index *index, u32 tag, u64 handle)
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_find_value(tree, tag, handle, &at);
 	if (!WARN_ON_ONCE(!leaf))
-		full = zm_refs(leaf->meta[at]) == ZM_REFS_MAX;
+		full = zm_refs(zm_leaf_metas(leaf)[at]) == ZM_REFS_MAX;
 	spin_unlock(&tree->lock);
 	return full;
+}
+
+/* The entry, which has one reference or none, goes. */
+static void zm_tree_drop(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf, u32 tag, u32 at)
+{
+	tree->singles--;
+	zm_leaf_remove(leaf, at);
+	zm_tree_trim(index, tree, tag);
 }
 
 /* One reference less; true when that was the last one and the entry is gone. */
@@ -325,17 +458,17 @@ bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle)
 	struct zm_tree *tree = zm_tree_of(index, tag);
 	struct zm_leaf *leaf;
 	bool last = false;
-	u32 at;
+	u32 at, *meta;
 
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_find_value(tree, tag, handle, &at);
 	if (!WARN_ON_ONCE(!leaf)) {
-		leaf->meta[at] -= ZM_ONE_REF;
-		last = !zm_refs(leaf->meta[at]);
-		if (last) {
-			zm_leaf_remove(leaf, at);
-			zm_leaf_join(index, tree, tag);
-		}
+		meta = zm_leaf_metas(leaf) + at;
+		*meta -= ZM_ONE_REF;
+		last = !zm_refs(*meta);
+		tree->singles += zm_refs(*meta) == 1;
+		if (last)
+			zm_tree_drop(index, tree, leaf, tag, at);
 	}
 	spin_unlock(&tree->lock);
 	return last;
@@ -351,11 +484,24 @@ bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle)
 
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_find_value(tree, tag, handle, &at);
-	if (!WARN_ON_ONCE(!leaf) && zm_refs(leaf->meta[at]) == 1) {
-		zm_leaf_remove(leaf, at);
-		zm_leaf_join(index, tree, tag);
+	if (!WARN_ON_ONCE(!leaf) && zm_refs(zm_leaf_metas(leaf)[at]) == 1) {
+		zm_tree_drop(index, tree, leaf, tag, at);
 		single = true;
 	}
 	spin_unlock(&tree->lock);
 	return single;
+}
+
+/* How many entries zm_index_forget_single() would remove now. */
+u64 zm_index_singles(struct zm_index *index)
+{
+	u64 singles = 0;
+	u32 at;
+
+	for (at = 0; at < index->ntrees; at++) {
+		spin_lock(&index->trees[at].lock);
+		singles += index->trees[at].singles;
+		spin_unlock(&index->trees[at].lock);
+	}
+	return singles;
 }

@@ -284,17 +284,39 @@ int zm_write(struct zm_core *zm, u64 number, const void *page)
 	return err;
 }
 
-/* An object that only this slot has needs no entry in the index. */
-static void zm_make_plain(struct zm_core *zm, u64 number)
+/* An object that only this slot has needs no entry in the index. True when it had one. */
+static bool zm_make_plain(struct zm_core *zm, u64 number)
 {
 	spinlock_t *lock = zm_slot_lock(zm, number);
 	struct zm_slot *slot = &zm->slots[number];
+	bool had;
 
 	spin_lock(lock);
-	if (zm_kind(*slot) == ZM_INDEXED &&
-	    zm_index_forget_single(&zm->index, zm_key(*slot), slot->value))
+	had = zm_kind(*slot) == ZM_INDEXED && zm_index_forget_single(&zm->index, zm_key(*slot), slot->value);
+	if (had)
 		zm_recount(slot, ZM_PLAIN, 0);
 	spin_unlock(lock);
+	return had;
+}
+
+/* Slots looked at for each entry that is to be forgotten: most may have none. */
+#define ZM_FORGET_LOOKS	16
+
+/*
+ * Gives memory of the index back: removes up to @entries entries of objects that one slot has. Their copies are not
+ * found when they are written; a pass finds them. Goes on where the last call ended. Returns how many were removed.
+ * Never sleeps.
+ */
+u64 zm_forget_some(struct zm_core *zm, u64 entries)
+{
+	u64 most = min_t(u64, entries * ZM_FORGET_LOOKS, zm->nslots), forgotten = 0;
+
+	while (most-- && forgotten < entries) {
+		u64 at = atomic64_add_return(1, &zm->forget_at);
+
+		forgotten += zm_make_plain(zm, at % zm->nslots);
+	}
+	return forgotten;
 }
 
 /*

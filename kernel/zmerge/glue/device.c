@@ -125,6 +125,7 @@ static void zm_teardown(struct zm_device *device)
 		return;
 	device->ready = false;
 	set_capacity(device->disk, 0);
+	zm_shrinker_remove(device);
 	zm_destroy(&device->core);
 	zm_streams_destroy(&device->streams);
 	zs_destroy_pool(device->pool);
@@ -146,10 +147,15 @@ static int zm_setup_parts(struct zm_device *device, u64 slots)
 		      min_t(size_t, zs_huge_class_size(device->pool), PAGE_SIZE), get_random_u64());
 	if (err)
 		goto destroy_streams;
+	err = zm_shrinker_add(device);
+	if (err)
+		goto destroy_core;
 	zm_set_mode(&device->core, device->mode);
 	atomic64_set(&device->core.pass_budget, atomic64_read(&device->merge_budget));
 	return 0;
 
+destroy_core:
+	zm_destroy(&device->core);
 destroy_streams:
 	zm_streams_destroy(&device->streams);
 destroy_pool:

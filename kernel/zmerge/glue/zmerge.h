@@ -19,6 +19,7 @@
 #include <linux/blkdev.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
+#include <linux/shrinker.h>
 #include <linux/workqueue.h>
 #include <linux/zsmalloc.h>
 
@@ -77,6 +78,11 @@ struct zm_device {
 	struct zm_core core;
 	struct zs_pool *pool;
 	struct zm_streams streams;
+#if ZM_HAS_SHRINKER_ALLOC
+	struct shrinker *shrinker;
+#else
+	struct shrinker shrinker;
+#endif
 
 	/* Settings, under init_lock as well. */
 	const struct zm_codec *codec;
@@ -104,6 +110,10 @@ int zm_device_merge(struct zm_device *device, bool compacts);
 void zm_device_stop_merge(struct zm_device *device);
 u64 zm_device_merge_left(struct zm_device *device);
 void zm_device_set_budget(struct zm_device *device, u64 bytes);
+
+/* shrink.c */
+int zm_shrinker_add(struct zm_device *device);
+void zm_shrinker_remove(struct zm_device *device);
 
 /* disk.c */
 struct gendisk *zm_disk_alloc(struct zm_device *device);

@@ -180,6 +180,29 @@ static int by_handle(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* How many handles in a sorted list are there once. */
+static u64 count_single(const u64 *handles, u64 count)
+{
+	u64 at, single = 0;
+
+	for (at = 0; at < count; at++)
+		single += (!at || handles[at] != handles[at - 1]) &&
+			  (at + 1 == count || handles[at] != handles[at + 1]);
+	return single;
+}
+
+/* What the index says it could forget. */
+static void check_singles(struct zm_core *zm, u64 *handles)
+{
+	u64 at, count = 0;
+
+	for (at = 0; at < zm->nslots; at++)
+		if (zm_kind(zm->slots[at]) == ZM_INDEXED)
+			handles[count++] = zm->slots[at].value;
+	qsort(handles, count, sizeof(*handles), by_handle);
+	CHECK(zm_index_singles(&zm->index) == count_single(handles, count));
+}
+
 /* Counts the table slot by slot. */
 void fake_check(struct zm_core *zm, struct fake *fake)
 {
@@ -204,6 +227,7 @@ void fake_check(struct zm_core *zm, struct fake *fake)
 		merged += again;
 		*(again ? &merged_bytes : &bytes) += object_of(handles[at])->len;
 	}
+	check_singles(zm, handles);
 	free(handles);
 	CHECK(atomic64_read(&zm->stats.pages) == pages);
 	CHECK(atomic64_read(&zm->stats.same_pages) == same);

@@ -106,6 +106,8 @@ static void model_step(struct model *model, u8 what, u8 where, u8 which)
 		model_merge(model, true);
 		return fake_refuse(0);
 	case 13:
+		if (which & 64)
+			return (void)zm_forget_some(&model->zm, which & 63);
 		return zm_set_mode(&model->zm, which % 4);
 	case 14:
 		return model_settle(model, which);

@@ -25,6 +25,7 @@ typedef unsigned int gfp_t;
 #ifndef PAGE_SIZE
 #define PAGE_SIZE 4096ul
 #endif
+#define U8_MAX UINT8_MAX
 #define U16_MAX UINT16_MAX
 #define U32_MAX UINT32_MAX
 #define U64_MAX UINT64_MAX

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Four threads write, read and clear slots of their own that lie among each other's, while a fifth
- * merges, in several rounds (Makefile: its table is small), and a sixth switches modes and stops passes.
+ * merges, in several rounds (Makefile: its table is small), and a sixth switches modes,
+ * forgets entries of the index and stops passes.
  * Each knows what its slots must hold; under TSan nobody may touch what another one writes.
  */
 #include "model.h"
@@ -81,6 +82,7 @@ static void *switch_modes(void *arg)
 
 	while (!atomic_read(&stop)) {
 		zm_set_mode(&zm, dice(&state) % 4);
+		zm_forget_some(&zm, zm_index_singles(&zm.index) / 2);
 		if (dice(&state) % 4 == 0)
 			atomic_set(&zm.pass_stop, 1);
 		++*switches;

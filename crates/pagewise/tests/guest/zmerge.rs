@@ -32,17 +32,19 @@ fn guest(suite: &str, files: &[String], script: &str) -> ProgramRun {
     finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))
 }
 
-/// What it keeps, refuses and hides, and how a pass ends, one after the other in one boot: each loads the module anew.
+/// What it keeps, refuses, hides and forgets, and how a pass ends, one after the other in one boot: each
+/// loads the module anew.
 fn keeps_and_refuses(suite: &str) {
-    let scripts = ["keep", "refuse", "hide", "stop"].map(|name| {
+    let scripts = ["keep", "refuse", "hide", "shrink", "stop"].map(|name| {
         let path = sources().join(format!("guest/{name}.sh"));
         format!("{}:/{name}.sh", path.display())
     });
-    let ran = guest(suite, &scripts, "sh /keep.sh && sh /refuse.sh && sh /hide.sh && sh /stop.sh");
+    let all = "sh /keep.sh && sh /refuse.sh && sh /hide.sh && sh /shrink.sh && sh /stop.sh";
+    let ran = guest(suite, &scripts, all);
     assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);
-    let order = ["kept\nrefused 95\nwrong 0\nhidden\n", "\nstopped\n"];
-    assert!(ran.out.contains(order[0]), "{suite}: {} {}", ran.out, ran.err);
-    assert!(ran.out.ends_with(order[1]), "{suite}: {} {}", ran.out, ran.err);
+    let ends = ["kept\nrefused 95\nwrong 0\nhidden\n", "\nforgotten\n", "\nstopped\n"];
+    assert!(ends.iter().all(|end| ran.out.contains(end)), "{suite}: {} {}", ran.out, ran.err);
+    assert!(ran.out.ends_with(ends[2]), "{suite}: {} {}", ran.out, ran.err);
 }
 
 #[test]
