@@ -492,7 +492,13 @@ bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle)
 	return single;
 }
 
-/* How many entries zm_index_forget_single() would remove now. */
+/**
+ * zm_index_singles - how many entries zm_forget_some() could remove
+ * @index: the index
+ *
+ * Context: never sleeps.
+ * Return: the number of entries with one reference.
+ */
 u64 zm_index_singles(struct zm_index *index)
 {
 	u64 singles = 0;

@@ -451,9 +451,15 @@ static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *
 	return err;
 }
 
-/*
- * One pass over all slots. The caller sees to it that there is one at a time. EINTR: it was stopped; ENOMEM: there
- * was no memory for the smallest table. What was merged until then stays merged.
+/**
+ * zm_merge - one pass over all slots
+ * @zm: the core, whose pass_at is 0; setting its pass_stop ends the pass
+ * @progress: called after ZM_PASS_STEP slots, with no lock held; may sleep
+ * @ctx: what @progress gets
+ *
+ * Context: may sleep. One caller at a time.
+ * Return: 0; -EINTR if it was stopped; -ENOMEM if there was no memory for the smallest table. What was merged until
+ * then stays merged.
  */
 int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx)
 {

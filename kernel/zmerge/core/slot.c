@@ -26,7 +26,17 @@ static int zm_init_locks(struct zm_core *zm)
 	return 0;
 }
 
-/* On failure nothing is left to destroy. */
+/**
+ * zm_init - prepare a core whose slots are all empty
+ * @zm: the core
+ * @nslots: how many pages the disk has, 1 to U32_MAX
+ * @ctx: what the operations zm_op_*() get
+ * @huge_len: an object of so many bytes or more is stored as the page itself
+ * @seed: secret, different for each device: the hashes depend on it
+ *
+ * Context: may sleep.
+ * Return: 0; -EINVAL for a number of slots that cannot be, -ENOMEM. On failure nothing is left to destroy.
+ */
 int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 {
 	int err;
@@ -59,7 +69,12 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	return err;
 }
 
-/* Gives every object back. Nobody may use the core any more. */
+/**
+ * zm_destroy - give every object and all memory back
+ * @zm: the core, which nobody may use any more
+ *
+ * Context: may sleep.
+ */
 void zm_destroy(struct zm_core *zm)
 {
 	u64 number;
@@ -150,7 +165,13 @@ void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now)
 	zm_release(zm, was);
 }
 
-/* Forgets what slot @number stores: it reads as zero. Never sleeps. */
+/**
+ * zm_clear - forget what a slot stores, so that it reads as zero
+ * @zm: the core
+ * @number: the slot
+ *
+ * Context: never sleeps.
+ */
 void zm_clear(struct zm_core *zm, u64 number)
 {
 	zm_slot_put(zm, number, (struct zm_slot){ 0 });
@@ -229,7 +250,15 @@ int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
 	return err;
 }
 
-/* Slot @number -> @page. Waits for no memory and for no compression. */
+/**
+ * zm_read - read a page
+ * @zm: the core
+ * @number: the slot
+ * @page: where its page is put
+ *
+ * Context: never sleeps, and waits for no compression.
+ * Return: 0, or the codec's error where what is stored does not decompress.
+ */
 int zm_read(struct zm_core *zm, u64 number, void *page)
 {
 	spinlock_t *lock = zm_slot_lock(zm, number);
@@ -246,6 +275,12 @@ int zm_read(struct zm_core *zm, u64 number, void *page)
 	return err;
 }
 
+/**
+ * zm_index_bytes - the memory that merging takes
+ * @zm: the core
+ *
+ * Return: bytes of the index, of the counters, and of a pass while it runs.
+ */
 u64 zm_index_bytes(struct zm_core *zm)
 {
 	return atomic64_read(&zm->index.bytes) + atomic64_read(&zm->counters.bytes) +

@@ -271,7 +271,15 @@ static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot 
 	}
 }
 
-/* @page -> slot @number. May wait for memory. On failure the slot is as it was. */
+/**
+ * zm_write - store a page
+ * @zm: the core
+ * @number: the slot
+ * @page: its page, which may change meanwhile: what is stored is then undefined
+ *
+ * Context: may sleep, for a writer and for memory.
+ * Return: 0; -ENOMEM without memory or room below the limit, or the codec's error. On failure the slot is as it was.
+ */
 int zm_write(struct zm_core *zm, u64 number, const void *page)
 {
 	struct zm_slot now = zm_slot_of(ZM_SAME, 0, 0, 0);
@@ -302,10 +310,16 @@ static bool zm_make_plain(struct zm_core *zm, u64 number)
 /* Slots looked at for each entry that is to be forgotten: most may have none. */
 #define ZM_FORGET_LOOKS	16
 
-/*
- * Gives memory of the index back: removes up to @entries entries of objects that one slot has. Their copies are not
- * found when they are written; a pass finds them. Goes on where the last call ended. Returns how many were removed.
- * Never sleeps.
+/**
+ * zm_forget_some - give memory of the index back
+ * @zm: the core
+ * @entries: how many entries are removed at most
+ *
+ * Removes entries of objects that one slot has. Their copies are not found when they are written; a pass finds them.
+ * Looks at up to 16 slots for each entry, and goes on where the last call ended.
+ *
+ * Context: never sleeps.
+ * Return: how many entries were removed.
  */
 u64 zm_forget_some(struct zm_core *zm, u64 entries)
 {
@@ -319,9 +333,14 @@ u64 zm_forget_some(struct zm_core *zm, u64 entries)
 	return forgotten;
 }
 
-/*
- * Changes what writes do from now on. Leaving inline merging gives the index back, but for the
- * entries of shared objects, which count the references.
+/**
+ * zm_set_mode - change what writes do from now on
+ * @zm: the core
+ * @mode: when pages are merged
+ *
+ * Leaving inline merging gives the index back, but for the entries of shared objects, which count the references.
+ *
+ * Context: may sleep. One caller at a time.
  */
 void zm_set_mode(struct zm_core *zm, enum zm_mode mode)
 {
