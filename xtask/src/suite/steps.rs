@@ -98,6 +98,14 @@ pub(crate) const STEPS: &[Step] = &[
         builds: &["target/library"],
     },
     Step {
+        name: "hugepool-suites",
+        about: "the same programs with the compilers and C libraries of bookworm and trixie",
+        inputs: &[PROGRAM, SUITE_SCRIPTS, &["crates/hugepool"]],
+        minutes: 2.0,
+        runs: Runs::Command(&["crates/hugepool/suites.sh"]),
+        builds: &["target/library"],
+    },
+    Step {
         name: "zmerge-suites",
         about: "zmerge on the kernels of bookworm and sid",
         inputs: &[PROGRAM, GUEST_TESTS, SUITE_SCRIPTS, &["kernel/zmerge"]],
