@@ -2,6 +2,7 @@
 //! A cache whose entries expire, beside sessions that stay: what is resident after bursts of requests.
 //!
 //!     cache [store=hugepool|malloc] [bursts=20] [burst-mib=64] [keep-kib=350] [retain-mib=4] [seed=1] [thp=never]
+//!           [hold=yes]
 //!
 //! In each burst entries of 32 to 2000 bytes are added until they have `burst-mib`; in between a few objects are made
 //! that stay (`keep-kib` for each burst, 7 MB in all with the usual options). Entries expire one burst after they were
@@ -14,6 +15,8 @@
 
 #[path = "shared/clock.rs"]
 mod clock;
+#[path = "shared/hold.rs"]
+mod hold;
 #[path = "shared/store.rs"]
 mod store;
 
@@ -92,9 +95,9 @@ fn fill(block: NonNull<u8>, layout: Layout) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let usage = "store=hugepool|malloc, bursts=N, burst-mib=N, keep-kib=N, retain-mib=N or seed=N";
+    let usage = "store=hugepool|malloc, bursts=N, burst-mib=N, keep-kib=N, retain-mib=N, seed=N or hold=yes";
     clock::check_options(
-        &["store", "bursts", "burst-mib", "keep-kib", "retain-mib", "seed"],
+        &["store", "bursts", "burst-mib", "keep-kib", "retain-mib", "seed", "hold"],
         usage,
     )?;
     clock::apply_thp_option()?;
@@ -137,6 +140,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{}", pool.statistics());
         }
     }
+    hold::hold_if_asked()?;
     if let Store::Malloc = cache.entries {
         // SAFETY: the call takes a number.
         unsafe { libc::malloc_trim(0) };

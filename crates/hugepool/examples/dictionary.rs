@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A dictionary in memory that is built once and then read at random; one access of a hundred replaces a value.
 //!
-//!     dictionary [store=hugepool|malloc] [mib=1024] [lookups=5000000] [seed=1] [thp=never]
+//!     dictionary [store=hugepool|malloc] [mib=1024] [lookups=5000000] [seed=1] [thp=never] [hold=yes]
 //!
 //! Each entry is a block of 16 to 240 bytes (a key of 8 bytes, its length, a value); the index is one large block of
 //! pointers. A lookup reads the index, follows the pointer, compares the key and reads the value. It prints the CPU
@@ -11,6 +11,8 @@
 
 #[path = "shared/clock.rs"]
 mod clock;
+#[path = "shared/hold.rs"]
+mod hold;
 #[path = "shared/store.rs"]
 mod store;
 
@@ -143,8 +145,8 @@ fn key(number: u64) -> u64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let usage = "store=hugepool|malloc, mib=N, lookups=N or seed=N";
-    clock::check_options(&["store", "mib", "lookups", "seed"], usage)?;
+    let usage = "store=hugepool|malloc, mib=N, lookups=N, seed=N or hold=yes";
+    clock::check_options(&["store", "mib", "lookups", "seed", "hold"], usage)?;
     clock::apply_thp_option()?;
     let name = clock::option("store", "hugepool".to_owned())?;
     let mib: usize = clock::option("mib", 1024)?;
@@ -179,5 +181,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let share = total.share().unwrap_or(0.0);
     println!("result ns={per_lookup:.2} resident_per_live={per_live:.4} coverage={share:.4}");
-    Ok(())
+    hold::hold_if_asked()
 }
