@@ -8,6 +8,7 @@
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
 # make test-riscv64        the program on another processor, emulated; root
 # make bench-hugepool pools beside other allocators; no root (BENCH="rounds=9 mib=1024")
+# make test-hugepool       hugepool under Miri, AddressSanitizer and ThreadSanitizer; a nightly compiler, no root
 # make build          the program as it is shipped: static, optimized; prints where it is
 
 CARGO ?= cargo
@@ -19,7 +20,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 XTASK := $(CARGO) run --locked --package xtask --
 SINCE := --since $(shell date +%s)
 
-.PHONY: run build check test test-long test-kernel-debug test-riscv64 bench bench-hugepool tools packages
+.PHONY: run build check test test-long test-kernel-debug test-riscv64 test-hugepool bench bench-hugepool tools packages
 .NOTPARALLEL:
 
 run: tools
@@ -58,6 +59,9 @@ test-kernel-debug: packages build
 # Builds for RISC-V with Debian 13's compiler, in 10 CPU-minutes.
 test-riscv64: packages
 	xtask/riscv64/test.sh
+
+test-hugepool:
+	crates/hugepool/sanitize.sh
 
 packages:
 	@xtask/scripts/packages.sh

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Builds and runs the C and C++ programs with the compilers and the C library of other Debian suites, as somebody does who
-# has installed the libraries into /usr/local: suites.sh [SUITE...] (bookworm and trixie without)
+# Builds and runs the C and C++ programs with the compilers and the C library of other Debian suites, as somebody does
+# who has installed the libraries into /usr/local: suites.sh [SUITE...] (bookworm and trixie without)
 #
 # The compilers are unpacked in the cache (xtask/scripts/cache.sh), some 300 MB for a suite, and nothing is installed.
-# The libraries are built once, on this machine: its C library may be no newer than that of the oldest suite. Needs root,
-# or user namespaces.
+# The libraries are built once, on this machine: its C library may be no newer than that of the oldest suite. Needs
+# root, or user namespaces.
 set -euo pipefail
 
 cd "$(dirname "$0")"
