@@ -17,10 +17,11 @@
  * Lock order, outermost first:
  *	slot lock	spin	slot->value and slot->attr; one lock for many slots, never two at once
  *	tree->lock	spin	a part of the index with the references of its objects
- *	counters->lock	spin	all counters
+ *	counters->lock	spin	which counters are in use
+ *	chunk->lock	spin	the counters of a chunk (counter.c)
  *	reader		spin	what zm_op_reader_get() gives; taken under a slot lock or alone
  *
- * tree->lock and counters->lock are never held together with each other or with a reader. The
+ * tree->lock and the locks of counters are never held together with each other or with a reader. The
  * writer of ops->writer_get() may be waited for and is taken with no lock held. Nothing sleeps
  * under a spinlock, and nothing that may wait for memory is done while a writer is held.
  */
@@ -133,9 +134,10 @@ u64 zm_index_singles(struct zm_index *index);
 
 /* counter.c: 16-bit reference counts, in chunks of a page. */
 struct zm_counters {
-	spinlock_t lock;
+	spinlock_t lock;		/* which counters are in use */
 	struct zm_chunk **chunks;
 	u32 nchunks;
+	u32 lowest;			/* all chunks before this one are there */
 	struct list_head spare;		/* chunks with a free counter */
 	atomic64_t bytes;
 };

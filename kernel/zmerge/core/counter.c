@@ -5,24 +5,28 @@
  * A counter has a number, which its slots keep as their key. Counters live in chunks of a page; a
  * chunk whose counters are all free is given back. An object that more slots want than 16 bits
  * can count stays as it is, and the next equal one starts a second object.
+ *
+ * References come and go under the lock of the chunk, which stays while one of its counters is in use. Counters
+ * come and go under counters->lock, and the chunk's.
  */
 #include "core.h"
 
 #define ZM_CHUNK_BYTES	4096
-#define ZM_CHUNK_HEAD	(sizeof(struct list_head) + 3 * sizeof(u32))
-#define ZM_CHUNK_COUNTERS	((u32)((ZM_CHUNK_BYTES - ZM_CHUNK_HEAD) / sizeof(u16)))
 #ifndef ZM_COUNT_MAX		/* a test has fewer */
 #define ZM_COUNT_MAX	U16_MAX
 #endif
 #define ZM_NONE		U16_MAX
 
 struct zm_chunk {
+	spinlock_t lock;	/* the counters in use, and those of the list below */
 	struct list_head list;
 	u32 number;
 	u32 used;
 	u32 free;	/* the first free counter, which holds the next one's place */
 	u16 count[];
 };
+
+#define ZM_CHUNK_COUNTERS	((u32)((ZM_CHUNK_BYTES - offsetof(struct zm_chunk, count)) / sizeof(u16)))
 
 int zm_counters_init(struct zm_counters *counters, u64 slots)
 {
@@ -57,6 +61,7 @@ static struct zm_chunk *zm_chunk_new(gfp_t gfp)
 
 	if (!chunk)
 		return NULL;
+	spin_lock_init(&chunk->lock);
 	INIT_LIST_HEAD(&chunk->list);
 	chunk->used = 0;
 	chunk->free = 0;
@@ -68,15 +73,16 @@ static struct zm_chunk *zm_chunk_new(gfp_t gfp)
 /* Gives the chunk the first number that is free; false when there is none. */
 static bool zm_chunk_enter(struct zm_counters *counters, struct zm_chunk *chunk)
 {
-	u32 at;
+	u32 at = counters->lowest;
 
 	lockdep_assert_held(&counters->lock);
-	for (at = 0; at < counters->nchunks && counters->chunks[at]; at++)
-		;
+	while (at < counters->nchunks && counters->chunks[at])
+		at++;
+	counters->lowest = at;
 	if (at == counters->nchunks)
 		return false;
 	chunk->number = at;
-	counters->chunks[at] = chunk;
+	WRITE_ONCE(counters->chunks[at], chunk);
 	list_add(&chunk->list, &counters->spare);
 	atomic64_add(ZM_CHUNK_BYTES, &counters->bytes);
 	return true;
@@ -115,9 +121,11 @@ bool zm_counter_new(struct zm_counters *counters, u32 *number)
 		return false;
 	}
 	chunk = list_first_entry(&counters->spare, struct zm_chunk, list);
+	spin_lock(&chunk->lock);
 	at = chunk->free;
 	chunk->free = chunk->count[at];
 	chunk->count[at] = 2;
+	spin_unlock(&chunk->lock);
 	if (++chunk->used == ZM_CHUNK_COUNTERS)
 		list_del_init(&chunk->list);
 	*number = chunk->number * ZM_CHUNK_COUNTERS + at;
@@ -125,66 +133,74 @@ bool zm_counter_new(struct zm_counters *counters, u32 *number)
 	return true;
 }
 
-static u16 *zm_counter_at(struct zm_counters *counters, u32 number)
+/* The chunk of a counter that is in use, which keeps it there. */
+static struct zm_chunk *zm_chunk_of(struct zm_counters *counters, u32 number)
 {
-	lockdep_assert_held(&counters->lock);
-	return &counters->chunks[number / ZM_CHUNK_COUNTERS]->count[number % ZM_CHUNK_COUNTERS];
+	return READ_ONCE(counters->chunks[number / ZM_CHUNK_COUNTERS]);
 }
 
 /* False when it stands as high as it can. */
 bool zm_counter_take(struct zm_counters *counters, u32 number)
 {
+	struct zm_chunk *chunk = zm_chunk_of(counters, number);
+	u16 *count = &chunk->count[number % ZM_CHUNK_COUNTERS];
 	bool taken = false;
-	u16 *count;
 
-	spin_lock(&counters->lock);
-	count = zm_counter_at(counters, number);
+	spin_lock(&chunk->lock);
 	if (*count < ZM_COUNT_MAX) {
 		++*count;
 		taken = true;
 	}
-	spin_unlock(&counters->lock);
+	spin_unlock(&chunk->lock);
 	return taken;
 }
 
 bool zm_counter_full(struct zm_counters *counters, u32 number)
 {
+	struct zm_chunk *chunk = zm_chunk_of(counters, number);
 	bool full;
 
-	spin_lock(&counters->lock);
-	full = *zm_counter_at(counters, number) == ZM_COUNT_MAX;
-	spin_unlock(&counters->lock);
+	spin_lock(&chunk->lock);
+	full = chunk->count[number % ZM_CHUNK_COUNTERS] == ZM_COUNT_MAX;
+	spin_unlock(&chunk->lock);
 	return full;
 }
 
+/* Nobody has a reference to the counter any more, so nobody but us knows it. */
 static void zm_counter_free(struct zm_counters *counters, u32 number)
 {
-	struct zm_chunk *chunk = counters->chunks[number / ZM_CHUNK_COUNTERS];
+	struct zm_chunk *chunk = zm_chunk_of(counters, number);
+	bool empty;
 
-	lockdep_assert_held(&counters->lock);
+	spin_lock(&counters->lock);
+	spin_lock(&chunk->lock);
 	chunk->count[number % ZM_CHUNK_COUNTERS] = chunk->free;
 	chunk->free = number % ZM_CHUNK_COUNTERS;
+	spin_unlock(&chunk->lock);
 	if (chunk->used-- == ZM_CHUNK_COUNTERS)
 		list_add(&chunk->list, &counters->spare);
-	if (chunk->used)
-		return;
-	list_del(&chunk->list);
-	counters->chunks[chunk->number] = NULL;
-	atomic64_sub(ZM_CHUNK_BYTES, &counters->bytes);
-	kfree(chunk);
+	empty = !chunk->used;
+	if (empty) {
+		list_del(&chunk->list);
+		WRITE_ONCE(counters->chunks[chunk->number], NULL);
+		counters->lowest = min_t(u32, counters->lowest, chunk->number);
+		atomic64_sub(ZM_CHUNK_BYTES, &counters->bytes);
+	}
+	spin_unlock(&counters->lock);
+	if (empty)
+		kfree(chunk);
 }
 
 /* True when that was the last reference: the counter is free then. */
 bool zm_counter_drop(struct zm_counters *counters, u32 number)
 {
-	u16 *count;
+	struct zm_chunk *chunk = zm_chunk_of(counters, number);
 	bool last;
 
-	spin_lock(&counters->lock);
-	count = zm_counter_at(counters, number);
-	last = !--*count;
+	spin_lock(&chunk->lock);
+	last = !--chunk->count[number % ZM_CHUNK_COUNTERS];
+	spin_unlock(&chunk->lock);
 	if (last)
 		zm_counter_free(counters, number);
-	spin_unlock(&counters->lock);
 	return last;
 }

@@ -65,6 +65,7 @@ u64 fake_memory_most(void)
 }
 
 __thread unsigned int zm_test_locks;
+__thread const spinlock_t *zm_test_last_lock;
 void (*zm_test_interrupt)(void);
 
 struct object {

@@ -39,6 +39,7 @@ typedef unsigned int gfp_t;
 #define __GFP_ZERO 8u
 
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define WRITE_ONCE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELAXED)
 #define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
 #define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
@@ -106,6 +107,8 @@ typedef struct {
 
 /* How many locks this thread holds: nothing else may run on it meanwhile. */
 extern __thread unsigned int zm_test_locks;
+/* And which one it took last. */
+extern __thread const spinlock_t *zm_test_last_lock;
 
 static inline void spin_lock_init(spinlock_t *lock)
 {
@@ -119,6 +122,7 @@ static inline void spin_lock(spinlock_t *lock)
 	lock->owner = pthread_self();
 	lock->held = true;
 	zm_test_locks++;
+	zm_test_last_lock = lock;
 }
 
 static inline void spin_unlock(spinlock_t *lock)

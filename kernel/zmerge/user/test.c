@@ -279,6 +279,66 @@ static void entries_that_nobody_shares_are_forgotten(void)
 	end_device(device);
 }
 
+/* Two objects whose counters are far from each other are shared at the same time. */
+static void references_to_far_counters_take_different_locks(void)
+{
+	struct zm_counters counters;
+	const spinlock_t *lock;
+	u32 number[5000], at;
+
+	CHECK(!zm_counters_init(&counters, 1 << 16));
+	for (at = 0; at < 5000; at++) {
+		zm_counters_reserve(&counters, GFP_KERNEL);
+		CHECK(zm_counter_new(&counters, &number[at]));
+	}
+	CHECK(zm_counter_take(&counters, number[0]));
+	lock = zm_test_last_lock;
+	CHECK(zm_counter_take(&counters, number[1]) && zm_test_last_lock == lock);
+	CHECK(zm_counter_take(&counters, number[4999]) && zm_test_last_lock != lock);
+	CHECK(!zm_counter_drop(&counters, number[0]) && zm_test_last_lock == lock);
+	CHECK(!zm_counter_full(&counters, number[4999]) && zm_test_last_lock != lock);
+	zm_counters_destroy(&counters);
+}
+
+/* Numbers are given again, the lowest chunks first, and all memory comes back. */
+static void counters_count(void)
+{
+	static u32 count[1 << 15];	/* by number; zero: free */
+	struct zm_counters counters;
+	u32 at, number, used = 0, highest = 0, round;
+
+	CHECK(!zm_counters_init(&counters, 1 << 14));
+	for (round = 0; round < 400000; round++) {
+		number = dice() % (1 << 15);
+		if (dice() % 8 < (round / 50000 % 2 ? 1 : 5)) {
+			zm_counters_reserve(&counters, GFP_KERNEL);
+			if (!zm_counter_new(&counters, &number))
+				continue;
+			CHECK(number < 1 << 15 && !count[number]);
+			count[number] = 2;
+			used++;
+		} else if (count[number] && dice() % 4 == 0) {
+			CHECK(zm_counter_take(&counters, number) && !zm_counter_full(&counters, number));
+			count[number]++;
+		} else if (count[number]) {
+			CHECK(zm_counter_drop(&counters, number) == !--count[number]);
+			used -= !count[number];
+		}
+	}
+	CHECK(used > 100);
+	for (number = 0; number < 1 << 15; number++)
+		for (at = count[number]; at; at--)
+			CHECK(zm_counter_drop(&counters, number) == (at == 1));
+	CHECK(!atomic64_read(&counters.bytes));
+	for (at = 0; at < 1000; at++) {
+		zm_counters_reserve(&counters, GFP_KERNEL);
+		CHECK(zm_counter_new(&counters, &number));
+		highest = max_t(u32, highest, number);
+	}
+	CHECK(highest < 2048);
+	zm_counters_destroy(&counters);
+}
+
 static void without_memory_for_the_index_pages_are_stored_unmerged(void)
 {
 	struct device *device = new_device(100);
@@ -602,6 +662,8 @@ int main(void)
 		LAW(inline_merging_finds_copies_of_what_a_pass_left),
 		LAW(the_index_is_given_back),
 		LAW(entries_that_nobody_shares_are_forgotten),
+		LAW(references_to_far_counters_take_different_locks),
+		LAW(counters_count),
 		LAW(without_memory_for_the_index_pages_are_stored_unmerged),
 		LAW(a_failed_write_leaves_the_slot_as_it_was),
 		LAW(memory_that_has_to_be_waited_for_is_waited_for),
