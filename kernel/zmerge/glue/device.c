@@ -38,17 +38,24 @@ static void zm_notify(struct zm_device *device)
 }
 
 /*
- * Sleeps as long as the slots looked at since the last time take at the rate asked for. Whoever stops the pass or
- * changes the rate waits for a tenth of a second at most.
+ * Sleeps as long as the slots looked at since the last time take at the rate asked for; what is less than a tick is
+ * slept next time. Whoever stops the pass or changes the rate waits for a tenth of a second at most.
  */
 static void zm_throttle(struct zm_device *device)
 {
-	unsigned long begin = jiffies;
+	unsigned long begin = jiffies, wait;
 	unsigned int rate;
 
-	while ((rate = atomic_read(&device->merge_rate)) && !atomic_read(&device->core.pass_stop) &&
-	       time_before(jiffies, begin + DIV_ROUND_UP(ZM_PASS_STEP * HZ, rate)))
-		schedule_timeout_idle(min_t(unsigned long, HZ / 10, DIV_ROUND_UP(ZM_PASS_STEP * HZ, rate)));
+	device->merge_owed += ZM_PASS_STEP * HZ;
+	while ((rate = atomic_read(&device->merge_rate)) && !atomic_read(&device->core.pass_stop)) {
+		wait = div_u64(device->merge_owed, rate);
+		if (!time_before(jiffies, begin + wait)) {
+			device->merge_owed -= (u64)wait * rate;
+			return;
+		}
+		schedule_timeout_idle(min_t(unsigned long, HZ / 10, wait));
+	}
+	device->merge_owed = 0;
 }
 
 static void zm_progress(void *ctx)
@@ -61,8 +68,10 @@ static void zm_merge_work(struct work_struct *work)
 {
 	struct zm_device *device = container_of(work, struct zm_device, merge_work);
 	unsigned int noio = memalloc_noio_save();
-	int err = zm_merge(&device->core, zm_progress, device);
+	int err;
 
+	device->merge_owed = 0;
+	err = zm_merge(&device->core, zm_progress, device);
 	if (!err && device->merge_compacts)
 		zs_compact(device->pool);
 	memalloc_noio_restore(noio);

@@ -94,6 +94,7 @@ struct zm_device {
 	struct work_struct merge_work;
 	atomic_t merging;
 	bool merge_compacts;
+	u64 merge_owed;			/* slots times HZ that a pass was too fast by */
 	/* Settings of a pass, which may change while one runs. */
 	atomic64_t merge_budget;	/* bytes */
 	atomic_t merge_rate;		/* slots a second; 0: as fast as it can */
