@@ -326,9 +326,10 @@ u64 zm_forget_some(struct zm_core *zm, u64 entries)
 	u64 most = min_t(u64, entries * ZM_FORGET_LOOKS, zm->nslots), forgotten = 0;
 
 	while (most-- && forgotten < entries) {
-		u64 at = atomic64_add_return(1, &zm->forget_at);
+		u64 number;
 
-		forgotten += zm_make_plain(zm, at % zm->nslots);
+		div64_u64_rem(atomic64_add_return(1, &zm->forget_at), zm->nslots, &number);
+		forgotten += zm_make_plain(zm, number);
 	}
 	return forgotten;
 }

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fake.h"
 
+u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
+{
+	*rest = a % b;
+	return a / b;
+}
+
 static unsigned int refuse_every;
 static atomic_t asked;
 
