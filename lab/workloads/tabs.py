@@ -42,8 +42,6 @@ class Browser:
     """Chromium and the pipe on which it takes commands (its descriptors 3 and 4)."""
 
     def __init__(self, folder):
-        if not os.access(CHROMIUM, os.X_OK):
-            sys.exit(f"{CHROMIUM} is missing: apt install chromium")
         to_read, self.to = os.pipe()
         self.answers, from_write = os.pipe()
         wire = f"exec 3<&{to_read} 4>&{from_write}; exec {CHROMIUM} --headless=new --no-sandbox --disable-gpu " \
