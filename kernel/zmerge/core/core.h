@@ -15,22 +15,22 @@
  * Hashes only nominate. An object is shared after its content was compared, byte by byte.
  *
  * Lock order, outermost first:
- *	slot lock	spin	slot->value and slot->attr; one lock for many slots, never two at once
+ *	slot lock	sleeps	a bit of the entry's attr: its slot (slot.c); never two at once
+ *	reader		sleeps	what zm_op_reader_get() gives; taken under a slot lock or alone
  *	tree->lock	spin	a part of the index with the references of its objects
  *	counters->lock	spin	which counters are in use
  *	chunk->lock	spin	the counters of a chunk (counter.c)
- *	reader		spin	what zm_op_reader_get() gives; taken under a slot lock or alone
  *
  * tree->lock and the locks of counters are never held together with each other or with a reader. The
- * writer of ops->writer_get() may be waited for and is taken with no lock held. Nothing sleeps
- * under a spinlock, and nothing that may wait for memory is done while a writer is held.
+ * writer of zm_op_writer_get() may be waited for and is taken with no lock held. Nothing that may wait for
+ * memory is done while a slot is locked or a writer is held, so what frees memory may wait for both.
  */
 #ifndef ZM_CORE_H
 #define ZM_CORE_H
 
 #include "port.h"
 
-/* A slot's attributes: length of the object, kind, seen, and above them the key. */
+/* A slot's attributes: length of the object, kind, seen, lock, and above them the key. */
 #define ZM_LEN_BITS	17
 #define ZM_LEN_MASK	((1ull << ZM_LEN_BITS) - 1)
 #define ZM_KIND_SHIFT	ZM_LEN_BITS
@@ -41,16 +41,27 @@
  */
 #define ZM_SEEN		(1ull << (ZM_KIND_SHIFT + 3))
 #define ZM_PART_SHIFT	(ZM_KIND_SHIFT + 4)
-#define ZM_PART_BITS	10
+#define ZM_PART_BITS	8
 #define ZM_PART_MASK	(((1ull << ZM_PART_BITS) - 1) << ZM_PART_SHIFT)
+/* Of the entry only: who has it locked was asked to clear it, is waited for; it is locked. */
+#define ZM_CLEARED	(1ull << 29)
+#define ZM_WAITED	(1ull << 30)
+#define ZM_LOCKED	(1ull << 31)
+#define ZM_LOCK_MASK	(ZM_CLEARED | ZM_WAITED | ZM_LOCKED)
 #define ZM_KEY_SHIFT	32
 
 enum zm_kind { ZM_EMPTY, ZM_SAME, ZM_PLAIN, ZM_COUNTED, ZM_INDEXED };
 
-/* A page of the disk. All zero is an empty one. */
+/* What a page of the disk stores. All zero: nothing. */
 struct zm_slot {
 	u64 value;	/* the object's handle, or the word that fills the page */
 	u64 attr;
+};
+
+/* A slot where it is kept, with its lock. */
+struct zm_entry {
+	u64 value;
+	atomic64_t attr;
 };
 
 static inline enum zm_kind zm_kind(struct zm_slot slot)
@@ -175,7 +186,7 @@ void zm_op_free(void *ctx, u64 handle);
 /* Bytes that a limit of the device's memory leaves for what is no object; U64_MAX: there is no limit. */
 u64 zm_op_room(void *ctx);
 void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len);
-/* A reader is held for one object: nothing sleeps meanwhile. */
+/* A reader is held for one object. Between load and unload nothing sleeps. */
 struct zm_reader *zm_op_reader_get(void *ctx);
 void zm_op_reader_put(void *ctx, struct zm_reader *reader);
 const void *zm_op_load(void *ctx, struct zm_reader *reader, u64 handle, u32 len);
@@ -225,9 +236,8 @@ struct zm_core {
 	void *ctx;
 	u32 huge_len;		/* from here on an object is a page as it is */
 	u64 nslots;
-	struct zm_slot *slots;
-	spinlock_t *locks;
-	u32 lock_mask;
+	struct zm_entry *entries;
+	struct lockdep_map slot_map;	/* tells lockdep of the locks of all slots */
 	u64 seed;
 	atomic_t mode;
 	struct zm_adapt adapt;
@@ -260,9 +270,12 @@ void zm_destroy(struct zm_core *zm);
 int zm_read(struct zm_core *zm, u64 number, void *page);
 int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page);
 void zm_clear(struct zm_core *zm, u64 number);
-spinlock_t *zm_slot_lock(struct zm_core *zm, u64 number);
+void zm_clear_at_once(struct zm_core *zm, u64 number);
+struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number);
+bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot);
+void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot);
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now);
-int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object);
+int zm_share(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object);
 bool zm_is_full(struct zm_core *zm, struct zm_slot slot);
 void zm_release(struct zm_core *zm, struct zm_slot was);
 void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key);

@@ -192,33 +192,28 @@ static void zm_pass_mark(struct zm_slot *slot, u32 tag)
 static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 {
 	struct zm_core *zm = pass->zm;
-	spinlock_t *lock = zm_slot_lock(zm, number);
+	struct zm_slot slot = zm_slot_lock(zm, number);
 	struct zm_reader *reader;
 	const void *at;
 	bool shareable;
 
-	spin_lock(lock);
-	pass->slot = zm->slots[number];
+	pass->slot = slot;
 	pass->copied = false;
 	*tag = 0;
-	shareable = zm_has_object(pass->slot) && zm_pass_may_be_in_range(pass, pass->slot) &&
-		    !zm_is_full(zm, pass->slot);
+	shareable = zm_has_object(slot) && zm_pass_may_be_in_range(pass, slot) && !zm_is_full(zm, slot);
 	if (shareable) {
-		at = zm_load(zm, pass->slot, &reader);
-		*tag = zm_hash(at, zm_len(pass->slot), zm->seed) >> 32;
-		zm_unload(zm, pass->slot, reader, at);
-		zm_pass_mark(&zm->slots[number], *tag);
+		at = zm_load(zm, slot, &reader);
+		*tag = zm_hash(at, zm_len(slot), zm->seed) >> 32;
+		zm_unload(zm, slot, reader, at);
+		zm_pass_mark(&slot, *tag);
 	}
-	spin_unlock(lock);
+	zm_slot_unlock(zm, number, slot);
 	return shareable && *tag >= pass->from && *tag < pass->to;
 }
 
-/* Whether the slot still stores what was hashed. Its lock is held. */
-static bool zm_pass_unchanged(struct zm_pass *pass, u64 number)
+/* Whether the slot, which stores @now, still stores what was hashed. */
+static bool zm_pass_unchanged(struct zm_pass *pass, struct zm_slot now)
 {
-	struct zm_slot now = pass->zm->slots[number];
-
-	lockdep_assert_held(zm_slot_lock(pass->zm, number));
 	return (now.attr & ZM_SEEN) && now.value == pass->slot.value;
 }
 
@@ -226,20 +221,20 @@ static bool zm_pass_unchanged(struct zm_pass *pass, u64 number)
 static bool zm_pass_copy(struct zm_pass *pass, u64 number)
 {
 	struct zm_core *zm = pass->zm;
-	spinlock_t *lock = zm_slot_lock(zm, number);
 	struct zm_reader *reader;
+	struct zm_slot slot;
 	const void *at;
 
 	if (pass->copied)
 		return true;
-	spin_lock(lock);
-	pass->copied = zm_pass_unchanged(pass, number);
+	slot = zm_slot_lock(zm, number);
+	pass->copied = zm_pass_unchanged(pass, slot);
 	if (pass->copied) {
-		at = zm_load(zm, pass->slot, &reader);
-		memcpy(pass->bytes, at, zm_len(pass->slot));
-		zm_unload(zm, pass->slot, reader, at);
+		at = zm_load(zm, slot, &reader);
+		memcpy(pass->bytes, at, zm_len(slot));
+		zm_unload(zm, slot, reader, at);
 	}
-	spin_unlock(lock);
+	zm_slot_unlock(zm, number, slot);
 	return pass->copied;
 }
 
@@ -247,55 +242,46 @@ static bool zm_pass_copy(struct zm_pass *pass, u64 number)
 static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_slot *object)
 {
 	struct zm_core *zm = pass->zm;
-	spinlock_t *lock = zm_slot_lock(zm, other);
+	struct zm_slot slot = zm_slot_lock(zm, other);
 	enum zm_match match = ZM_DIFFERENT;
 	struct zm_reader *reader;
-	struct zm_slot slot;
 	const void *at;
 	bool same;
 	int err;
 
-	spin_lock(lock);
-	slot = zm->slots[other];
 	if (zm_has_object(slot) && zm_len(slot) == zm_len(pass->slot)) {
 		at = zm_load(zm, slot, &reader);
 		same = zm_equal(at, pass->bytes, zm_len(slot));
 		zm_unload(zm, slot, reader, at);
-		err = same ? zm_share(zm, other, object) : 0;
+		err = same ? zm_share(zm, &slot, object) : 0;
 		if (same)
 			match = !err ? ZM_MERGED : err == -ENOMEM ? ZM_NO_COUNTER : ZM_FULL;
 	}
-	spin_unlock(lock);
+	zm_slot_unlock(zm, other, slot);
 	return match;
 }
 
 /* The slot stores @object from now on, unless it has changed. */
 static bool zm_pass_adopt(struct zm_pass *pass, u64 number, struct zm_slot object)
 {
-	spinlock_t *lock = zm_slot_lock(pass->zm, number);
-	struct zm_slot back = object;
-	bool adopted;
+	struct zm_slot slot = zm_slot_lock(pass->zm, number), back = object;
+	bool adopted = zm_pass_unchanged(pass, slot);
 
-	spin_lock(lock);
-	adopted = zm_pass_unchanged(pass, number);
 	if (adopted) {
-		back = pass->zm->slots[number];
-		object.attr |= back.attr & (ZM_SEEN | ZM_PART_MASK);
-		pass->zm->slots[number] = object;
+		back = slot;
+		slot = object;
+		slot.attr |= back.attr & (ZM_SEEN | ZM_PART_MASK);
 	}
-	spin_unlock(lock);
+	zm_slot_unlock(pass->zm, number, slot);
 	zm_release(pass->zm, back);
 	return adopted;
 }
 
 static bool zm_same_object(struct zm_pass *pass, u64 other)
 {
-	spinlock_t *lock = zm_slot_lock(pass->zm, other);
-	struct zm_slot slot;
+	struct zm_slot slot = zm_slot_lock(pass->zm, other);
 
-	spin_lock(lock);
-	slot = pass->zm->slots[other];
-	spin_unlock(lock);
+	zm_slot_unlock(pass->zm, other, slot);
 	return zm_has_object(slot) && slot.value == pass->slot.value;
 }
 
@@ -318,13 +304,11 @@ static enum zm_match zm_pass_merge(struct zm_pass *pass, u64 number, u64 other)
 /* The page of the slot, which only this slot has -> pass->page; false when it has changed. */
 static bool zm_pass_read(struct zm_pass *pass, u64 number)
 {
-	spinlock_t *lock = zm_slot_lock(pass->zm, number);
-	bool read;
+	struct zm_slot slot = zm_slot_lock(pass->zm, number);
+	bool read = zm_pass_unchanged(pass, slot) && zm_kind(slot) == ZM_PLAIN &&
+		    !zm_read_object(pass->zm, slot, pass->page);
 
-	spin_lock(lock);
-	read = zm_pass_unchanged(pass, number) && zm_kind(pass->zm->slots[number]) == ZM_PLAIN &&
-	       !zm_read_object(pass->zm, pass->zm->slots[number], pass->page);
-	spin_unlock(lock);
+	zm_slot_unlock(pass->zm, number, slot);
 	return read;
 }
 
@@ -336,23 +320,22 @@ static bool zm_looks_up(struct zm_core *zm)
 }
 
 /*
- * Lets pages written later find the slot's object. The mode is read under the slot's lock: whoever changes
+ * Lets pages written later find the slot's object. The mode is read while the slot is locked: whoever changes
  * it visits all slots afterwards.
  */
 static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
 {
 	struct zm_core *zm = pass->zm;
-	spinlock_t *lock = zm_slot_lock(zm, number);
-	struct zm_slot *slot = &zm->slots[number];
+	struct zm_slot slot;
 	u32 tag;
 
 	if (zm_kind(pass->slot) != ZM_PLAIN || !zm_looks_up(zm) || !zm_pass_read(pass, number))
 		return;
 	tag = zm_tag(zm, pass->page);
-	spin_lock(lock);
-	if (zm_looks_up(zm) && zm_pass_unchanged(pass, number) && zm_kind(*slot) == ZM_PLAIN)
-		zm_make_findable(zm, tag, slot);
-	spin_unlock(lock);
+	slot = zm_slot_lock(zm, number);
+	if (zm_looks_up(zm) && zm_pass_unchanged(pass, slot) && zm_kind(slot) == ZM_PLAIN)
+		zm_make_findable(zm, tag, &slot);
+	zm_slot_unlock(zm, number, slot);
 }
 
 /* Lets the slots after this one find it. */

@@ -26,6 +26,7 @@
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/vmalloc.h>
+#include <linux/wait_bit.h>
 #else
 #include "../user/port_user.h"
 #endif

@@ -2,29 +2,20 @@
 /*
  * The slot table: what a slot stores is read, replaced, shared and given back here.
  *
- * A slot is replaced in one step under its lock, and what it held before is given back after the
- * lock is dropped. Nobody else can still be reading that through the slot: readers hold its lock.
- * Nobody can be reading it through another slot unless that has a reference of its own.
+ * A slot is replaced in one step while it is locked, and what it held before is given back after that. Nobody
+ * else can still be reading that through the slot: readers hold its lock. Nobody can be reading it through
+ * another slot unless that has a reference of its own.
+ *
+ * The lock is three bits of the entry's attr. Whoever finds ZM_LOCKED set sets ZM_WAITED and sleeps. Whoever may not
+ * sleep and wants the slot cleared (swap does, under its spinlocks) sets ZM_CLEARED instead: then the slot is
+ * cleared where it is unlocked, and no memory stays behind. Nobody writes a slot and frees it at the same time: swap
+ * frees a slot only when no write to it is under way.
  */
 #include "core.h"
 
-#define ZM_LOCKS_MAX	1024
 #ifndef ZM_TABLE_MAX		/* a test has less */
 #define ZM_TABLE_MAX	SIZE_MAX
 #endif
-
-static int zm_init_locks(struct zm_core *zm)
-{
-	u32 at, count = min_t(u64, ZM_LOCKS_MAX, rounddown_pow_of_two(zm->nslots));
-
-	zm->locks = kvcalloc(count, sizeof(*zm->locks), ZM_GFP_SETUP);
-	if (!zm->locks)
-		return -ENOMEM;
-	zm->lock_mask = count - 1;
-	for (at = 0; at < count; at++)
-		spin_lock_init(&zm->locks[at]);
-	return 0;
-}
 
 /**
  * zm_init - prepare a core whose slots are all empty
@@ -39,12 +30,14 @@ static int zm_init_locks(struct zm_core *zm)
  */
 int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 {
+	static struct lock_class_key slot_key;
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct zm_slot) != 16);
-	BUILD_BUG_ON(ZM_PART_SHIFT + ZM_PART_BITS > ZM_KEY_SHIFT);
+	BUILD_BUG_ON(sizeof(struct zm_entry) != 16);
+	BUILD_BUG_ON(ZM_PART_MASK & ZM_LOCK_MASK);
 	BUILD_BUG_ON(PAGE_SIZE > 1ul << (ZM_LEN_BITS - 1));
 	memset(zm, 0, sizeof(*zm));
+	lockdep_init_map(&zm->slot_map, "zmerge slot", &slot_key, 0);
 	zm->ctx = ctx;
 	zm->huge_len = huge_len;
 	zm->nslots = nslots;
@@ -54,14 +47,12 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	if (!nslots || nslots > U32_MAX)
 		return -EINVAL;
 	/* With 32 bits, 2^28 slots are more bytes than a size can say. */
-	if (nslots > ZM_TABLE_MAX / sizeof(*zm->slots))
+	if (nslots > ZM_TABLE_MAX / sizeof(*zm->entries))
 		return -ENOMEM;
-	zm->slots = __vmalloc(nslots * sizeof(*zm->slots), ZM_GFP_SETUP | __GFP_ZERO);
-	if (!zm->slots)
+	zm->entries = __vmalloc(nslots * sizeof(*zm->entries), ZM_GFP_SETUP | __GFP_ZERO);
+	if (!zm->entries)
 		return -ENOMEM;
-	err = zm_init_locks(zm);
-	if (!err)
-		err = zm_index_init(&zm->index, nslots);
+	err = zm_index_init(&zm->index, nslots);
 	if (!err)
 		err = zm_counters_init(&zm->counters, nslots);
 	if (err)
@@ -88,16 +79,9 @@ void zm_destroy(struct zm_core *zm)
 	}
 	zm_counters_destroy(&zm->counters);
 	zm_index_destroy(&zm->index);
-	kvfree(zm->locks);
-	vfree(zm->slots);
-	zm->locks = NULL;
-	zm->slots = NULL;
+	vfree(zm->entries);
+	zm->entries = NULL;
 	zm->nslots = 0;
-}
-
-spinlock_t *zm_slot_lock(struct zm_core *zm, u64 number)
-{
-	return &zm->locks[number & zm->lock_mask];
 }
 
 /* @object begins to be stored, or ends. */
@@ -148,21 +132,78 @@ void zm_release(struct zm_core *zm, struct zm_slot was)
 	zm_op_free(zm->ctx, was.value);
 }
 
-/* Slot @number stores @now, whose reference it takes over, and forgets what it stored. */
-void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now)
+/* A slot does not store @was any more. Never sleeps. */
+static void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
 {
-	spinlock_t *lock = zm_slot_lock(zm, number);
-	struct zm_slot was;
-
-	spin_lock(lock);
-	was = zm->slots[number];
-	zm->slots[number] = now;
-	spin_unlock(lock);
-	if (zm_kind(now) != ZM_EMPTY)
-		zm_account_slot(zm, now, 1);
 	if (zm_kind(was) != ZM_EMPTY)
 		zm_account_slot(zm, was, -1);
 	zm_release(zm, was);
+}
+
+/* What an entry stores, whose attr was @attr; it is locked. */
+static struct zm_slot zm_slot_in(struct zm_entry *entry, u64 attr)
+{
+	return (struct zm_slot){ .value = entry->value, .attr = attr & ~ZM_LOCK_MASK };
+}
+
+/* Locks the entry, and says that others may wait, too; where it is locked, says that we do. */
+static bool zm_entry_take(struct zm_entry *entry, s64 *attr)
+{
+	*attr = atomic64_fetch_or(ZM_WAITED | ZM_LOCKED, &entry->attr);
+	return !(*attr & ZM_LOCKED);
+}
+
+/* Locks a slot, and gives what it stores. May sleep. */
+struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr) & ~ZM_LOCK_MASK;
+
+	might_sleep();
+	mutex_acquire(&zm->slot_map, 0, 0, _RET_IP_);
+	if (!likely(atomic64_try_cmpxchg(&entry->attr, &attr, attr | ZM_LOCKED)))
+		wait_var_event(entry, zm_entry_take(entry, &attr));
+	return zm_slot_in(entry, attr);
+}
+
+/* The same where it is not locked; never sleeps. */
+bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr) & ~ZM_LOCK_MASK;
+
+	if (!atomic64_try_cmpxchg(&entry->attr, &attr, attr | ZM_LOCKED))
+		return false;
+	mutex_acquire(&zm->slot_map, 0, 1, _RET_IP_);
+	*slot = zm_slot_in(entry, attr);
+	return true;
+}
+
+/* The slot stores @slot from now on, and is unlocked. Never sleeps. */
+void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr);
+
+	mutex_release(&zm->slot_map, _RET_IP_);
+	do
+		entry->value = attr & ZM_CLEARED ? 0 : slot.value;
+	while (!atomic64_try_cmpxchg(&entry->attr, &attr, attr & ZM_CLEARED ? 0 : slot.attr));
+	if (unlikely(attr & ZM_WAITED))
+		wake_up_var(entry);
+	if (unlikely(attr & ZM_CLEARED))
+		zm_slot_drop(zm, slot);
+}
+
+/* Slot @number stores @now, whose reference it takes over, and forgets what it stored. May sleep. */
+void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now)
+{
+	struct zm_slot was = zm_slot_lock(zm, number);
+
+	if (zm_kind(now) != ZM_EMPTY)
+		zm_account_slot(zm, now, 1);
+	zm_slot_unlock(zm, number, now);
+	zm_slot_drop(zm, was);
 }
 
 /**
@@ -170,14 +211,37 @@ void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now)
  * @zm: the core
  * @number: the slot
  *
- * Context: never sleeps.
+ * Context: may sleep.
  */
 void zm_clear(struct zm_core *zm, u64 number)
 {
 	zm_slot_put(zm, number, (struct zm_slot){ 0 });
 }
 
-/* The same object, counted another way. The slot's lock is held. */
+/**
+ * zm_clear_at_once - forget what a slot stores, or have that done by whoever has it locked
+ * @zm: the core
+ * @number: the slot, which nobody writes meanwhile
+ *
+ * Context: never sleeps.
+ */
+void zm_clear_at_once(struct zm_core *zm, u64 number)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr);
+	struct zm_slot was;
+
+	while (!atomic64_try_cmpxchg(&entry->attr, &attr, attr | (attr & ZM_LOCKED ? ZM_CLEARED : ZM_LOCKED)))
+		;
+	if (attr & ZM_LOCKED)
+		return;
+	mutex_acquire(&zm->slot_map, 0, 1, _RET_IP_);
+	was = zm_slot_in(entry, attr);
+	zm_slot_unlock(zm, number, (struct zm_slot){ 0 });
+	zm_slot_drop(zm, was);
+}
+
+/* The same object, counted another way. */
 void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key)
 {
 	u64 seen = slot->attr & (ZM_SEEN | ZM_PART_MASK);
@@ -197,7 +261,7 @@ static bool zm_make_counted(struct zm_core *zm, struct zm_slot *slot)
 	return true;
 }
 
-/* Whether the object of @slot has as many references as can be counted. The slot's lock is held. */
+/* Whether the object of @slot has as many references as can be counted. The slot is locked. */
 bool zm_is_full(struct zm_core *zm, struct zm_slot slot)
 {
 	switch (zm_kind(slot)) {
@@ -211,15 +275,13 @@ bool zm_is_full(struct zm_core *zm, struct zm_slot slot)
 }
 
 /*
- * One more reference to the object of slot @number, in *object. The slot's lock is held.
+ * One more reference to the object of @slot, which is locked, in *object. How that is counted may change in @slot.
  * EMLINK: it has as many as can be counted. ENOMEM: there is no counter.
  */
-int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
+int zm_share(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object)
 {
-	struct zm_slot *slot = &zm->slots[number];
 	bool shared;
 
-	lockdep_assert_held(zm_slot_lock(zm, number));
 	if (zm_kind(*slot) == ZM_PLAIN)
 		shared = zm_make_counted(zm, slot);
 	else if (zm_kind(*slot) == ZM_COUNTED)
@@ -234,7 +296,7 @@ int zm_share(struct zm_core *zm, u64 number, struct zm_slot *object)
 	return 0;
 }
 
-/* The object of @slot -> @page. The slot's lock is held. */
+/* The object of @slot, which is locked, -> @page. */
 int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
 {
 	struct zm_reader *reader = zm_op_reader_get(zm->ctx);
@@ -256,20 +318,17 @@ int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
  * @number: the slot
  * @page: where its page is put
  *
- * Context: never sleeps, and waits for no compression.
+ * Context: may sleep, and waits for no compression.
  * Return: 0, or the codec's error where what is stored does not decompress.
  */
 int zm_read(struct zm_core *zm, u64 number, void *page)
 {
-	spinlock_t *lock = zm_slot_lock(zm, number);
-	struct zm_slot slot;
+	struct zm_slot slot = zm_slot_lock(zm, number);
 	int err = 0;
 
-	spin_lock(lock);
-	slot = zm->slots[number];
 	if (zm_has_object(slot))
 		err = zm_read_object(zm, slot, page);
-	spin_unlock(lock);
+	zm_slot_unlock(zm, number, slot);
 	if (!zm_has_object(slot))
 		zm_fill(page, slot.value);
 	return err;

@@ -199,7 +199,7 @@ static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object
 
 /*
  * Lets later copies of @object, to which one slot points, find it, where there is memory for that. If the
- * object is that of a slot already, the slot's lock is held.
+ * object is that of a slot already, the slot is locked.
  */
 bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object)
 {
@@ -292,18 +292,26 @@ int zm_write(struct zm_core *zm, u64 number, const void *page)
 	return err;
 }
 
-/* An object that only this slot has needs no entry in the index. True when it had one. */
-static bool zm_make_plain(struct zm_core *zm, u64 number)
+/* An object that only this slot has needs no entry in the index. The slot is locked. True when it had one. */
+static bool zm_make_plain(struct zm_core *zm, struct zm_slot *slot)
 {
-	spinlock_t *lock = zm_slot_lock(zm, number);
-	struct zm_slot *slot = &zm->slots[number];
-	bool had;
+	bool had = zm_kind(*slot) == ZM_INDEXED && zm_index_forget_single(&zm->index, zm_key(*slot), slot->value);
 
-	spin_lock(lock);
-	had = zm_kind(*slot) == ZM_INDEXED && zm_index_forget_single(&zm->index, zm_key(*slot), slot->value);
 	if (had)
 		zm_recount(slot, ZM_PLAIN, 0);
-	spin_unlock(lock);
+	return had;
+}
+
+/* The same where nobody has the slot locked. */
+static bool zm_try_make_plain(struct zm_core *zm, u64 number)
+{
+	struct zm_slot slot;
+	bool had;
+
+	if (!zm_slot_trylock(zm, number, &slot))
+		return false;
+	had = zm_make_plain(zm, &slot);
+	zm_slot_unlock(zm, number, slot);
 	return had;
 }
 
@@ -329,7 +337,7 @@ u64 zm_forget_some(struct zm_core *zm, u64 entries)
 		u64 number;
 
 		div64_u64_rem(atomic64_add_return(1, &zm->forget_at), zm->nslots, &number);
-		forgotten += zm_make_plain(zm, number);
+		forgotten += zm_try_make_plain(zm, number);
 	}
 	return forgotten;
 }
@@ -346,6 +354,7 @@ u64 zm_forget_some(struct zm_core *zm, u64 entries)
 void zm_set_mode(struct zm_core *zm, enum zm_mode mode)
 {
 	enum zm_mode was = atomic_xchg(&zm->mode, mode);
+	struct zm_slot slot;
 	u64 number;
 
 	atomic64_set(&zm->adapt.seen, 0);
@@ -353,7 +362,9 @@ void zm_set_mode(struct zm_core *zm, enum zm_mode mode)
 	if (was < ZM_INLINE || mode >= ZM_INLINE)
 		return;
 	for (number = 0; number < zm->nslots; number++) {
-		zm_make_plain(zm, number);
+		slot = zm_slot_lock(zm, number);
+		zm_make_plain(zm, &slot);
+		zm_slot_unlock(zm, number, slot);
 		if (!(number & 1023))
 			cond_resched();
 	}

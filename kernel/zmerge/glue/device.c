@@ -179,7 +179,7 @@ static bool zm_table_fits(u64 slots)
 	struct sysinfo memory;
 
 	si_meminfo(&memory);
-	return slots <= U32_MAX && slots * sizeof(struct zm_slot) / PAGE_SIZE < memory.totalram / 2;
+	return slots <= U32_MAX && slots * sizeof(struct zm_entry) / PAGE_SIZE < memory.totalram / 2;
 }
 
 /* The device becomes a disk of @bytes, rounded up to a page; init_lock is held for writing. */

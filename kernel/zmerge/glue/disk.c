@@ -180,7 +180,7 @@ static void zm_slot_free_notify(struct block_device *bdev, unsigned long number)
 
 	atomic64_inc(&device->notify_free);
 	if (!WARN_ON_ONCE(number >= device->core.nslots))
-		zm_clear(&device->core, number);
+		zm_clear_at_once(&device->core, number);
 }
 
 static int zm_enter(struct zm_device *device)

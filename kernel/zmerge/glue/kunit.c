@@ -4,6 +4,7 @@
  * written into files is taken as meant or refused.
  */
 #include <kunit/test.h>
+#include <linux/cpu.h>
 #include <linux/module.h>
 
 #include "streams.h"
@@ -187,18 +188,44 @@ static void zm_test_params(struct kunit *test)
 static void zm_test_streams(struct kunit *test)
 {
 	struct zm_streams streams = { 0 };
+	struct zm_reader *reader;
 	size_t codec;
 
 	for (codec = 0; zm_codec_at(codec); codec++) {
 		KUNIT_ASSERT_EQ(test, zm_streams_init(&streams, zm_codec_at(codec), zm_codec_at(codec)->level), 0);
-		KUNIT_EXPECT_EQ(test, !streams.readers[0].page, !!zm_codec_at(codec)->equal);
-		KUNIT_EXPECT_EQ(test, !streams.readers[0].copy, !!ZM_HAS_ZS_MAP_OBJECT);
+		reader = zm_reader_get(&streams);
+		KUNIT_EXPECT_EQ(test, !reader->page, !!zm_codec_at(codec)->equal);
+		KUNIT_EXPECT_EQ(test, !reader->copy, !!ZM_HAS_ZS_MAP_OBJECT);
+		mutex_unlock(&reader->lock);
 		zm_streams_destroy(&streams);
 	}
 }
 
+/* A processor that comes has a stream of its own, and one that goes leaves no memory behind. */
+static void zm_test_hotplug(struct kunit *test)
+{
+	struct zm_streams streams = { 0 };
+	struct zm_stream *last;
+	unsigned int cpu = cpumask_last(cpu_online_mask);
+
+	if (!cpu || remove_cpu(cpu))
+		kunit_skip(test, "no processor that can be taken offline");
+	KUNIT_ASSERT_EQ(test, zm_streams_init(&streams, zm_codec_default(), zm_codec_default()->level), 0);
+	last = per_cpu_ptr(streams.cpus, cpu);
+	KUNIT_EXPECT_FALSE(test, last->writer.ready);
+	KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	KUNIT_EXPECT_TRUE(test, last->writer.ready && last->writer.bytes && last->writer.work);
+	KUNIT_EXPECT_TRUE(test, last->reader.ready);
+	KUNIT_EXPECT_EQ(test, remove_cpu(cpu), 0);
+	KUNIT_EXPECT_TRUE(test, !last->writer.ready && !last->writer.bytes && !last->writer.work);
+	KUNIT_EXPECT_FALSE(test, last->reader.ready);
+	KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	zm_streams_destroy(&streams);
+}
+
 static struct kunit_case zm_tests[] = {
 	KUNIT_CASE(zm_test_streams),
+	KUNIT_CASE(zm_test_hotplug),
 	KUNIT_CASE(zm_test_codecs),
 	KUNIT_CASE(zm_test_damaged),
 	KUNIT_CASE(zm_test_names),

@@ -105,10 +105,13 @@ static int __init zm_module_init(void)
 	zm_workqueue = alloc_workqueue("zmerge", WQ_UNBOUND, 0);
 	if (!zm_workqueue)
 		return err;
+	err = zm_streams_register();
+	if (err)
+		goto destroy_workqueue;
 	zm_major = register_blkdev(0, "zmerge");
 	if (zm_major < 0) {
 		err = zm_major;
-		goto destroy_workqueue;
+		goto unregister_streams;
 	}
 	err = zm_add_first();
 	if (!err)
@@ -120,6 +123,8 @@ static int __init zm_module_init(void)
 remove_all:
 	zm_remove_all();
 	unregister_blkdev(zm_major, "zmerge");
+unregister_streams:
+	zm_streams_unregister();
 destroy_workqueue:
 	destroy_workqueue(zm_workqueue);
 	return err;
@@ -130,6 +135,7 @@ static void __exit zm_module_exit(void)
 	zm_control_exit();
 	zm_remove_all();
 	unregister_blkdev(zm_major, "zmerge");
+	zm_streams_unregister();
 	destroy_workqueue(zm_workqueue);
 }
 

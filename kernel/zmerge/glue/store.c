@@ -3,8 +3,8 @@
  * The core's operations: objects live in zsmalloc, codecs in the streams.
  *
  * zsmalloc shows an object either mapped in place until it is unmapped, or, since it lost its
- * mappings, through calls that copy objects lying in two pages. Both are one object at a time for
- * each processor and sleep nowhere meanwhile.
+ * mappings, through calls that copy objects lying in two pages. A mapping is one at a time for each processor,
+ * and nothing sleeps meanwhile.
  */
 #include <linux/highmem.h>
 
@@ -105,25 +105,16 @@ void zm_op_unload(void *ctx, struct zm_reader *reader, u64 handle, u32 len, cons
 #endif
 }
 
-static unsigned int zm_stream_here(struct zm_streams *streams)
-{
-	unsigned int cpu = raw_smp_processor_id();
-
-	return likely(cpu < streams->count) ? cpu : cpu % streams->count;
-}
-
 struct zm_reader *zm_op_reader_get(void *ctx)
 {
 	struct zm_device *device = ctx;
-	struct zm_reader *reader = &device->streams.readers[zm_stream_here(&device->streams)];
 
-	spin_lock(&reader->lock);
-	return reader;
+	return zm_reader_get(&device->streams);
 }
 
 void zm_op_reader_put(void *ctx, struct zm_reader *reader)
 {
-	spin_unlock(&reader->lock);
+	mutex_unlock(&reader->lock);
 }
 
 int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page)
@@ -149,10 +140,8 @@ bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, 
 struct zm_writer *zm_op_writer_get(void *ctx)
 {
 	struct zm_device *device = ctx;
-	struct zm_writer *writer = &device->streams.writers[zm_stream_here(&device->streams)];
 
-	mutex_lock(&writer->lock);
-	return writer;
+	return zm_writer_get(&device->streams);
 }
 
 void zm_op_writer_put(void *ctx, struct zm_writer *writer)

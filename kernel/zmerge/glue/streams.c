@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory that compressing and decompressing needs, once for each processor.
+ * The memory that compressing and decompressing needs, once for each processor that is online.
  *
- * They are chosen by processor but not bound to it: a lock each makes that safe, and processors
- * may come and go. A writer sleeps if it must; a reader never does.
+ * It comes before a processor does and goes after it. A task may be moved to another processor while it holds a
+ * stream, so each has a lock; and it may find the stream of a processor that went in the meantime, which is empty.
  */
+#include <linux/cpuhotplug.h>
+
 #include "streams.h"
 
-static int zm_writer_init(struct zm_writer *writer, const struct zm_codec *codec, int level)
+/* The state of CPU hotplug in which streams are made and freed. */
+static enum cpuhp_state zm_streams_state;
+
+static int zm_writer_fill(struct zm_writer *writer, const struct zm_codec *codec, int level)
 {
-	mutex_init(&writer->lock);
 	writer->bytes = kvmalloc(ZM_WRITER_ROOM, ZM_GFP_SETUP);
 	writer->work = kvzalloc(codec->writer_size(level), ZM_GFP_SETUP);
 	if (!writer->bytes || !writer->work)
@@ -17,9 +21,8 @@ static int zm_writer_init(struct zm_writer *writer, const struct zm_codec *codec
 	return codec->writer_init ? codec->writer_init(writer->work, level) : 0;
 }
 
-static int zm_reader_init(struct zm_reader *reader, const struct zm_codec *codec)
+static int zm_reader_fill(struct zm_reader *reader, const struct zm_codec *codec)
 {
-	spin_lock_init(&reader->lock);
 	if (!codec->equal) {
 		reader->page = (void *)__get_free_page(ZM_GFP_SETUP);
 		if (!reader->page)
@@ -38,49 +41,124 @@ static int zm_reader_init(struct zm_reader *reader, const struct zm_codec *codec
 	return codec->reader_init ? codec->reader_init(reader->work) : 0;
 }
 
-static int zm_streams_fill(struct zm_streams *streams)
+static void zm_writer_empty(struct zm_writer *writer)
 {
-	unsigned int at;
-	int err = 0;
+	mutex_lock(&writer->lock);
+	writer->ready = false;
+	kvfree(writer->bytes);
+	kvfree(writer->work);
+	writer->bytes = NULL;
+	writer->work = NULL;
+	mutex_unlock(&writer->lock);
+}
 
-	for (at = 0; at < streams->count && !err; at++) {
-		err = zm_writer_init(&streams->writers[at], streams->codec, streams->level);
-		if (!err)
-			err = zm_reader_init(&streams->readers[at], streams->codec);
+static void zm_reader_empty(struct zm_reader *reader)
+{
+	mutex_lock(&reader->lock);
+	reader->ready = false;
+	free_page((unsigned long)reader->page);
+	free_page((unsigned long)reader->copy);
+	kvfree(reader->work);
+	reader->page = NULL;
+	reader->copy = NULL;
+	reader->work = NULL;
+	mutex_unlock(&reader->lock);
+}
+
+/* Processor @cpu, on which nothing runs any more or which did not come, needs no stream. */
+static int zm_stream_empty(unsigned int cpu, struct hlist_node *node)
+{
+	struct zm_streams *streams = hlist_entry(node, struct zm_streams, node);
+	struct zm_stream *stream = per_cpu_ptr(streams->cpus, cpu);
+
+	zm_writer_empty(&stream->writer);
+	zm_reader_empty(&stream->reader);
+	return 0;
+}
+
+/* Processor @cpu, on which nothing runs yet, gets a stream. */
+static int zm_stream_fill(unsigned int cpu, struct hlist_node *node)
+{
+	struct zm_streams *streams = hlist_entry(node, struct zm_streams, node);
+	struct zm_stream *stream = per_cpu_ptr(streams->cpus, cpu);
+	int err = zm_writer_fill(&stream->writer, streams->codec, streams->level);
+
+	if (!err)
+		err = zm_reader_fill(&stream->reader, streams->codec);
+	if (err) {
+		zm_stream_empty(cpu, node);
+		return err;
 	}
-	return err;
+	stream->writer.ready = true;
+	stream->reader.ready = true;
+	return 0;
 }
 
 int zm_streams_init(struct zm_streams *streams, const struct zm_codec *codec, int level)
 {
-	int err = -ENOMEM;
+	unsigned int cpu;
+	int err;
 
 	streams->codec = codec;
 	streams->level = level;
-	streams->count = num_online_cpus();
-	streams->writers = kvcalloc(streams->count, sizeof(*streams->writers), ZM_GFP_SETUP);
-	streams->readers = kvcalloc(streams->count, sizeof(*streams->readers), ZM_GFP_SETUP);
-	if (streams->writers && streams->readers)
-		err = zm_streams_fill(streams);
+	streams->cpus = alloc_percpu_gfp(struct zm_stream, ZM_GFP_SETUP | __GFP_ZERO);
+	if (!streams->cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		mutex_init(&per_cpu_ptr(streams->cpus, cpu)->writer.lock);
+		mutex_init(&per_cpu_ptr(streams->cpus, cpu)->reader.lock);
+	}
+	err = cpuhp_state_add_instance(zm_streams_state, &streams->node);
 	if (err)
-		zm_streams_destroy(streams);
+		free_percpu(streams->cpus);
 	return err;
 }
 
 void zm_streams_destroy(struct zm_streams *streams)
 {
-	unsigned int at;
-
-	for (at = 0; streams->writers && at < streams->count; at++) {
-		kvfree(streams->writers[at].bytes);
-		kvfree(streams->writers[at].work);
-	}
-	for (at = 0; streams->readers && at < streams->count; at++) {
-		free_page((unsigned long)streams->readers[at].page);
-		free_page((unsigned long)streams->readers[at].copy);
-		kvfree(streams->readers[at].work);
-	}
-	kvfree(streams->writers);
-	kvfree(streams->readers);
+	cpuhp_state_remove_instance(zm_streams_state, &streams->node);
+	free_percpu(streams->cpus);
 	memset(streams, 0, sizeof(*streams));
+}
+
+/* The writer of the processor that we run on, or ran on just now. */
+struct zm_writer *zm_writer_get(struct zm_streams *streams)
+{
+	struct zm_writer *writer;
+
+	for (;;) {
+		writer = &raw_cpu_ptr(streams->cpus)->writer;
+		mutex_lock(&writer->lock);
+		if (likely(writer->ready))
+			return writer;
+		mutex_unlock(&writer->lock);
+	}
+}
+
+struct zm_reader *zm_reader_get(struct zm_streams *streams)
+{
+	struct zm_reader *reader;
+
+	for (;;) {
+		reader = &raw_cpu_ptr(streams->cpus)->reader;
+		mutex_lock(&reader->lock);
+		if (likely(reader->ready))
+			return reader;
+		mutex_unlock(&reader->lock);
+	}
+}
+
+int zm_streams_register(void)
+{
+	int state = cpuhp_setup_state_multi(CPUHP_BP_PREPARE_DYN, "block/zmerge:prepare", zm_stream_fill, zm_stream_empty);
+
+	if (state < 0)
+		return state;
+	zm_streams_state = state;
+	return 0;
+}
+
+void zm_streams_unregister(void)
+{
+	cpuhp_remove_multi_state(zm_streams_state);
 }

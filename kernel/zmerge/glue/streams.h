@@ -2,21 +2,34 @@
 #ifndef ZM_STREAMS_H
 #define ZM_STREAMS_H
 
+#include <linux/cache.h>
+
 #include "zmerge.h"
 
 struct zm_writer {
 	struct mutex lock;	/* one user of the buffers at a time */
+	bool ready;		/* its processor is online */
 	void *bytes;		/* two pages: a codec may make more of a page than it was */
 	void *work;
 };
 
 struct zm_reader {
-	spinlock_t lock;	/* one user of the buffers at a time */
+	struct mutex lock;	/* one user of the buffers at a time */
+	bool ready;		/* its processor is online */
 	void *page;		/* for a page that is only compared; NULL where the codec compares */
 	void *copy;		/* for an object that lies in two pages; NULL where zsmalloc maps those */
 	void *work;
 };
 
+/* Of one processor. Lines of the cache are not shared with other processors, nor by the two. */
+struct zm_stream {
+	struct zm_writer writer ____cacheline_aligned_in_smp;
+	struct zm_reader reader ____cacheline_aligned_in_smp;
+};
+
 #define ZM_WRITER_ROOM	(2 * PAGE_SIZE)
+
+struct zm_writer *zm_writer_get(struct zm_streams *streams);
+struct zm_reader *zm_reader_get(struct zm_streams *streams);
 
 #endif

@@ -6,12 +6,13 @@
  *	zm_devices_lock		mutex	which devices there are
  *	device->gate		mutex	who has the disk open, and whether it may be opened
  *	device->init_lock	rwsem	the device is set up; held for read by what looks at it
+ *	cpu_hotplug_lock	rwsem	which processors have streams (streams.c)
  *	writer->lock		mutex	one compression; no memory is waited for under it
- *	the core's		spin	see core/core.h
- *	reader->lock		spin	one decompression
+ *	the core's			see core/core.h
+ *	reader->lock		mutex	one decompression
  *
- * I/O takes no lock of this list but the last three: a device is set up and reset only while
- * nobody has it open.
+ * I/O takes no lock of this list but writer->lock, reader->lock and the core's: a device is set up and reset only
+ * while nobody has it open.
  */
 #ifndef ZM_GLUE_H
 #define ZM_GLUE_H
@@ -53,15 +54,16 @@ int zm_parse_size(const char *text, u64 *bytes);
 int zm_parse_id(const char *text, int *id);
 int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool *has_level);
 
-/* What compresses and decompresses; as many as there were processors when they were made. */
+/* What compresses and decompresses, once for each processor. */
 struct zm_streams {
 	const struct zm_codec *codec;
 	int level;
-	unsigned int count;
-	struct zm_writer *writers;
-	struct zm_reader *readers;
+	struct zm_stream __percpu *cpus;
+	struct hlist_node node;		/* of those that CPU hotplug tells of processors */
 };
 
+int zm_streams_register(void);
+void zm_streams_unregister(void);
 int zm_streams_init(struct zm_streams *streams, const struct zm_codec *codec, int level);
 void zm_streams_destroy(struct zm_streams *streams);
 

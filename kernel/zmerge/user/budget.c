@@ -88,7 +88,7 @@ static u64 objects_wanted(void)
 	u64 *all = malloc((device->zm.nslots + 1) * sizeof(*all)), count = 0, distinct = 0, slot;
 
 	for (slot = 0; slot < device->zm.nslots; slot++)
-		if (zm_has_object(device->zm.slots[slot]))
+		if (zm_has_object(fake_slot(&device->zm, slot)))
 			all[count++] = device->content[slot];
 	qsort(all, count, sizeof(*all), by_content);
 	for (slot = 0; slot < count; slot++)
@@ -118,7 +118,7 @@ static u64 *owners(void)
 	struct pair { u64 value, slot; } *all = malloc(device->zm.nslots * sizeof(*all));
 
 	for (slot = 0; slot < device->zm.nslots; slot++)
-		all[slot] = (struct pair){ device->zm.slots[slot].value, slot };
+		all[slot] = (struct pair){ fake_slot(&device->zm, slot).value, slot };
 	qsort(all, device->zm.nslots, sizeof(*all), by_content);
 	for (slot = 0; slot < device->zm.nslots;) {
 		u64 end = slot, first = U64_MAX, at;
@@ -126,7 +126,7 @@ static u64 *owners(void)
 		for (; end < device->zm.nslots && all[end].value == all[slot].value; end++)
 			first = min_t(u64, first, all[end].slot);
 		for (at = slot; at < end; at++)
-			owner[all[at].slot] = zm_has_object(device->zm.slots[all[at].slot]) ? first : U64_MAX;
+			owner[all[at].slot] = zm_has_object(fake_slot(&device->zm, all[at].slot)) ? first : U64_MAX;
 		slot = end;
 	}
 	free(all);

@@ -71,6 +71,7 @@ u64 fake_memory_most(void)
 }
 
 __thread unsigned int zm_test_locks;
+__thread const struct lockdep_map *zm_test_map;
 __thread const spinlock_t *zm_test_last_lock;
 void (*zm_test_interrupt)(void);
 
@@ -94,7 +95,7 @@ u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 	struct object *object;
 
 	__atomic_store_n(&fake->page, page, __ATOMIC_RELAXED);
-	CHECK(len && len <= PAGE_SIZE && !reading && !(may_wait && writing));
+	CHECK(len && len <= PAGE_SIZE && !reading && !(may_wait && (writing || zm_test_map)));
 	if ((fake->shy && !may_wait) || zm_test_refuses())
 		return 0;
 	if (fake->limit && (u64)atomic64_read(&fake->bytes) + len > fake->limit)
@@ -140,6 +141,7 @@ struct zm_reader *zm_op_reader_get(void *ctx)
 {
 	(void)ctx;
 	CHECK(!reading);
+	might_sleep();
 	reading = true;
 	return &reader;
 }
@@ -151,10 +153,26 @@ void zm_op_reader_put(void *ctx, struct zm_reader *got)
 	reading = false;
 }
 
+void (*fake_loaded)(void);
+
+/* What another processor does has a slot and a reader of its own. */
+static void be_interrupted(void)
+{
+	const struct lockdep_map *map = zm_test_map;
+
+	zm_test_map = NULL;
+	reading = false;
+	fake_loaded();
+	reading = true;
+	zm_test_map = map;
+}
+
 const void *zm_op_load(void *ctx, struct zm_reader *got, u64 handle, u32 len)
 {
 	(void)ctx;
 	CHECK(reading && got == &reader && len <= object_of(handle)->len);
+	if (fake_loaded)
+		be_interrupted();
 	return object_of(handle)->bytes;
 }
 
@@ -168,7 +186,7 @@ void zm_op_unload(void *ctx, struct zm_reader *got, u64 handle, u32 len, const v
 struct zm_writer *zm_op_writer_get(void *ctx)
 {
 	(void)ctx;
-	CHECK(!writing && !reading);
+	CHECK(!writing && !reading && !zm_test_map);
 	writing = true;
 	return &writer;
 }
@@ -198,14 +216,23 @@ static u64 count_single(const u64 *handles, u64 count)
 	return single;
 }
 
+struct zm_slot fake_slot(struct zm_core *zm, u64 number)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	u64 attr = atomic64_read(&entry->attr);
+
+	CHECK(!(attr & ZM_LOCK_MASK));
+	return (struct zm_slot){ .value = entry->value, .attr = attr };
+}
+
 /* What the index says it could forget. */
 static void check_singles(struct zm_core *zm, u64 *handles)
 {
 	u64 at, count = 0;
 
 	for (at = 0; at < zm->nslots; at++)
-		if (zm_kind(zm->slots[at]) == ZM_INDEXED)
-			handles[count++] = zm->slots[at].value;
+		if (zm_kind(fake_slot(zm, at)) == ZM_INDEXED)
+			handles[count++] = fake_slot(zm, at).value;
 	qsort(handles, count, sizeof(*handles), by_handle);
 	CHECK(zm_index_singles(&zm->index) == count_single(handles, count));
 }
@@ -218,7 +245,7 @@ void fake_check(struct zm_core *zm, struct fake *fake)
 	u64 at, objects = 0;
 
 	for (at = 0; at < zm->nslots; at++) {
-		struct zm_slot slot = zm->slots[at];
+		struct zm_slot slot = fake_slot(zm, at);
 
 		pages += zm_kind(slot) != ZM_EMPTY;
 		same += zm_kind(slot) == ZM_SAME;

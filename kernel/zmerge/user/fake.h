@@ -27,6 +27,9 @@ struct zm_writer {
 	u8 bytes[2 * PAGE_SIZE];
 };
 
+/* Called whenever an object was loaded, while its reader is held: what another processor does then. */
+extern void (*fake_loaded)(void);
+
 /* Every @n-th allocation of the core's own fails; zero: none. */
 void fake_refuse(unsigned int n);
 
@@ -36,6 +39,9 @@ u64 fake_memory_most(void);
 
 /* Whether this thread holds a reader or a writer. */
 bool fake_is_busy(void);
+
+/* What a slot stores, whenever nobody is at work: no slot is locked. */
+struct zm_slot fake_slot(struct zm_core *zm, u64 number);
 
 /* What must hold whenever nobody is at work: sums against the table itself, leaks. */
 void fake_check(struct zm_core *zm, struct fake *fake);

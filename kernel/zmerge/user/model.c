@@ -59,9 +59,12 @@ static void model_write(struct model *model, u32 slot, u32 id)
 		model->page[slot] = id;
 }
 
-static void model_clear(struct model *model, u32 slot)
+static void model_clear(struct model *model, u32 slot, bool at_once)
 {
-	zm_clear(&model->zm, slot);
+	if (at_once)
+		zm_clear_at_once(&model->zm, slot);
+	else
+		zm_clear(&model->zm, slot);
 	model->page[slot] = 0;
 }
 
@@ -75,8 +78,8 @@ static void model_merge(struct model *model, bool refuse)
 		return;
 	for (a = 0; a < SLOTS; a++)
 		for (b = 0; b < a; b++)
-			if (model->page[a] == model->page[b] && zm_has_object(model->zm.slots[a]))
-				CHECK(model->zm.slots[a].value == model->zm.slots[b].value);
+			if (model->page[a] == model->page[b] && zm_has_object(fake_slot(&model->zm, a)))
+				CHECK(fake_slot(&model->zm, a).value == fake_slot(&model->zm, b).value);
 }
 
 static void model_settle(struct model *model, u8 how)
@@ -96,7 +99,7 @@ static void model_step(struct model *model, u8 what, u8 where, u8 which)
 	case 7 ... 9:
 		return model_read(model, slot);
 	case 10:
-		return model_clear(model, slot);
+		return model_clear(model, slot, which & 1);
 	case 11:
 		/* In the fuzzer, whose tables are small, all at once or in several rounds. */
 		atomic64_set(&model->zm.pass_budget, which & 1 ? 0 : ZM_BUDGET);

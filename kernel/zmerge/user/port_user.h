@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,8 @@ u64 div64_u64_rem(u64 a, u64 b, u64 *rest);
 #define div_u64(a, b) div64_u64(a, b)
 #define noinline __attribute__((noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define might_sleep() WARN_ON_ONCE(zm_test_locks)
 #define cond_resched() do { } while (0)
 
 #define ZM_DIE(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), abort())
@@ -137,6 +140,28 @@ static inline void spin_unlock(spinlock_t *lock)
 #define lockdep_assert_held(lock) \
 	WARN_ON_ONCE(!(lock)->held || !pthread_equal((lock)->owner, pthread_self()))
 
+/* A lock that may be waited for: of a kind of these, a thread has one at a time. */
+struct lockdep_map {
+	const char *name;
+};
+
+struct lock_class_key {
+	char nothing;
+};
+
+extern __thread const struct lockdep_map *zm_test_map;
+
+#define lockdep_init_map(map, named, key, subclass) ((void)(key), (map)->name = (named))
+#define mutex_acquire(map, subclass, trylock, ip) (WARN_ON_ONCE(zm_test_map), (void)(zm_test_map = (map)))
+#define mutex_release(map, ip) (WARN_ON_ONCE(zm_test_map != (map)), (void)(zm_test_map = NULL))
+#define _RET_IP_ 0
+
+/* Nobody is woken who does not sleep. */
+#define wait_var_event(var, condition) do { \
+	while (!(condition)) \
+		sched_yield(); } while (0)
+#define wake_up_var(var) ((void)(var))
+
 typedef struct { s64 v; } atomic64_t;
 typedef struct { int v; } atomic_t;
 
@@ -145,7 +170,7 @@ extern void (*zm_test_interrupt)(void);
 
 static inline void zm_test_step(void)
 {
-	if (zm_test_interrupt && !zm_test_locks)
+	if (zm_test_interrupt && !zm_test_locks && !zm_test_map)
 		zm_test_interrupt();
 }
 
@@ -170,7 +195,10 @@ static inline s64 zm_test_cmpxchg(s64 *at, s64 old, s64 new)
 	return old;
 }
 
+#define atomic64_fetch_or(n, a) ZM_STEP(__atomic_fetch_or(&(a)->v, (s64)(n), __ATOMIC_SEQ_CST))
 #define atomic64_cmpxchg(a, old, new) zm_test_cmpxchg(&(a)->v, old, new)
+#define atomic64_try_cmpxchg(a, old, new) ZM_STEP( \
+	__atomic_compare_exchange_n(&(a)->v, old, (s64)(new), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 
 struct list_head {
 	struct list_head *next, *prev;

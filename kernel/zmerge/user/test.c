@@ -354,9 +354,80 @@ static void without_memory_for_the_index_pages_are_stored_unmerged(void)
 		fake_refuse(2);
 		CHECK(!zm_write(&device->zm, at, page));
 		CHECK(atomic64_read(&device->fake.objects) == (s64)handles + 1);
-		CHECK(zm_kind(device->zm.slots[at]) == ZM_PLAIN);
+		CHECK(zm_kind(fake_slot(&device->zm, at)) == ZM_PLAIN);
 	}
 	fake_refuse(0);
+	end_device(device);
+}
+
+static struct device *freed;
+static u64 freed_slot;
+
+/* Swap frees the slot whose object is looked at just now. */
+static void free_slot(void)
+{
+	zm_clear_at_once(&freed->zm, freed_slot);
+}
+
+/* A slot is locked while its object is read; who frees it then does not wait, and no memory stays behind. */
+static void a_slot_that_is_freed_while_it_is_read_is_empty_afterwards(void)
+{
+	struct device *device = freed = new_device(2);
+	u8 page[PAGE_SIZE], zero[PAGE_SIZE] = { 0 };
+
+	write_numbered(device, 0, 7);
+	freed_slot = 0;
+	fake_loaded = free_slot;
+	read_numbered(device, 0, 7);
+	fake_loaded = NULL;
+	CHECK(!atomic64_read(&device->fake.objects) && !zm_read(&device->zm, 0, page));
+	CHECK(!memcmp(page, zero, PAGE_SIZE));
+	write_numbered(device, 0, 8);
+	read_numbered(device, 0, 8);
+	end_device(device);
+}
+
+/* The same for each slot that a pass looks at, the one that is hashed and the one that it is compared with. */
+static void slots_that_are_freed_during_a_pass_are_empty_afterwards(void)
+{
+	struct device *device = freed = new_device(3);
+	u64 kept;
+
+	for (freed_slot = 0; freed_slot < 3; freed_slot++) {
+		for (kept = 0; kept < 3; kept++)
+			write_numbered(device, kept, 7);
+		fake_loaded = free_slot;
+		CHECK(!zm_merge(&device->zm, nothing, NULL));
+		fake_loaded = NULL;
+		fake_check(&device->zm, &device->fake);
+		CHECK(!zm_has_object(fake_slot(&device->zm, freed_slot)));
+		for (kept = 0; kept < 3; kept++)
+			if (kept != freed_slot)
+				read_numbered(device, kept, 7);
+	}
+	end_device(device);
+}
+
+static u64 forgotten_while_locked;
+
+static void forget(void)
+{
+	forgotten_while_locked += zm_forget_some(&freed->zm, 2);
+}
+
+/* What gives memory of the index back never waits for a slot. */
+static void entries_of_a_locked_slot_are_not_forgotten(void)
+{
+	struct device *device = freed = new_device(2);
+
+	zm_set_mode(&device->zm, ZM_INLINE);
+	write_numbered(device, 0, 7);
+	write_numbered(device, 1, 8);
+	fake_loaded = forget;
+	read_numbered(device, 0, 7);
+	fake_loaded = NULL;
+	CHECK(forgotten_while_locked == 1 && zm_index_singles(&device->zm.index) == 1);
+	CHECK(zm_kind(fake_slot(&device->zm, 0)) == ZM_INDEXED && zm_kind(fake_slot(&device->zm, 1)) == ZM_PLAIN);
 	end_device(device);
 }
 
@@ -638,10 +709,14 @@ static void init_survives_every_failed_allocation(void)
 	struct fake fake = { 0 };
 	unsigned int n;
 
-	for (n = 1; n <= 4; n++) {
+	for (n = 1; n <= 3; n++) {
 		fake_refuse(n);
 		CHECK(zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
 	}
+	/* There are no more. */
+	fake_refuse(4);
+	CHECK(!zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1));
+	zm_destroy(&zm);
 	fake_refuse(0);
 	CHECK(zm_init(&zm, 0, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
 	CHECK(zm_init(&zm, 1ull << 32, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
@@ -665,6 +740,9 @@ int main(void)
 		LAW(references_to_far_counters_take_different_locks),
 		LAW(counters_count),
 		LAW(without_memory_for_the_index_pages_are_stored_unmerged),
+		LAW(a_slot_that_is_freed_while_it_is_read_is_empty_afterwards),
+		LAW(slots_that_are_freed_during_a_pass_are_empty_afterwards),
+		LAW(entries_of_a_locked_slot_are_not_forgotten),
 		LAW(a_failed_write_leaves_the_slot_as_it_was),
 		LAW(memory_that_has_to_be_waited_for_is_waited_for),
 		LAW(adaptive_mode_stops_looking_and_resumes),

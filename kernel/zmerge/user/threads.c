@@ -48,7 +48,11 @@ static void *work(void *arg)
 		if (what < 3) {
 			look(slot, ids[mine]);
 		} else if (what == 3) {
-			zm_clear(&zm, slot);
+			/* As a discard does, and as swap does. */
+			if (dice(&state) % 2)
+				zm_clear(&zm, slot);
+			else
+				zm_clear_at_once(&zm, slot);
 			ids[mine] = 0;
 		} else {
 			ids[mine] = dice(&state) % IDS;
