@@ -443,14 +443,16 @@ impl Living {
     }
 }
 
+/// Whether a lock can be had at once.
+fn is_free(lock: &Path) -> bool {
+    let file = std::fs::File::open(lock).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
 /// Whether every lock of the cache can be had at once.
 fn all_locks_are_free(cache: &Path) -> bool {
-    let free = |path: PathBuf| {
-        let file = std::fs::File::open(path).unwrap();
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
-    };
     let locks = cache.join("locks");
-    names(&locks).into_iter().all(|name| free(locks.join(name)))
+    names(&locks).into_iter().all(|name| is_free(&locks.join(name)))
 }
 
 /// What the next start says; nothing may be left behind it.
@@ -557,7 +559,9 @@ fn guest_fetch_that_is_killed_leaves_nothing() {
         }
         let ended = fetch.wait().unwrap();
         assert!(signal == Signal::KILL || ended.code() == Some(130), "{ended}");
-        assert!(in_the_end(|| processes(&new) == 0));
+        // A child that was killed before it executed a program still has our lock, and no command line.
+        let lock = new.join("trixie.lock");
+        assert!(in_the_end(|| processes(&new) == 0 && is_free(&lock)));
         let message = next_start(cache.path());
         let listed = message.contains("left by a fetch that was killed");
         assert_eq!(listed, signal == Signal::KILL, "{message}");
