@@ -161,6 +161,12 @@ bool zm_counter_take(struct zm_counters *counters, u32 number);
 bool zm_counter_drop(struct zm_counters *counters, u32 number);
 bool zm_counter_full(struct zm_counters *counters, u32 number);
 
+/*
+ * Where there are domains, pages are merged only with pages of the same one. What is in this one is of no known
+ * domain, and is merged with nothing.
+ */
+#define ZM_NO_DOMAIN	0
+
 /* What one page costs to hash and compare is most of what inline merging costs: hash.c. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed);
 bool zm_same_filled(const void *page, u64 *word);
@@ -237,6 +243,7 @@ struct zm_core {
 	u32 huge_len;		/* from here on an object is a page as it is */
 	u64 nslots;
 	struct zm_entry *entries;
+	u32 *domains;		/* of each slot, under its lock; NULL: there is one domain */
 	struct lockdep_map slot_map;	/* tells lockdep of the locks of all slots */
 	u64 seed;
 	atomic_t mode;
@@ -266,6 +273,7 @@ static inline bool zm_asleep(struct zm_core *zm)
 
 /* slot.c */
 int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed);
+int zm_use_domains(struct zm_core *zm);
 void zm_destroy(struct zm_core *zm);
 int zm_read(struct zm_core *zm, u64 number, void *page);
 int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page);
@@ -274,7 +282,8 @@ void zm_clear_at_once(struct zm_core *zm, u64 number);
 struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number);
 bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot);
 void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot);
-void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now);
+void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain);
+u64 zm_seed_of(struct zm_core *zm, u32 domain);
 int zm_share(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object);
 bool zm_is_full(struct zm_core *zm, struct zm_slot slot);
 void zm_release(struct zm_core *zm, struct zm_slot was);
@@ -284,9 +293,9 @@ void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);
 u64 zm_index_bytes(struct zm_core *zm);
 
 /* write.c */
-u32 zm_tag(struct zm_core *zm, const void *page);
+u32 zm_tag(struct zm_core *zm, const void *page, u32 domain);
 bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object);
-int zm_write(struct zm_core *zm, u64 number, const void *page);
+int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain);
 void zm_set_mode(struct zm_core *zm, enum zm_mode mode);
 u64 zm_forget_some(struct zm_core *zm, u64 entries);
 

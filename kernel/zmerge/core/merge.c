@@ -34,6 +34,7 @@ struct zm_pass {
 	u32 used;
 	u64 from, to;			/* the tags of this round */
 	struct zm_slot slot;		/* the one that is looked at, as it was */
+	u32 domain;			/* of that slot */
 	bool copied;			/* its object's bytes are in ... */
 	u8 *bytes;
 	u8 *page;			/* for a page that is decompressed */
@@ -185,6 +186,19 @@ static void zm_pass_mark(struct zm_slot *slot, u32 tag)
 	slot->attr |= ZM_SEEN | (u64)(tag >> (32 - ZM_PART_BITS)) << ZM_PART_SHIFT;
 }
 
+/* The domain of a slot, which is locked. */
+static u32 zm_pass_domain(struct zm_core *zm, u64 number)
+{
+	return zm->domains ? zm->domains[number] : ZM_NO_DOMAIN;
+}
+
+/* Whether more slots can have the object of @slot, as far as the slot tells. */
+static bool zm_pass_can_share(struct zm_pass *pass, struct zm_slot slot)
+{
+	return zm_has_object(slot) && !(pass->zm->domains && pass->domain == ZM_NO_DOMAIN) &&
+	       zm_pass_may_be_in_range(pass, slot) && !zm_is_full(pass->zm, slot);
+}
+
 /*
  * Marks the slot and hashes its object into *tag; false when it has none that more slots can share, or one that
  * is not of this round.
@@ -198,12 +212,13 @@ static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 	bool shareable;
 
 	pass->slot = slot;
+	pass->domain = zm_pass_domain(zm, number);
 	pass->copied = false;
 	*tag = 0;
-	shareable = zm_has_object(slot) && zm_pass_may_be_in_range(pass, slot) && !zm_is_full(zm, slot);
+	shareable = zm_pass_can_share(pass, slot);
 	if (shareable) {
 		at = zm_load(zm, slot, &reader);
-		*tag = zm_hash(at, zm_len(slot), zm->seed) >> 32;
+		*tag = zm_hash(at, zm_len(slot), zm_seed_of(zm, pass->domain)) >> 32;
 		zm_unload(zm, slot, reader, at);
 		zm_pass_mark(&slot, *tag);
 	}
@@ -249,7 +264,7 @@ static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_sl
 	bool same;
 	int err;
 
-	if (zm_has_object(slot) && zm_len(slot) == zm_len(pass->slot)) {
+	if (zm_has_object(slot) && zm_len(slot) == zm_len(pass->slot) && zm_pass_domain(zm, other) == pass->domain) {
 		at = zm_load(zm, slot, &reader);
 		same = zm_equal(at, pass->bytes, zm_len(slot));
 		zm_unload(zm, slot, reader, at);
@@ -331,7 +346,7 @@ static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
 
 	if (zm_kind(pass->slot) != ZM_PLAIN || !zm_looks_up(zm) || !zm_pass_read(pass, number))
 		return;
-	tag = zm_tag(zm, pass->page);
+	tag = zm_tag(zm, pass->page, pass->domain);
 	slot = zm_slot_lock(zm, number);
 	if (zm_looks_up(zm) && zm_pass_unchanged(pass, slot) && zm_kind(slot) == ZM_PLAIN)
 		zm_make_findable(zm, tag, &slot);

@@ -61,6 +61,27 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 }
 
 /**
+ * zm_use_domains - merge pages only with pages of the same domain
+ * @zm: the core, in which nothing is stored yet
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOMEM.
+ */
+int zm_use_domains(struct zm_core *zm)
+{
+	if (zm->nslots > ZM_TABLE_MAX / sizeof(*zm->domains))
+		return -ENOMEM;
+	zm->domains = __vmalloc(zm->nslots * sizeof(*zm->domains), ZM_GFP_SETUP | __GFP_ZERO);
+	return zm->domains ? 0 : -ENOMEM;
+}
+
+/* Equal pages of different domains have different hashes, but for one pair in 2^32. */
+u64 zm_seed_of(struct zm_core *zm, u32 domain)
+{
+	return zm->seed ^ domain * 0x9e3779b97f4a7c15ull;
+}
+
+/**
  * zm_destroy - give every object and all memory back
  * @zm: the core, which nobody may use any more
  *
@@ -80,7 +101,9 @@ void zm_destroy(struct zm_core *zm)
 	zm_counters_destroy(&zm->counters);
 	zm_index_destroy(&zm->index);
 	vfree(zm->entries);
+	vfree(zm->domains);
 	zm->entries = NULL;
+	zm->domains = NULL;
 	zm->nslots = 0;
 }
 
@@ -196,10 +219,12 @@ void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot)
 }
 
 /* Slot @number stores @now, whose reference it takes over, and forgets what it stored. May sleep. */
-void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now)
+void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain)
 {
 	struct zm_slot was = zm_slot_lock(zm, number);
 
+	if (zm->domains)
+		zm->domains[number] = domain;
 	if (zm_kind(now) != ZM_EMPTY)
 		zm_account_slot(zm, now, 1);
 	zm_slot_unlock(zm, number, now);
@@ -215,7 +240,7 @@ void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now)
  */
 void zm_clear(struct zm_core *zm, u64 number)
 {
-	zm_slot_put(zm, number, (struct zm_slot){ 0 });
+	zm_slot_put(zm, number, (struct zm_slot){ 0 }, ZM_NO_DOMAIN);
 }
 
 /**

@@ -211,9 +211,9 @@ bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object)
 	return true;
 }
 
-u32 zm_tag(struct zm_core *zm, const void *page)
+u32 zm_tag(struct zm_core *zm, const void *page, u32 domain)
 {
-	return zm_hash(page, PAGE_SIZE, zm->seed) >> 32;
+	return zm_hash(page, PAGE_SIZE, zm_seed_of(zm, domain)) >> 32;
 }
 
 /* A reference to an object that is @page, with all sums kept. */
@@ -227,9 +227,9 @@ static bool zm_look(struct zm_core *zm, u32 *tag, const void *page, struct zm_sl
 }
 
 /* Looks for a copy, and compresses only where there is none. */
-static int zm_write_inline(struct zm_core *zm, const void *page, struct zm_slot *object)
+static int zm_write_inline(struct zm_core *zm, const void *page, u32 domain, struct zm_slot *object)
 {
-	u32 tag = zm_tag(zm, page);
+	u32 tag = zm_tag(zm, page, domain);
 	int err;
 
 	if (zm_look(zm, &tag, page, object))
@@ -241,7 +241,7 @@ static int zm_write_inline(struct zm_core *zm, const void *page, struct zm_slot 
 }
 
 /* Compresses, and looks for a copy only if the object is in the sample by content. */
-static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot *object)
+static int zm_write_asleep(struct zm_core *zm, const void *page, u32 domain, struct zm_slot *object)
 {
 	struct zm_slot copy;
 	u32 tag, fingerprint;
@@ -249,7 +249,7 @@ static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot 
 
 	if (err || fingerprint >= ZM_CHOSEN)
 		return err;
-	tag = zm_tag(zm, page);
+	tag = zm_tag(zm, page, domain);
 	if (zm_look(zm, &tag, page, &copy)) {
 		zm_release(zm, *object);
 		*object = copy;
@@ -259,16 +259,15 @@ static int zm_write_asleep(struct zm_core *zm, const void *page, struct zm_slot 
 	return 0;
 }
 
-static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot *object)
+static int zm_write_object(struct zm_core *zm, const void *page, u32 domain, struct zm_slot *object)
 {
-	switch (atomic_read(&zm->mode)) {
-	case ZM_INLINE:
-		return zm_write_inline(zm, page, object);
-	case ZM_ADAPTIVE:
-		return zm_looks_up_all(zm) ? zm_write_inline(zm, page, object) : zm_write_asleep(zm, page, object);
-	default:
+	enum zm_mode mode = atomic_read(&zm->mode);
+
+	if (mode < ZM_INLINE || (zm->domains && domain == ZM_NO_DOMAIN))
 		return zm_store(zm, page, object, NULL);
-	}
+	if (mode == ZM_INLINE || zm_looks_up_all(zm))
+		return zm_write_inline(zm, page, domain, object);
+	return zm_write_asleep(zm, page, domain, object);
 }
 
 /**
@@ -276,19 +275,20 @@ static int zm_write_object(struct zm_core *zm, const void *page, struct zm_slot 
  * @zm: the core
  * @number: the slot
  * @page: its page, which may change meanwhile: what is stored is then undefined
+ * @domain: with whose pages it may be merged, after zm_use_domains(); else it has no meaning
  *
  * Context: may sleep, for a writer and for memory.
  * Return: 0; -ENOMEM without memory or room below the limit, or the codec's error. On failure the slot is as it was.
  */
-int zm_write(struct zm_core *zm, u64 number, const void *page)
+int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain)
 {
 	struct zm_slot now = zm_slot_of(ZM_SAME, 0, 0, 0);
 	int err = 0;
 
 	if (!zm_same_filled(page, &now.value))
-		err = zm_write_object(zm, page, &now);
+		err = zm_write_object(zm, page, domain, &now);
 	if (!err)
-		zm_slot_put(zm, number, now);
+		zm_slot_put(zm, number, now, domain);
 	return err;
 }
 

@@ -156,7 +156,10 @@ static int zm_setup_parts(struct zm_device *device, u64 slots)
 		      min_t(size_t, zs_huge_class_size(device->pool), PAGE_SIZE), get_random_u64());
 	if (err)
 		goto destroy_streams;
-	err = zm_shrinker_add(device);
+	if (device->by_cgroup)
+		err = zm_use_domains(&device->core);
+	if (!err)
+		err = zm_shrinker_add(device);
 	if (err)
 		goto destroy_core;
 	zm_set_mode(&device->core, device->mode);
@@ -206,6 +209,7 @@ static void zm_defaults(struct zm_device *device)
 	device->codec = zm_codec_default();
 	device->level = device->codec->level;
 	device->mode = ZM_REQUEST;
+	device->by_cgroup = false;
 	atomic64_set(&device->merge_budget, ZM_BUDGET);
 	atomic_set(&device->merge_rate, 0);
 	atomic_long_set(&device->limit_pages, 0);

@@ -15,9 +15,11 @@
 
 #define ZM_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 
-static int zm_page_io(struct zm_device *device, u64 number, void *at, bool write)
+/* @page is where the page lies, or a part of it: its memory cgroup is asked for. */
+static int zm_page_io(struct zm_device *device, u64 number, void *at, struct page *page, bool write)
 {
-	int err = write ? zm_write(&device->core, number, at) : zm_read(&device->core, number, at);
+	int err = write ? zm_write(&device->core, number, at, zm_domain_of(device, page)) :
+			  zm_read(&device->core, number, at);
 
 	if (err)
 		atomic64_inc(write ? &device->failed_writes : &device->failed_reads);
@@ -27,7 +29,7 @@ static int zm_page_io(struct zm_device *device, u64 number, void *at, bool write
 static int zm_whole_page(struct zm_device *device, u64 number, struct page *page, bool write)
 {
 	void *at = kmap_local_page(page);
-	int err = zm_page_io(device, number, at, write);
+	int err = zm_page_io(device, number, at, page, write);
 
 	kunmap_local(at);
 	if (!write)
@@ -62,17 +64,18 @@ static void zm_copy_parts(struct bio *bio, struct bvec_iter *iter, void *at, boo
 static int zm_scattered_page(struct zm_device *device, u64 number, struct bio *bio,
 			     struct bvec_iter *iter, bool write)
 {
-	void *page = (void *)__get_free_page(GFP_NOIO);
+	struct page *first = bio_iter_page(bio, *iter);
+	void *whole = (void *)__get_free_page(GFP_NOIO);
 	int err;
 
-	if (!page)
+	if (!whole)
 		return -ENOMEM;
 	if (write)
-		zm_copy_parts(bio, iter, page, false);
-	err = zm_page_io(device, number, page, write);
+		zm_copy_parts(bio, iter, whole, false);
+	err = zm_page_io(device, number, whole, first, write);
 	if (!err && !write)
-		zm_copy_parts(bio, iter, page, true);
-	free_page((unsigned long)page);
+		zm_copy_parts(bio, iter, whole, true);
+	free_page((unsigned long)whole);
 	return err;
 }
 

@@ -169,6 +169,38 @@ static ssize_t merge_mode_store(struct device *dev, struct device_attribute *att
 	return count;
 }
 
+static const char *const zm_domains[] = { "device", "cgroup" };
+
+static ssize_t merge_domain_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct zm_device *device = zm_of(dev);
+	bool by_cgroup;
+
+	down_read(&device->init_lock);
+	by_cgroup = device->by_cgroup;
+	up_read(&device->init_lock);
+	return sysfs_emit(buf, by_cgroup ? "device [cgroup]\n" : "[device] cgroup\n");
+}
+
+static ssize_t merge_domain_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
+{
+	struct zm_device *device = zm_of(dev);
+	int by_cgroup = sysfs_match_string(zm_domains, buf), err = 0;
+
+	if (by_cgroup < 0)
+		return zm_result(device, "merge_domain", by_cgroup, "expected device or cgroup", count);
+	down_write(&device->init_lock);
+	if (device->ready)
+		err = -EBUSY;
+	else if (by_cgroup && !zm_domain_known())
+		err = -EOPNOTSUPP;
+	else
+		device->by_cgroup = by_cgroup;
+	up_write(&device->init_lock);
+	return zm_result(device, "merge_domain", err, err == -EBUSY ? "in use: reset it first" :
+			 "this kernel has no memory cgroups, or they are disabled", count);
+}
+
 static ssize_t merge_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct zm_device *device = zm_of(dev);
@@ -371,6 +403,7 @@ static DEVICE_ATTR_WO(reset);
 static DEVICE_ATTR_RW(comp_algorithm);
 static DEVICE_ATTR_WO(algorithm_params);
 static DEVICE_ATTR_RW(merge_mode);
+static DEVICE_ATTR_RW(merge_domain);
 static DEVICE_ATTR_RW(merge);
 static DEVICE_ATTR_RW(merge_budget);
 static DEVICE_ATTR_RW(merge_rate);
@@ -392,6 +425,7 @@ static struct attribute *zm_disk_attrs[] = {
 	&dev_attr_comp_algorithm.attr,
 	&dev_attr_algorithm_params.attr,
 	&dev_attr_merge_mode.attr,
+	&dev_attr_merge_domain.attr,
 	&dev_attr_merge.attr,
 	&dev_attr_merge_budget.attr,
 	&dev_attr_merge_rate.attr,

@@ -90,6 +90,7 @@ struct zm_device {
 	const struct zm_codec *codec;
 	int level;
 	enum zm_mode mode;
+	bool by_cgroup;			/* pages are merged within a memory cgroup only */
 	atomic_long_t limit_pages;
 	atomic_long_t max_pages;
 
@@ -113,6 +114,10 @@ int zm_device_merge(struct zm_device *device, bool compacts);
 void zm_device_stop_merge(struct zm_device *device);
 u64 zm_device_merge_left(struct zm_device *device);
 void zm_device_set_budget(struct zm_device *device, u64 bytes);
+
+/* domain.c */
+bool zm_domain_known(void);
+u32 zm_domain_of(struct zm_device *device, struct page *page);
 
 /* shrink.c */
 int zm_shrinker_add(struct zm_device *device);

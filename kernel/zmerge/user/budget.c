@@ -39,7 +39,7 @@ static void write_content(u64 slot, u32 content)
 	u8 page[PAGE_SIZE];
 
 	page_of(content, page);
-	CHECK(!zm_write(&device->zm, slot, page));
+	CHECK(!zm_write(&device->zm, slot, page, ZM_NO_DOMAIN));
 	device->content[slot] = content;
 }
 

@@ -35,7 +35,7 @@ static void write_content(u64 slot, u32 id)
 	u8 page[PAGE_SIZE];
 
 	page_of(id, page);
-	CHECK(!zm_write(&zm, slot, page));
+	CHECK(!zm_write(&zm, slot, page, ZM_NO_DOMAIN));
 	content[slot] = id;
 }
 

@@ -7,6 +7,7 @@ struct model {
 	struct zm_core zm;
 	struct fake fake;
 	u32 page[SLOTS];	/* the id of its content; zero: nothing */
+	u32 domain[SLOTS];
 };
 
 /*
@@ -47,16 +48,18 @@ static void model_read(struct model *model, u32 slot)
 	CHECK(!memcmp(found, want, PAGE_SIZE));
 }
 
-static void model_write(struct model *model, u32 slot, u32 id)
+static void model_write(struct model *model, u32 slot, u32 id, u32 domain)
 {
 	u8 page[PAGE_SIZE];
 	int err;
 
 	model_page(id, page);
-	err = zm_write(&model->zm, slot, page);
+	err = zm_write(&model->zm, slot, page, domain);
 	CHECK(!err || err == -ENOMEM);
-	if (!err)
-		model->page[slot] = id;
+	if (err)
+		return;
+	model->page[slot] = id;
+	model->domain[slot] = domain;
 }
 
 static void model_clear(struct model *model, u32 slot, bool at_once)
@@ -66,6 +69,25 @@ static void model_clear(struct model *model, u32 slot, bool at_once)
 	else
 		zm_clear(&model->zm, slot);
 	model->page[slot] = 0;
+}
+
+/* Whether the two slots may have one object. */
+static bool model_may_share(struct model *model, u32 a, u32 b)
+{
+	return model->page[a] == model->page[b] &&
+	       (!model->zm.domains || (model->domain[a] && model->domain[a] == model->domain[b]));
+}
+
+/* No two slots have one object that may not. */
+static void model_check(struct model *model)
+{
+	u32 a, b;
+
+	fake_check(&model->zm, &model->fake);
+	for (a = 0; a < SLOTS; a++)
+		for (b = 0; b < a && zm_has_object(fake_slot(&model->zm, a)); b++)
+			CHECK(zm_kind(fake_slot(&model->zm, b)) < ZM_PLAIN || model_may_share(model, a, b) ||
+			      fake_slot(&model->zm, a).value != fake_slot(&model->zm, b).value);
 }
 
 /* With memory to be had, no two slots may be left with equal objects of their own. */
@@ -78,7 +100,7 @@ static void model_merge(struct model *model, bool refuse)
 		return;
 	for (a = 0; a < SLOTS; a++)
 		for (b = 0; b < a; b++)
-			if (model->page[a] == model->page[b] && zm_has_object(fake_slot(&model->zm, a)))
+			if (model_may_share(model, a, b) && zm_has_object(fake_slot(&model->zm, a)))
 				CHECK(fake_slot(&model->zm, a).value == fake_slot(&model->zm, b).value);
 }
 
@@ -95,7 +117,7 @@ static void model_step(struct model *model, u8 what, u8 where, u8 which)
 
 	switch (what % 16) {
 	case 0 ... 6:
-		return model_write(model, slot, which);
+		return model_write(model, slot, which, where / SLOTS);
 	case 7 ... 9:
 		return model_read(model, slot);
 	case 10:
@@ -115,7 +137,7 @@ static void model_step(struct model *model, u8 what, u8 where, u8 which)
 	case 14:
 		return model_settle(model, which);
 	default:
-		return fake_check(&model->zm, &model->fake);
+		return model_check(model);
 	}
 }
 
@@ -126,6 +148,8 @@ void model_run(const u8 *bytes, size_t len)
 
 	fake_refuse(0);
 	CHECK(!zm_init(&model->zm, SLOTS, &model->fake, FAKE_HUGE_LEN, 42));
+	if (len && bytes[0] & 128)
+		CHECK(!zm_use_domains(&model->zm));
 	for (; len >= 3; bytes += 3, len -= 3) {
 		if (bytes[0] % 16 == 11)
 			model_settle(model, 0);
@@ -134,7 +158,7 @@ void model_run(const u8 *bytes, size_t len)
 	fake_refuse(0);
 	for (slot = 0; slot < SLOTS; slot++)
 		model_read(model, slot);
-	fake_check(&model->zm, &model->fake);
+	model_check(model);
 	zm_destroy(&model->zm);
 	CHECK(!atomic64_read(&model->fake.objects) && !atomic64_read(&model->fake.bytes));
 	free(model);

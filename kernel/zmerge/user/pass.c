@@ -85,7 +85,7 @@ static struct times round_of(void)
 	CHECK(!zm_init(&zm, count, &fake, FAKE_HUGE_LEN, 7));
 	from = now();
 	for (at = 0; at < count; at++)
-		CHECK(!zm_write(&zm, at, content(at)));
+		CHECK(!zm_write(&zm, at, content(at), ZM_NO_DOMAIN));
 	times.store = now() - from;
 	times.before = atomic64_read(&fake.bytes);
 	from = now();

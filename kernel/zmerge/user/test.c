@@ -55,7 +55,7 @@ static void write_numbered(struct device *device, u64 slot, u64 number)
 	u8 page[PAGE_SIZE];
 
 	numbered(number, page);
-	CHECK(!zm_write(&device->zm, slot, page));
+	CHECK(!zm_write(&device->zm, slot, page, ZM_NO_DOMAIN));
 }
 
 static void read_numbered(struct device *device, u64 slot, u64 number)
@@ -233,6 +233,47 @@ static void inline_merging_finds_copies_of_what_a_pass_left(void)
 }
 
 /* Leaving inline merging gives back what only inline merging needs. */
+static void write_in_domain(struct device *device, u64 slot, u64 number, u32 domain)
+{
+	u8 page[PAGE_SIZE];
+
+	numbered(number, page);
+	CHECK(!zm_write(&device->zm, slot, page, domain));
+}
+
+/* Slot n has page 1 in domain n % 4; what is of no domain (0) is merged with nothing. */
+static void write_domains(struct device *device, u64 from, u64 to)
+{
+	for (; from < to; from++)
+		write_in_domain(device, from, 1, from % 4);
+}
+
+/* When they are written, and by a pass: three objects for three domains, and one for each page of none. */
+static void pages_are_merged_within_their_domain(void)
+{
+	static const enum zm_mode modes[] = { ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
+	struct device *device;
+	u32 mode;
+
+	for (mode = 0; mode < 3; mode++) {
+		device = new_device(80);
+		CHECK(!zm_use_domains(&device->zm));
+		zm_set_mode(&device->zm, modes[mode]);
+		write_domains(device, 0, 40);
+		if (modes[mode] == ZM_REQUEST)
+			CHECK(!zm_merge(&device->zm, nothing, NULL));
+		CHECK(atomic64_read(&device->fake.objects) == 3 + 10 && merged(device) == 27);
+		write_domains(device, 40, 80);
+		CHECK(!zm_merge(&device->zm, nothing, NULL));
+		CHECK(atomic64_read(&device->fake.objects) == 3 + 20 && merged(device) == 57);
+		/* A slot takes the domain of whoever writes it. */
+		write_in_domain(device, 0, 1, 3);
+		CHECK(!zm_merge(&device->zm, nothing, NULL));
+		CHECK(merged(device) == 58);
+		end_device(device);
+	}
+}
+
 static void the_index_is_given_back(void)
 {
 	struct device *device = new_device(1 << 14);
@@ -352,7 +393,7 @@ static void without_memory_for_the_index_pages_are_stored_unmerged(void)
 		numbered(3, page);
 		/* The object is the first allocation, its entry the second and third. */
 		fake_refuse(2);
-		CHECK(!zm_write(&device->zm, at, page));
+		CHECK(!zm_write(&device->zm, at, page, ZM_NO_DOMAIN));
 		CHECK(atomic64_read(&device->fake.objects) == (s64)handles + 1);
 		CHECK(zm_kind(fake_slot(&device->zm, at)) == ZM_PLAIN);
 	}
@@ -439,7 +480,7 @@ static void a_failed_write_leaves_the_slot_as_it_was(void)
 	write_numbered(device, 0, 9);
 	device->fake.limit = 24;
 	numbered(10, page);
-	CHECK(zm_write(&device->zm, 0, page) == -ENOMEM);
+	CHECK(zm_write(&device->zm, 0, page, ZM_NO_DOMAIN) == -ENOMEM);
 	read_numbered(device, 0, 9);
 	end_device(device);
 }
@@ -650,10 +691,10 @@ static void an_object_is_stored_on_the_node_of_its_page(void)
 	u8 page[PAGE_SIZE];
 
 	numbered(1, page);
-	CHECK(!zm_write(&device->zm, 0, page) && device->fake.page == page);
+	CHECK(!zm_write(&device->zm, 0, page, ZM_NO_DOMAIN) && device->fake.page == page);
 	device->fake.page = NULL;
 	device->fake.shy = true;
-	CHECK(!zm_write(&device->zm, 1, page) && device->fake.page == page);
+	CHECK(!zm_write(&device->zm, 1, page, ZM_NO_DOMAIN) && device->fake.page == page);
 	end_device(device);
 }
 
@@ -735,6 +776,7 @@ int main(void)
 		LAW(inline_metadata_is_at_most_33_bytes_for_each_object_at_every_fill),
 		LAW(an_object_is_shared_as_often_as_can_be_counted),
 		LAW(inline_merging_finds_copies_of_what_a_pass_left),
+		LAW(pages_are_merged_within_their_domain),
 		LAW(the_index_is_given_back),
 		LAW(entries_that_nobody_shares_are_forgotten),
 		LAW(references_to_far_counters_take_different_locks),

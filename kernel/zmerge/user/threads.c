@@ -57,7 +57,7 @@ static void *work(void *arg)
 		} else {
 			ids[mine] = dice(&state) % IDS;
 			model_page(ids[mine], page);
-			CHECK(!zm_write(&zm, slot, page));
+			CHECK(!zm_write(&zm, slot, page, dice(&state) % 3));
 		}
 	}
 	for (at = 0; at < SLOTS_EACH; at++)
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	uintptr_t at;
 
 	steps = argc > 1 ? atoi(argv[1]) : 20000;
-	CHECK(!zm_init(&zm, WORKERS * SLOTS_EACH, &fake, FAKE_HUGE_LEN, 5));
+	CHECK(!zm_init(&zm, WORKERS * SLOTS_EACH, &fake, FAKE_HUGE_LEN, 5) && !zm_use_domains(&zm));
 	atomic64_set(&zm.pass_budget, 0);
 	pthread_create(&others[0], NULL, merge, &passes);
 	pthread_create(&others[1], NULL, switch_modes, &switches);

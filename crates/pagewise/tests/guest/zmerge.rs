@@ -24,27 +24,34 @@ fn module(suite: &str) -> String {
 }
 
 /// A shell script in a guest of the suite that has the module.
-fn guest(suite: &str, files: &[String], script: &str) -> ProgramRun {
+fn guest(suite: &str, files: &[String], cpus: &str, script: &str) -> ProgramRun {
     let module = module(suite);
-    let options = ["--emulate", "--kernel", suite, "--memory", "256M", "--deadline", "5m"];
+    let options =
+        ["--emulate", "--kernel", suite, "--memory", "256M", "--cpus", cpus, "--deadline", "5m"];
     let files = files.iter().chain([&module]).flat_map(|file| ["--file", file]);
     let command = ["--", "sh", "-c", script];
     finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))
 }
 
-/// What it keeps, refuses, hides and forgets, and how a pass ends, one after the other in one boot: each
-/// loads the module anew.
+/// CPUs that come and go, what it keeps, refuses, hides and forgets, how a pass ends, and domains, one after
+/// the other in one boot: each loads the module anew.
 fn keeps_and_refuses(suite: &str) {
-    let scripts = ["keep", "refuse", "hide", "shrink", "stop"].map(|name| {
+    let scripts = ["cpus", "keep", "refuse", "hide", "shrink", "stop", "domains"].map(|name| {
         let path = sources().join(format!("guest/{name}.sh"));
         format!("{}:/{name}.sh", path.display())
     });
-    let all = "sh /keep.sh && sh /refuse.sh && sh /hide.sh && sh /shrink.sh && sh /stop.sh";
-    let ran = guest(suite, &scripts, all);
+    let all = "sh /cpus.sh && sh /keep.sh && sh /refuse.sh && sh /hide.sh && sh /shrink.sh && sh /stop.sh && sh /domains.sh";
+    let ran = guest(suite, &scripts, "2", all);
     assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);
-    let ends = ["kept\nrefused 95\nwrong 0\nhidden\n", "\nforgotten\n", "\nstopped\n"];
+    let ends = [
+        "changed\n",
+        "kept\nrefused 95\nwrong 0\nhidden\n",
+        "\nforgotten\n",
+        "\nstopped\n",
+        "\nseparate\n",
+    ];
     assert!(ends.iter().all(|end| ran.out.contains(end)), "{suite}: {} {}", ran.out, ran.err);
-    assert!(ran.out.ends_with(ends[2]), "{suite}: {} {}", ran.out, ran.err);
+    assert!(ran.out.ends_with(ends[4]), "{suite}: {} {}", ran.out, ran.err);
 }
 
 #[test]
@@ -113,7 +120,7 @@ fn assert_refused(session: &str, name: &str, why: &str) {
 
 #[test]
 fn guest_zmerge_is_told_of_and_merged_by_pagewise() {
-    let ran = guest("trixie", &[], &format!("{SAY}{SESSION}"));
+    let ran = guest("trixie", &[], "1", &format!("{SAY}{SESSION}"));
     let session = ran.out.as_str();
     assert_eq!(ran.status, 0, "{session} {}", ran.err);
     assert_refused(session, "no-module", "the module zmerge is not loaded");

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The domain of a page: with whose pages it may be merged. That is the memory cgroup that the page is charged to, of
+ * whoever uses it: of swap, the process whose page is swapped out; of a file, who read or wrote the page first.
+ */
+#include <linux/cgroup.h>
+#include <linux/memcontrol.h>
+
+#include "zmerge.h"
+
+#if ZM_HAS_MEMCG
+static struct mem_cgroup *zm_memcg_of(struct page *page)
+{
+#if ZM_HAS_FOLIO_MEMCG_CHECK
+	return folio_memcg_check(page_folio(page));
+#else
+	return page_memcg_check(compound_head(page));
+#endif
+}
+
+/* Whether this kernel tells to which memory cgroup a page belongs. */
+bool zm_domain_known(void)
+{
+	return !mem_cgroup_disabled();
+}
+
+/* 32 bits of the cgroup's number, which no other cgroup gets before 2^32 were made. */
+u32 zm_domain_of(struct zm_device *device, struct page *page)
+{
+	struct mem_cgroup *memcg;
+	u32 domain = ZM_NO_DOMAIN;
+
+	if (!device->core.domains)
+		return domain;
+	rcu_read_lock();
+	memcg = zm_memcg_of(page);
+	if (memcg)
+		domain = cgroup_id(memcg->css.cgroup);
+	rcu_read_unlock();
+	return domain;
+}
+#else
+bool zm_domain_known(void)
+{
+	return false;
+}
+
+u32 zm_domain_of(struct zm_device *device, struct page *page)
+{
+	return ZM_NO_DOMAIN;
+}
+#endif
