@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from tabs import Browser
+from tabs import Browser, require_browser
 
 SCREENSHOT = "a screenshot"
 KINDS = [
@@ -52,6 +52,7 @@ def start(browser, folder):
 
 
 def main():
+    require_browser()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 40
     folder = tempfile.mkdtemp(prefix="answers-")
     try:

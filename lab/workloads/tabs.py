@@ -76,7 +76,14 @@ class Browser:
         return self.ask("Runtime.evaluate", session, expression=script, awaitPromise=True)
 
 
+def require_browser():
+    """Ends with what to install where there is no Chromium."""
+    if not os.path.exists(CHROMIUM):
+        sys.exit(f"{CHROMIUM} is missing: install it with `apt-get install chromium`")
+
+
 def main():
+    require_browser()
     tabs, switches, size = [int(word) for word in sys.argv[1:]] + [8, 200, 5][len(sys.argv) - 1:]
     folder = tempfile.mkdtemp(prefix="tabs-")
     try:

@@ -2,8 +2,8 @@
 //! A pass of zmerge over one device: identical pages are stored once, and freed pages given back.
 //!
 //! It changes no setting and no content, so there is nothing to undo; writing a page again takes it
-//! apart by itself. The kernel runs it beside I/O and to its end, whatever becomes of us: it cannot be
-//! called off. `merge` reads as the slots to go, zero once it has compacted, and wakes whoever polls it.
+//! apart by itself. The kernel runs it beside I/O and to its end, whatever becomes of us, unless 0 is
+//! written to `merge`. `merge` reads as the slots to go, zero once it has compacted, and wakes whoever polls it.
 
 use pagewise_model::Advice;
 use std::io;
@@ -96,27 +96,48 @@ pub fn start_merge(id: u32) -> Result<(), MergeError> {
     live::write(&file(id), "1").map_err(|error| MergeError::from_io(id, error))
 }
 
-/// Starts a pass and follows it to its end; `tell` hears how many slots it has to go. Answers the time
-/// that it took, or nothing where `stop` was set before: the pass goes on.
+/// What became of a pass that was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassEnd {
+    /// It has examined all slots; the time that it took.
+    Complete(Duration),
+    /// It was ended before. What it had merged stays merged.
+    Stopped,
+    /// It goes on: the module does not know how to end one.
+    Running,
+}
+
+/// Ends the pass over zmerge `id`, and waits for that; without a pass nothing is done. False: the module does
+/// not know how to end one.
+///
+/// # Errors
+/// Where we may not, or there is no such device.
+pub fn stop_merge(id: u32) -> Result<bool, MergeError> {
+    match live::write(&file(id), "0").map_err(|error| MergeError::from_io(id, error)) {
+        Ok(()) => Ok(true),
+        // what the module says to a word that it does not know
+        Err(MergeError::NoSize(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Starts a pass and follows it to its end; `tell` hears how many slots it has to go. Where `stop` is set
+/// before, the pass is ended.
 ///
 /// # Errors
 /// Where it is refused, or the device vanishes meanwhile.
-pub fn merge(
-    id: u32,
-    stop: &AtomicBool,
-    tell: &mut dyn FnMut(u64),
-) -> Result<Option<Duration>, MergeError> {
+pub fn merge(id: u32, stop: &AtomicBool, tell: &mut dyn FnMut(u64)) -> Result<PassEnd, MergeError> {
     let of = |error| MergeError::from_io(id, error);
     let mut progress = WatchedFile::open(&file(id)).map_err(of)?;
     let started = Instant::now();
     start_merge(id)?;
     loop {
         match progress.number().map_err(of)? {
-            0 => return Ok(Some(started.elapsed())),
+            0 => return Ok(PassEnd::Complete(started.elapsed())),
             left => tell(left),
         }
         if stop.load(Ordering::Relaxed) {
-            return Ok(None);
+            return Ok(if stop_merge(id)? { PassEnd::Stopped } else { PassEnd::Running });
         }
         progress.wait(NEWS).map_err(of)?;
     }
@@ -142,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_said_to_be_gone() {
-        for refused in [may_merge(4_000_000), start_merge(4_000_000)] {
+        let stopped = stop_merge(4_000_000).map(|_| ());
+        for refused in [may_merge(4_000_000), start_merge(4_000_000), stopped] {
             assert!(matches!(refused, Err(MergeError::Gone(4_000_000))), "{refused:?}");
         }
         let stop = AtomicBool::new(false);

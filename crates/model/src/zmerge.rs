@@ -11,6 +11,12 @@ use crate::{Bytes, Choice, Name, Pages, Percent, Reading, Zram};
 pub struct Merging {
     /// `off`, `request`, `inline` or `adaptive`.
     pub mode: Reading<Choice>,
+    /// With which pages a page may be merged: `device`, or `cgroup` for those of the same memory cgroup.
+    pub domain: Reading<Choice>,
+    /// The most memory that a pass may use.
+    pub budget: Reading<Bytes>,
+    /// How many slots a second a pass examines at most; 0: no limit.
+    pub rate: Reading<u64>,
     /// What the pass that runs now has still to look at; 0 where none runs.
     pub slots_left: Reading<u64>,
     /// Slots that need no object of their own.
@@ -31,6 +37,11 @@ impl Merging {
     /// Whether pages are looked for before they are stored.
     pub fn is_inline(&self) -> bool {
         self.mode.value().is_some_and(|mode| matches!(mode.active.as_str(), "inline" | "adaptive"))
+    }
+
+    /// Whether pages of different memory cgroups are kept apart.
+    pub fn is_within_cgroups(&self) -> bool {
+        self.domain.value().is_some_and(|domain| domain.active.as_str() == "cgroup")
     }
 
     /// The pages that inline merging looked for.
@@ -62,12 +73,15 @@ pub struct MergedDevice {
     pub predicted_pages: Option<u64>,
     /// Before.
     pub before: Zram,
-    /// After; left out where the pass was only started, or goes on.
+    /// After the pass, or what became of it; left out where it was only started, or goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Zram>,
-    /// Time of the pass, compaction included.
+    /// Time of the pass, compaction included; left out where it did not come to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// Whether the pass was ended before it had examined all pages.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// A device that was left out.

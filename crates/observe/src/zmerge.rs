@@ -27,6 +27,9 @@ fn merging(host: &HostRoot, device: &Zram) -> Merging {
     let (hits, misses) = (number("merge_hits"), number("merge_misses"));
     Merging {
         mode: host.choice_at(&file("merge_mode")),
+        domain: host.choice_at(&file("merge_domain")),
+        budget: number("merge_budget").map(Bytes::new),
+        rate: number("merge_rate"),
         slots_left: number("merge"),
         merged_pages: number("merged_pages").map(Pages::new),
         merged_bytes: number("merged_bytes").map(Bytes::new),

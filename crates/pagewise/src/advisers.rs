@@ -15,12 +15,12 @@ use pagewise_terminal::exit;
 use pagewise_terminal::interrupt::Interrupted;
 use pagewise_terminal::trouble::{self, Adviser, adviser};
 
-use crate::verbs::LeftRunning;
+use crate::verbs::PassLeft;
 
 /// The errors that know more than what happened and why.
 const ADVISERS: [Adviser; 11] = [
     adviser::<Interrupted>,
-    adviser::<LeftRunning>,
+    adviser::<PassLeft>,
     adviser::<Refusal>,
     adviser::<OpenError>,
     adviser::<UserFileError>,
@@ -36,7 +36,7 @@ const ADVISERS: [Adviser; 11] = [
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     trouble::tell(error, &ADVISERS);
     let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
-    let stopped = error.is::<Interrupted>() || error.is::<LeftRunning>() || is_plan_stopped;
+    let stopped = error.is::<Interrupted>() || error.is::<PassLeft>() || is_plan_stopped;
     ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
 }
 

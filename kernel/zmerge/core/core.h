@@ -109,7 +109,7 @@ struct zm_leaf {
 };
 
 struct zm_tree {
-	spinlock_t lock;
+	spinlock_t lock;	/* all of the tree */
 	u8 depth;	/* the directory has 2^depth pointers */
 	u16 singles;	/* entries with one reference */
 	struct zm_leaf **leaves;	/* NULL: no entries */

@@ -14,11 +14,16 @@
 #define ZM_GFP_AT_ONCE	(__GFP_KSWAPD_RECLAIM | ZM_GFP_STORE)
 #define ZM_GFP_WAIT	(GFP_NOIO | ZM_GFP_STORE)
 
-/* On the node of the page, as zram: what is read back is near where it was. */
+/*
+ * On the node of the page, as zram: what is read back is near where it was. Where pages are mapped on demand, the
+ * address does not tell the page, and the object comes to the node of this processor.
+ */
 static unsigned long zm_zs_malloc(struct zs_pool *pool, const void *page, u32 len, gfp_t gfp)
 {
 #if ZM_HAS_ZS_MALLOC_NODE
-	return zs_malloc(pool, len, gfp, page_to_nid(kmap_to_page((void *)page)));
+	int node = IS_ENABLED(CONFIG_KMAP_LOCAL) ? numa_mem_id() : page_to_nid(virt_to_page(page));
+
+	return zs_malloc(pool, len, gfp, node);
 #else
 	return zs_malloc(pool, len, gfp);
 #endif

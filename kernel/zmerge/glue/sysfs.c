@@ -327,11 +327,11 @@ static ssize_t mm_stat_show(struct device *dev, struct device_attribute *attr, c
 		used = zs_get_total_pages(device->pool);
 		zs_pool_stats(device->pool, &pool);
 	}
-	len = sysfs_emit(buf, "%8llu %8llu %8llu %8lu %8ld %8llu %8lu %8llu %8llu\n",
+	len = sysfs_emit(buf, "%8llu %8llu %8llu %8llu %8llu %8llu %8lu %8llu %8llu\n",
 			 zm_sum(&stats->pages) << PAGE_SHIFT,
 			 zm_sum(&stats->stored_bytes), used << PAGE_SHIFT,
-			 atomic_long_read(&device->limit_pages) << PAGE_SHIFT,
-			 atomic_long_read(&device->max_pages) << PAGE_SHIFT,
+			 (u64)atomic_long_read(&device->limit_pages) << PAGE_SHIFT,
+			 (u64)atomic_long_read(&device->max_pages) << PAGE_SHIFT,
 			 zm_sum(&stats->same_pages),
 			 atomic_long_read(&pool.pages_compacted),
 			 zm_sum(&stats->huge_pages),

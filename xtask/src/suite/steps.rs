@@ -11,7 +11,7 @@ const PROGRAM: &[&str] = &[
     ":(glob)crates/*/Cargo.toml",
     ":(glob)crates/*/src/**",
     "xtask/Cargo.toml",
-    "lab",
+    "lab/experiments",
 ];
 /// Its tests in guests, and what they share with others.
 const GUEST_TESTS: &[&str] = &[

@@ -23,6 +23,9 @@ fn files() -> Vec<(String, Entry)> {
         ),
         at("io_stat", "       0        0        0       31\n"),
         at("merge_mode", "off request [inline] adaptive \n"),
+        at("merge_domain", "device [cgroup]\n"),
+        at("merge_budget", "1048576\n"),
+        at("merge_rate", "0\n"),
         at("merge", "0\n"),
         at("merged_pages", "500\n"),
         at("merged_bytes", "1024000\n"),
@@ -52,6 +55,8 @@ fn it_is_a_device_of_compressed_ram_that_also_merges() {
     assert_eq!(device.used_as.value(), Some(&ZramUse::Swap { priority: 100 }));
     let merging = device.merging.unwrap();
     assert_eq!(merging.mode.value().unwrap().active, Name::from("inline"));
+    assert!(merging.is_within_cgroups());
+    assert_eq!((merging.budget.get(), merging.rate.get()), (Some(Bytes::new(1 << 20)), Some(0)));
     assert_eq!(merging.merged_pages.get(), Some(Pages::new(500)));
     assert_eq!(merging.merged_bytes.get(), Some(Bytes::new(1_024_000)));
     assert_eq!(
@@ -93,6 +98,20 @@ fn what_only_root_may_read_is_denied_and_not_zero() {
     assert!(matches!(merging.misses.outcome, Outcome::Denied(_)));
     assert_eq!((merging.hit_percent, merging.looked_for()), (None, None));
     assert_eq!(merging.mode.value().unwrap().active, Name::from("inline"));
+    assert!(problems.is_empty());
+}
+
+/// A module without domains: that is no problem, and not "device" either.
+#[test]
+fn files_that_an_older_module_does_not_have_are_absent() {
+    let mut files = files();
+    files.retain(|(path, _)| {
+        !["merge_domain", "merge_budget", "merge_rate"].iter().any(|name| path.ends_with(name))
+    });
+    let (device, problems) = only(files);
+    let merging = device.merging.unwrap();
+    assert!(merging.domain.value().is_none() && !merging.is_within_cgroups());
+    assert_eq!((merging.budget.get(), merging.rate.get()), (None, None));
     assert!(problems.is_empty());
 }
 

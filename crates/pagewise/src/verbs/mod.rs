@@ -38,7 +38,7 @@ use pagewise_terminal::{Global, Outcome, screen};
 use crate::cli::{Cli, Verb};
 use crate::keeper;
 
-pub(crate) use merge::LeftRunning;
+pub(crate) use merge::PassLeft;
 
 /// Does what was typed.
 pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {

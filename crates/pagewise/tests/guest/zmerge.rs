@@ -98,6 +98,13 @@ say facts pagewise status --json
 say merge pagewise merge --device /dev/zmerge0 --predict --json
 say again pagewise merge
 say after pagewise status
+echo 50 >merge_rate
+say interrupted timeout -s INT 5 pagewise merge
+pagewise merge --no-wait >/dev/null
+sleep 1
+say ended pagewise merge --stop
+say idle pagewise merge --stop
+echo 0 >merge_rate
 head -c 6000640 /init | cmp - /many/1 && head -c 2002944 /init | cmp - /many/2 && echo "== same"
 echo 'nobody:x:65534:65534::/:/bin/sh' >>/etc/passwd
 say stranger su nobody -c 'pagewise merge'
@@ -128,6 +135,13 @@ fn guest_zmerge_is_told_of_and_merged_by_pagewise() {
     assert_refused(session, "unknown", "--device zram0: expected a device of zmerge (zmerge0)");
     assert_refused(session, "stranger", "/sys/block/zmerge0/merge is for root");
     assert_refused(session, "off", "zmerge0: its merge_mode is off");
+    let (interrupted, status) = answer(session, "interrupted");
+    assert_eq!(status, "130", "{interrupted}");
+    assert!(interrupted.contains("the pass over zmerge0 has ended"), "{interrupted}");
+    let (ended, status) = answer(session, "ended");
+    assert_eq!(status, "0", "{ended}");
+    assert!(ended.contains("merge of zmerge0 · stopped before it merged a page"), "{ended}");
+    assert!(answer(session, "idle").0.contains("no merge pass is running"), "{session}");
     let (status, _) = answer(session, "status");
     assert!(status.contains("merging on request, none merged"), "{status}");
     assert!(answer(session, "outside").0.contains("zmerge0: needs root"), "{session}");

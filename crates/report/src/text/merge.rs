@@ -47,6 +47,8 @@ fn outcome(device: &MergedDevice) -> String {
     let more = more.map_or(0, |(before, after)| after.saturating_sub(before));
     let took = device.seconds.map(|took| format!(" in {}", seconds(took))).unwrap_or_default();
     match more {
+        0 if device.stopped => "stopped before it merged a page".to_owned(),
+        some if device.stopped => format!("stopped after it merged {}", plural(some, "page")),
         0 => format!("no identical pages beyond those merged before{took}"),
         some => format!("{} merged{took}", plural(some, "page")),
     }
@@ -91,7 +93,11 @@ fn in_all(after: &Zram) -> Vec<String> {
 
 /// The count just before, beside what is merged now.
 fn predicted(pages: u64, device: &MergedDevice) -> String {
-    let counted = format!("{} with a copy, counted on the device before", plural(pages, "page"));
+    let mut counted =
+        format!("{} with a copy, counted on the device before", plural(pages, "page"));
+    if device.before.merging.as_ref().is_some_and(Merging::is_within_cgroups) {
+        counted += " in all cgroups together";
+    }
     match device.after.as_ref().and_then(merged_pages) {
         Some(merged) => format!("{counted}; {} are merged now", pagewise_model::grouped(merged)),
         None => counted,

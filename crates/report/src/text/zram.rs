@@ -125,6 +125,9 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
             pages(&zram.mm_stat.huge_pages, zram, size)
         }),
         ("merging", "when identical pages are searched", |zram, _| mode(zram)),
+        ("  pass limit", "the most RAM that a merge pass may use", |zram, _| {
+            of_merging(zram, pass)
+        }),
         ("merged", "pages that share a stored one", |zram, size| {
             of_merging(zram, |merging| pages(&merging.merged_pages, zram, size))
         }),
@@ -185,12 +188,26 @@ fn of_merging(zram: &Zram, cell: impl FnOnce(&Merging) -> Cell) -> Cell {
     zram.merging.as_ref().map(cell).unwrap_or_default()
 }
 
-/// `request`, and how far a pass is that runs.
+/// `request`, whether cgroups are kept apart, and how far a pass is that runs.
 fn mode(zram: &Zram) -> Cell {
-    of_merging(zram, |merging| match merging.slots_left.get().filter(|&left| left > 0) {
-        Some(left) => format!("{}, {} slots to go", shown(&merging.mode), count(left)).into(),
-        None => cell(&merging.mode),
+    of_merging(zram, |merging| {
+        let domain = if merging.is_within_cgroups() { ", within cgroups" } else { "" };
+        match merging.slots_left.get().filter(|&left| left > 0) {
+            Some(left) => {
+                format!("{}{domain}, {} slots to go", shown(&merging.mode), count(left)).into()
+            }
+            None if domain.is_empty() => cell(&merging.mode),
+            None => format!("{}{domain}", shown(&merging.mode)).into(),
+        }
     })
+}
+
+/// `1.0 MiB, 1,000 pages/s`; nothing where the module does not tell.
+fn pass(merging: &Merging) -> Cell {
+    let budget = merging.budget.get().map(|budget| budget.to_string());
+    let rate = merging.rate.get().filter(|&rate| rate > 0);
+    let rate = rate.map(|rate| format!("{} pages/s", count(rate)));
+    budget.into_iter().chain(rate).collect::<Vec<_>>().join(", ").into()
 }
 
 /// Copies among the pages that inline merging looked for; nothing where it looked for none.
@@ -230,6 +247,9 @@ fn merged(merging: &Merging) -> Option<String> {
         None if mode.as_str() == "request" => "; merging on request".to_owned(),
         None => format!("; merging {mode}"),
     };
+    if merging.is_within_cgroups() {
+        text += " within cgroups";
+    }
     if let Some((pages, bytes)) = merging.merged_pages.get().zip(merging.merged_bytes.get()) {
         text += &match pages.get() {
             0 => ", none merged".to_owned(),

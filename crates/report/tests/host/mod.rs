@@ -254,8 +254,13 @@ pub(crate) fn zmerge_device(id: u32, mode: &str, merged: u64) -> Zram {
     let available = ["off", "request", "inline", "adaptive"].map(Name::from).to_vec();
     let looked_for = if mode == "inline" { 131_072 } else { 0 };
     let mode = found(Choice { active: Name::from(mode), available }, &at("merge_mode"));
+    let domains = ["device", "cgroup"].map(Name::from).to_vec();
+    let domain = Choice { active: domains[0].clone(), available: domains };
     let merging = Merging {
         mode,
+        domain: found(domain, &at("merge_domain")),
+        budget: found(Bytes::new(MIB), &at("merge_budget")),
+        rate: found(0, &at("merge_rate")),
         slots_left: found(0, &at("merge")),
         merged_pages: found(Pages::new(merged), &at("merged_pages")),
         merged_bytes: found(Bytes::new(merged * 1500), &at("merged_bytes")),

@@ -13,6 +13,7 @@ pub(crate) fn merge() -> Merge {
         before,
         after: None,
         seconds: None,
+        stopped: false,
     };
     let devices = vec![
         MergedDevice {

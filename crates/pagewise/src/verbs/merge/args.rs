@@ -12,8 +12,8 @@ pub(super) const MERGE: &str = "Merge identical pages on zmerge devices (compres
     device stores (as swap or as a disk), keeps one copy of each set of identical pages, and frees the \
     memory of the other copies. Programs can read and write the device during a merge pass. A merge pass \
     changes neither the data on the device nor any setting. If a program later writes to a merged page, the \
-    device stores the new contents as a separate page. The kernel always completes a merge pass: Ctrl-C ends \
-    this command but not the pass. The output shows how much memory each device uses and how many of its \
+    device stores the new contents as a separate page. Ctrl-C ends the merge pass; pages that it has merged \
+    until then stay merged. The output shows how much memory each device uses and how many of its \
     pages are merged, before and after the pass. With --predict, the command first counts the duplicate \
     pages. To count duplicate pages without merging them, use `pagewise scan --device DEVICE --duplicates`.";
 
@@ -32,6 +32,9 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration,
         requires = "when_calm")]
     pub(crate) timeout: Duration,
+    /// End the merge pass that is running, and start none
+    #[arg(long, conflicts_with_all = ["when_calm", "no_wait", "predict"])]
+    pub(crate) stop: bool,
     /// Start the merge pass and exit without waiting for its end
     #[arg(long)]
     pub(crate) no_wait: bool,

@@ -25,6 +25,25 @@ pub(super) fn select<'a>(
     if requested.is_empty() { all(&snapshot.zmerge) } else { named(requested, &snapshot.zmerge) }
 }
 
+/// Those over which a pass runs: of those that are named, or of all.
+pub(super) fn select_running<'a>(
+    requested: &[String],
+    snapshot: &'a Snapshot,
+    host: &HostRoot,
+) -> anyhow::Result<Vec<&'a Zram>> {
+    if snapshot.zmerge.is_empty() {
+        anyhow::bail!(no_device(zmerge_is_loaded(host)));
+    }
+    let named = requested.iter().map(|name| find(name, &snapshot.zmerge));
+    let named = named.collect::<anyhow::Result<Vec<_>>>()?;
+    let asked = |device: &&Zram| named.is_empty() || named.iter().any(|it| it.id == device.id);
+    Ok(snapshot.zmerge.iter().filter(asked).filter(|device| slots_left(device) > 0).collect())
+}
+
+fn slots_left(device: &Zram) -> u64 {
+    device.merging.as_ref().and_then(|merging| merging.slots_left.get()).unwrap_or(0)
+}
+
 fn no_device(loaded: bool) -> Refusal {
     if loaded {
         Refusal::advised(
@@ -86,14 +105,13 @@ fn all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {
 fn hindrance(device: &Zram) -> Option<MergeError> {
     let merging = device.merging.as_ref();
     let mode = merging.and_then(|merging| merging.mode.value());
-    let left = merging.and_then(|merging| merging.slots_left.get()).unwrap_or(0);
     if device.initialised.get() == Some(false) {
         return Some(MergeError::NoSize(device.id));
     }
     if mode.is_some_and(|mode| mode.active.as_str() == "off") {
         return Some(MergeError::Off(device.id));
     }
-    (left > 0).then_some(MergeError::Running(device.id))
+    (slots_left(device) > 0).then_some(MergeError::Running(device.id))
 }
 
 /// A device that is left out, and the reason without its name.
@@ -166,6 +184,20 @@ mod tests {
         let expected = "--device zram0: expected a device of zmerge (zmerge0, zmerge1), \
                         found none of that name";
         assert_eq!(unknown, expected);
+    }
+
+    #[test]
+    fn a_pass_that_runs_is_found_by_name_or_without() {
+        let zmerge = vec![device(0, "request", 0), device(1, "off", 7), device(2, "inline", 9)];
+        let snapshot = Snapshot { zmerge, ..Snapshot::default() };
+        let found = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            let running = select_running(&names, &snapshot, &nothing()).unwrap();
+            running.iter().map(|device| device.id).collect::<Vec<_>>()
+        };
+        assert_eq!((found(&[]), found(&["/dev/zmerge2"])), (vec![1, 2], vec![2]));
+        assert_eq!(found(&["zmerge0"]), Vec::<u32>::new());
+        assert!(select_running(&["zmerge9".to_owned()], &snapshot, &nothing()).is_err());
     }
 
     #[test]

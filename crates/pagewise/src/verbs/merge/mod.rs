@@ -8,7 +8,7 @@ mod predict;
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-use pagewise_apply::merge;
+use pagewise_apply::merge::{self, PassEnd};
 use pagewise_model::{Advice, Interval, Merge, MergedDevice, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, Recording, Scope, snapshot};
 use pagewise_report::{Merged, json, text};
@@ -20,29 +20,39 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use crate::cli::Merge as MergeArgs;
 use crate::input;
 
-/// The user stopped us, and what we had started goes on.
+/// The user stopped us, and the pass with us, if the module can end one.
 #[derive(Debug)]
-pub(crate) struct LeftRunning {
+pub(crate) struct PassLeft {
     /// As `zmerge0`.
     device: String,
+    /// Whether the pass has ended.
+    has_ended: bool,
 }
 
-impl fmt::Display for LeftRunning {
+impl fmt::Display for PassLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("stopped by Ctrl-C")
     }
 }
 
-impl std::error::Error for LeftRunning {}
+impl std::error::Error for PassLeft {}
 
-impl Advice for LeftRunning {
+impl Advice for PassLeft {
     fn state(&self) -> Option<String> {
         let device = &self.device;
-        Some(format!("the pass over {device} goes on in the kernel, which cannot call it off"))
+        Some(if self.has_ended {
+            format!("the pass over {device} has ended; pages that it merged stay merged")
+        } else {
+            format!("the pass over {device} goes on: this version of zmerge cannot end it")
+        })
     }
 
     fn next(&self) -> Option<String> {
-        Some("`pagewise status` says how far it is".to_owned())
+        Some(if self.has_ended {
+            "`pagewise merge` examines all pages again".to_owned()
+        } else {
+            "`pagewise status` says how far it is".to_owned()
+        })
     }
 }
 
@@ -57,13 +67,17 @@ pub(super) fn run(
     }
     let host = input::open(global)?.without_start();
     let interval = host.interval(&Scope::glance(), || anyhow::Ok(()))?;
+    if args.stop {
+        let running = devices::select_running(&args.device, &interval.end, &host.end)?;
+        return end_passes(global, &interval, &host, running, started);
+    }
     let chosen = devices::select(&args.device, &interval.end, &host.end)?;
     chosen.devices.iter().try_for_each(|device| merge::may_merge(device.id))?;
     let stop = Stop::listen()?;
     let waited_seconds =
         args.when_calm.then(|| calm::wait(global, &host.end, args.timeout, &stop)).transpose()?;
     let mut done = Merge { left_out: chosen.left_out, waited_seconds, devices: Vec::new() };
-    let mut still_runs = None;
+    let mut left = None;
     for device in chosen.devices {
         match merge_device(global, args, &host, &interval.end, device, &stop) {
             Ok(merged) => done.devices.push(merged),
@@ -74,16 +88,49 @@ pub(super) fn run(
             Err(error) => return Err(error),
         }
         if stop.flag().load(Ordering::Relaxed) {
-            still_runs =
-                done.devices.last().filter(|it| it.after.is_none()).map(|it| it.name.clone());
+            left = done.devices.last().filter(|it| it.seconds.is_none());
             break;
         }
     }
     show(global, &interval, &done, started)?;
-    match still_runs {
-        Some(name) => Err(LeftRunning { device: name.to_string() }.into()),
+    match left {
+        Some(it) => Err(PassLeft { device: it.name.to_string(), has_ended: it.stopped }.into()),
         None => Ok(Outcome::Done),
     }
+}
+
+/// Ends the passes over these devices, and shows what they had merged.
+fn end_passes(
+    global: &Global,
+    interval: &Interval,
+    host: &Recording,
+    running: Vec<&Zram>,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    let mut done = Merge { left_out: Vec::new(), waited_seconds: None, devices: Vec::new() };
+    for device in running {
+        let name = device.name();
+        if !merge::stop_merge(device.id)? {
+            return Err(Refusal::advised(
+                format!("{name}: this version of zmerge cannot end a pass"),
+                "wait for it: `pagewise status` says how far it is",
+            )
+            .into());
+        }
+        done.devices.push(MergedDevice {
+            name: Name::from(name.as_str()),
+            predicted_pages: None,
+            before: device.clone(),
+            after: now(&host.end, &name),
+            seconds: None,
+            stopped: true,
+        });
+    }
+    if done.devices.is_empty() && !global.json {
+        output::message("no merge pass is running");
+    }
+    show(global, interval, &done, started)?;
+    Ok(Outcome::Done)
 }
 
 fn merge_device(
@@ -103,6 +150,7 @@ fn merge_device(
         before,
         after: None,
         seconds: None,
+        stopped: false,
     };
     if args.no_wait {
         merge::start_merge(device.id)?;
@@ -110,10 +158,15 @@ fn merge_device(
     }
     let all = slots(device, snapshot);
     let shown = Following::start(global, &format!("merging {name}"));
-    let took = merge::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
+    let end = merge::merge(device.id, stop.flag(), &mut |left| shown.left(left, all))?;
     drop(shown);
-    let after = took.and_then(|_| now(&host.end, &name));
-    Ok(MergedDevice { after, seconds: took.map(|took| took.as_secs_f64()), ..merged })
+    let seconds = match end {
+        PassEnd::Complete(took) => Some(took.as_secs_f64()),
+        PassEnd::Stopped => None,
+        PassEnd::Running => return Ok(merged),
+    };
+    let after = now(&host.end, &name);
+    Ok(MergedDevice { after, seconds, stopped: end == PassEnd::Stopped, ..merged })
 }
 
 fn slots(device: &Zram, snapshot: &Snapshot) -> u64 {

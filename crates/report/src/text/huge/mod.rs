@@ -76,10 +76,14 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
     if groups.is_empty() {
         return;
     }
-    page.heading(
-        "Memory cgroups",
-        "anonymous memory, how much of it is in huge pages, and how many were made",
-    );
+    // cgroups of version 1 have no such counters
+    let told = groups.iter().map(|group| huge::made(group));
+    let told = told.fold(false, |told, made| {
+        told || made.at_fault.get().is_some() || made.by_collapse.get().is_some()
+    });
+    let about = if told { ", and how many were made" } else { "" };
+    let about = format!("anonymous memory, how much of it is in huge pages{about}");
+    page.heading("Memory cgroups", &about);
     let columns = vec![
         Column::path("cgroup"),
         Column::right("anon"),
