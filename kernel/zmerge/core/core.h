@@ -136,10 +136,10 @@ struct zm_index {
 int zm_index_init(struct zm_index *index, u64 objects);
 void zm_index_destroy(struct zm_index *index);
 bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta);
-bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full);
-bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle);
+bool zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full);
+bool zm_index_get(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_full(struct zm_index *index, u32 tag, u64 handle);
-bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle);
+bool zm_index_put(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle);
 u64 zm_index_singles(struct zm_index *index);
 
@@ -157,8 +157,8 @@ int zm_counters_init(struct zm_counters *counters, u64 slots);
 void zm_counters_destroy(struct zm_counters *counters);
 void zm_counters_reserve(struct zm_counters *counters, gfp_t gfp);
 bool zm_counter_new(struct zm_counters *counters, u32 *number);
-bool zm_counter_take(struct zm_counters *counters, u32 number);
-bool zm_counter_drop(struct zm_counters *counters, u32 number);
+bool zm_counter_get(struct zm_counters *counters, u32 number);
+bool zm_counter_put(struct zm_counters *counters, u32 number);
 bool zm_counter_full(struct zm_counters *counters, u32 number);
 
 /*
@@ -284,9 +284,9 @@ bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot);
 void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot);
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain);
 u64 zm_seed_of(struct zm_core *zm, u32 domain);
-int zm_share(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object);
+int zm_object_get(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object);
 bool zm_is_full(struct zm_core *zm, struct zm_slot slot);
-void zm_release(struct zm_core *zm, struct zm_slot was);
+void zm_object_put(struct zm_core *zm, struct zm_slot was);
 void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key);
 void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign);
 void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);

@@ -140,7 +140,7 @@ static struct zm_chunk *zm_chunk_of(struct zm_counters *counters, u32 number)
 }
 
 /* False when it stands as high as it can. */
-bool zm_counter_take(struct zm_counters *counters, u32 number)
+bool zm_counter_get(struct zm_counters *counters, u32 number)
 {
 	struct zm_chunk *chunk = zm_chunk_of(counters, number);
 	u16 *count = &chunk->count[number % ZM_CHUNK_COUNTERS];
@@ -192,7 +192,7 @@ static void zm_counter_free(struct zm_counters *counters, u32 number)
 }
 
 /* True when that was the last reference: the counter is free then. */
-bool zm_counter_drop(struct zm_counters *counters, u32 number)
+bool zm_counter_put(struct zm_counters *counters, u32 number)
 {
 	struct zm_chunk *chunk = zm_chunk_of(counters, number);
 	bool last;

@@ -372,7 +372,7 @@ static struct zm_leaf *zm_leaf_find_value(struct zm_tree *tree, u32 tag, u64 val
 	return NULL;
 }
 
-static void zm_tree_take(struct zm_tree *tree, u32 *meta)
+static void zm_tree_get(struct zm_tree *tree, u32 *meta)
 {
 	tree->singles -= zm_refs(*meta) == 1;
 	*meta += ZM_ONE_REF;
@@ -382,7 +382,7 @@ static void zm_tree_take(struct zm_tree *tree, u32 *meta)
  * One more reference to the @nth object under @tag that can take one. *full: how many objects that cannot were
  * passed over.
  */
-bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full)
+bool zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
 	struct zm_leaf *leaf;
@@ -401,7 +401,7 @@ bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *obj
 		}
 		if (nth--)
 			continue;
-		zm_tree_take(tree, meta);
+		zm_tree_get(tree, meta);
 		*object = zm_slot_of(ZM_INDEXED, leaf->values[at], *meta & ZM_LEN_MASK, tag);
 		found = true;
 		break;
@@ -411,7 +411,7 @@ bool zm_index_take(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *obj
 }
 
 /* One more reference to an object that has one; false when it has as many as can be counted. */
-bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle)
+bool zm_index_get(struct zm_index *index, u32 tag, u64 handle)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
 	struct zm_leaf *leaf;
@@ -421,7 +421,7 @@ bool zm_index_take_object(struct zm_index *index, u32 tag, u64 handle)
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_find_value(tree, tag, handle, &at);
 	if (!WARN_ON_ONCE(!leaf) && zm_refs(zm_leaf_metas(leaf)[at]) < ZM_REFS_MAX) {
-		zm_tree_take(tree, zm_leaf_metas(leaf) + at);
+		zm_tree_get(tree, zm_leaf_metas(leaf) + at);
 		taken = true;
 	}
 	spin_unlock(&tree->lock);
@@ -445,7 +445,7 @@ bool zm_index_full(struct zm_index *index, u32 tag, u64 handle)
 }
 
 /* The entry, which has one reference or none, goes. */
-static void zm_tree_drop(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf, u32 tag, u32 at)
+static void zm_tree_remove(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf, u32 tag, u32 at)
 {
 	tree->singles--;
 	zm_leaf_remove(leaf, at);
@@ -453,7 +453,7 @@ static void zm_tree_drop(struct zm_index *index, struct zm_tree *tree, struct zm
 }
 
 /* One reference less; true when that was the last one and the entry is gone. */
-bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle)
+bool zm_index_put(struct zm_index *index, u32 tag, u64 handle)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
 	struct zm_leaf *leaf;
@@ -468,7 +468,7 @@ bool zm_index_drop(struct zm_index *index, u32 tag, u64 handle)
 		last = !zm_refs(*meta);
 		tree->singles += zm_refs(*meta) == 1;
 		if (last)
-			zm_tree_drop(index, tree, leaf, tag, at);
+			zm_tree_remove(index, tree, leaf, tag, at);
 	}
 	spin_unlock(&tree->lock);
 	return last;
@@ -485,7 +485,7 @@ bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle)
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_find_value(tree, tag, handle, &at);
 	if (!WARN_ON_ONCE(!leaf) && zm_refs(zm_leaf_metas(leaf)[at]) == 1) {
-		zm_tree_drop(index, tree, leaf, tag, at);
+		zm_tree_remove(index, tree, leaf, tag, at);
 		single = true;
 	}
 	spin_unlock(&tree->lock);

@@ -268,7 +268,7 @@ static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_sl
 		at = zm_load(zm, slot, &reader);
 		same = zm_equal(at, pass->bytes, zm_len(slot));
 		zm_unload(zm, slot, reader, at);
-		err = same ? zm_share(zm, &slot, object) : 0;
+		err = same ? zm_object_get(zm, &slot, object) : 0;
 		if (same)
 			match = !err ? ZM_MERGED : err == -ENOMEM ? ZM_NO_COUNTER : ZM_FULL;
 	}
@@ -288,7 +288,7 @@ static bool zm_pass_adopt(struct zm_pass *pass, u64 number, struct zm_slot objec
 		slot.attr |= back.attr & (ZM_SEEN | ZM_PART_MASK);
 	}
 	zm_slot_unlock(pass->zm, number, slot);
-	zm_release(pass->zm, back);
+	zm_object_put(pass->zm, back);
 	return adopted;
 }
 

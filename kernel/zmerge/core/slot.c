@@ -130,24 +130,24 @@ void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign)
 }
 
 /* One reference less; true when nobody has one any more. */
-static bool zm_unref(struct zm_core *zm, struct zm_slot object)
+static bool zm_put_reference(struct zm_core *zm, struct zm_slot object)
 {
 	switch (zm_kind(object)) {
 	case ZM_COUNTED:
-		return zm_counter_drop(&zm->counters, zm_key(object));
+		return zm_counter_put(&zm->counters, zm_key(object));
 	case ZM_INDEXED:
-		return zm_index_drop(&zm->index, zm_key(object), object.value);
+		return zm_index_put(&zm->index, zm_key(object), object.value);
 	default:
 		return true;
 	}
 }
 
 /* Gives back the reference that @was is. Never sleeps. */
-void zm_release(struct zm_core *zm, struct zm_slot was)
+void zm_object_put(struct zm_core *zm, struct zm_slot was)
 {
 	if (!zm_has_object(was))
 		return;
-	if (!zm_unref(zm, was)) {
+	if (!zm_put_reference(zm, was)) {
 		zm_account_shared(zm, was, -1);
 		return;
 	}
@@ -160,7 +160,7 @@ static void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
 {
 	if (zm_kind(was) != ZM_EMPTY)
 		zm_account_slot(zm, was, -1);
-	zm_release(zm, was);
+	zm_object_put(zm, was);
 }
 
 /* What an entry stores, whose attr was @attr; it is locked. */
@@ -303,16 +303,16 @@ bool zm_is_full(struct zm_core *zm, struct zm_slot slot)
  * One more reference to the object of @slot, which is locked, in *object. How that is counted may change in @slot.
  * EMLINK: it has as many as can be counted. ENOMEM: there is no counter.
  */
-int zm_share(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object)
+int zm_object_get(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object)
 {
 	bool shared;
 
 	if (zm_kind(*slot) == ZM_PLAIN)
 		shared = zm_make_counted(zm, slot);
 	else if (zm_kind(*slot) == ZM_COUNTED)
-		shared = zm_counter_take(&zm->counters, zm_key(*slot));
+		shared = zm_counter_get(&zm->counters, zm_key(*slot));
 	else
-		shared = zm_index_take_object(&zm->index, zm_key(*slot), slot->value);
+		shared = zm_index_get(&zm->index, zm_key(*slot), slot->value);
 	if (!shared)
 		return zm_kind(*slot) == ZM_PLAIN ? -ENOMEM : -EMLINK;
 	*object = *slot;

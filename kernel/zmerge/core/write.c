@@ -90,12 +90,12 @@ static bool zm_find_under(struct zm_core *zm, u32 tag, const void *page, struct 
 	u32 nth;
 
 	for (nth = 0; nth < ZM_CANDIDATES; nth++) {
-		if (!zm_index_take(&zm->index, tag, nth, object, full))
+		if (!zm_index_get_nth(&zm->index, tag, nth, object, full))
 			return false;
 		zm_account_shared(zm, *object, 1);
 		if (zm_is_page(zm, *object, page))
 			return true;
-		zm_release(zm, *object);
+		zm_object_put(zm, *object);
 	}
 	return false;
 }
@@ -251,7 +251,7 @@ static int zm_write_asleep(struct zm_core *zm, const void *page, u32 domain, str
 		return err;
 	tag = zm_tag(zm, page, domain);
 	if (zm_look(zm, &tag, page, &copy)) {
-		zm_release(zm, *object);
+		zm_object_put(zm, *object);
 		*object = copy;
 	} else {
 		zm_make_findable(zm, tag, object);

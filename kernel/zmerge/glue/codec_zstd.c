@@ -8,12 +8,12 @@
 struct zstd_writer {
 	zstd_parameters parameters;
 	zstd_cctx *context;
-	u64 memory[];
+	u64 memory[] __aligned(8);	/* zstd refuses other memory; a u64 of x86 with 32 bits has 4 */
 };
 
 struct zstd_reader {
 	zstd_dctx *context;
-	u64 memory[];
+	u64 memory[] __aligned(8);	/* zstd refuses other memory; a u64 of x86 with 32 bits has 4 */
 };
 
 static size_t zstd_memory(int level)
@@ -39,7 +39,7 @@ static int zstd_writer_init(void *work, int level)
 
 	writer->parameters = zstd_get_params(level, PAGE_SIZE);
 	writer->context = zstd_init_cctx(writer->memory, zstd_memory(level));
-	return writer->context ? 0 : -EINVAL;
+	return writer->context ? 0 : -EOPNOTSUPP;
 }
 
 static int zstd_reader_init(void *work)
@@ -47,7 +47,7 @@ static int zstd_reader_init(void *work)
 	struct zstd_reader *reader = work;
 
 	reader->context = zstd_init_dctx(reader->memory, zstd_dctx_workspace_bound());
-	return reader->context ? 0 : -EINVAL;
+	return reader->context ? 0 : -EOPNOTSUPP;
 }
 
 static int zstd_compress(void *work, int level, const void *page, void *to, u32 room, u32 *len)

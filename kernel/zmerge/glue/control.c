@@ -5,6 +5,8 @@
  * zram adds a device when hot_add is read. Here reading changes nothing: it tells the number that
  * is free, and writing that number adds the device.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/device/class.h>
 #include <linux/kernel.h>
 #include <linux/sysfs.h>
@@ -22,7 +24,7 @@ static int zm_id_of(const char *buf, int *id)
 	int err = zm_parse_id(buf, id);
 
 	if (err)
-		pr_warn("zmerge-control: expected a device's number, 0 to %u\n", (1u << MINORBITS) - 1);
+		pr_warn("expected a device's number, 0 to %u\n", (1u << MINORBITS) - 1);
 	return err;
 }
 

@@ -5,6 +5,8 @@
  * To be reset or removed a device is claimed first, which fails while it is open and keeps it from
  * being opened and set up. So there is no I/O when what I/O uses is made and taken away.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/random.h>
 #include <linux/sched/mm.h>
 

@@ -5,6 +5,8 @@
  * The module: which devices there are. What a device does is in device.c, how pages are stored
  * and merged in core/.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/delay.h>
 #include <linux/idr.h>
 #include <linux/module.h>
@@ -99,7 +101,7 @@ static int __init zm_module_init(void)
 	int err = -ENOMEM;
 
 	if (num_devices > ZM_NUM_DEVICES_MAX) {
-		pr_warn("zmerge: num_devices: expected at most %u\n", ZM_NUM_DEVICES_MAX);
+		pr_warn("num_devices: expected at most %u\n", ZM_NUM_DEVICES_MAX);
 		return -EINVAL;
 	}
 	zm_workqueue = alloc_workqueue("zmerge", WQ_UNBOUND, 0);

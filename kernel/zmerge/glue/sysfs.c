@@ -4,6 +4,8 @@
  *
  * A store parses, asks the device, and reports: one line in the log for what was refused.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/kernel.h>
 #include <linux/sysfs.h>
 
@@ -46,7 +48,8 @@ static ssize_t disksize_store(struct device *dev, struct device_attribute *attr,
 	err = zm_device_setup(device, bytes);
 	up_write(&device->init_lock);
 	return zm_result(device, "disksize", err, err == -EBUSY ? "set already: reset it first" :
-			 err == -ENOMEM ? "no memory for a table of that size" : "expected more than 0",
+			 err == -ENOMEM ? "no memory for a table of that size" :
+			 err == -EOPNOTSUPP ? "the algorithm cannot be used with this level here" : "expected more than 0",
 			 count);
 }
 

@@ -332,11 +332,11 @@ static void references_to_far_counters_take_different_locks(void)
 		zm_counters_reserve(&counters, GFP_KERNEL);
 		CHECK(zm_counter_new(&counters, &number[at]));
 	}
-	CHECK(zm_counter_take(&counters, number[0]));
+	CHECK(zm_counter_get(&counters, number[0]));
 	lock = zm_test_last_lock;
-	CHECK(zm_counter_take(&counters, number[1]) && zm_test_last_lock == lock);
-	CHECK(zm_counter_take(&counters, number[4999]) && zm_test_last_lock != lock);
-	CHECK(!zm_counter_drop(&counters, number[0]) && zm_test_last_lock == lock);
+	CHECK(zm_counter_get(&counters, number[1]) && zm_test_last_lock == lock);
+	CHECK(zm_counter_get(&counters, number[4999]) && zm_test_last_lock != lock);
+	CHECK(!zm_counter_put(&counters, number[0]) && zm_test_last_lock == lock);
 	CHECK(!zm_counter_full(&counters, number[4999]) && zm_test_last_lock != lock);
 	zm_counters_destroy(&counters);
 }
@@ -359,17 +359,17 @@ static void counters_count(void)
 			count[number] = 2;
 			used++;
 		} else if (count[number] && dice() % 4 == 0) {
-			CHECK(zm_counter_take(&counters, number) && !zm_counter_full(&counters, number));
+			CHECK(zm_counter_get(&counters, number) && !zm_counter_full(&counters, number));
 			count[number]++;
 		} else if (count[number]) {
-			CHECK(zm_counter_drop(&counters, number) == !--count[number]);
+			CHECK(zm_counter_put(&counters, number) == !--count[number]);
 			used -= !count[number];
 		}
 	}
 	CHECK(used > 100);
 	for (number = 0; number < 1 << 15; number++)
 		for (at = count[number]; at; at--)
-			CHECK(zm_counter_drop(&counters, number) == (at == 1));
+			CHECK(zm_counter_put(&counters, number) == (at == 1));
 	CHECK(!atomic64_read(&counters.bytes));
 	for (at = 0; at < 1000; at++) {
 		zm_counters_reserve(&counters, GFP_KERNEL);
