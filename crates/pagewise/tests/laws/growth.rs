@@ -229,7 +229,7 @@ fn printed(interval: &Interval, print: fn(&Answer<'_>) -> String) -> String {
 
 /// How often a kind is measured at most, if time stands in for instructions: the least of each stage counts, as
 /// whatever else runs only adds to it.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 24;
 
 /// The work of one stage on the host with none, few and ten times as many.
 type Growth = [u64; 3];
