@@ -279,9 +279,8 @@ int zm_read(struct zm_core *zm, u64 number, void *page);
 int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page);
 void zm_clear(struct zm_core *zm, u64 number);
 void zm_clear_at_once(struct zm_core *zm, u64 number);
-struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number);
-bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot);
-void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot);
+u64 zm_entry_wait(struct zm_entry *entry);
+void zm_entry_release(struct zm_core *zm, struct zm_entry *entry, struct zm_slot slot);
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain);
 u64 zm_seed_of(struct zm_core *zm, u32 domain);
 int zm_object_get(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object);
@@ -291,6 +290,44 @@ void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key);
 void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign);
 void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);
 u64 zm_index_bytes(struct zm_core *zm);
+
+/* Locks a slot where it is not locked, and gives what it stores in *slot. Never sleeps. */
+static inline bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr) & ~ZM_LOCK_MASK;
+
+	if (unlikely(!atomic64_try_cmpxchg(&entry->attr, &attr, attr | ZM_LOCKED)))
+		return false;
+	mutex_acquire(&zm->slot_map, 0, 1, _RET_IP_);
+	*slot = (struct zm_slot){ .value = entry->value, .attr = attr };
+	return true;
+}
+
+/* Locks a slot, and gives what it stores. May sleep: only a debugging kernel looks whether it may, as that costs. */
+static inline struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr) & ~ZM_LOCK_MASK;
+
+	__might_sleep(__FILE__, __LINE__);
+	mutex_acquire(&zm->slot_map, 0, 0, _RET_IP_);
+	if (unlikely(!atomic64_try_cmpxchg(&entry->attr, &attr, attr | ZM_LOCKED)))
+		attr = zm_entry_wait(entry);
+	return (struct zm_slot){ .value = entry->value, .attr = attr };
+}
+
+/* The slot stores @slot from now on, and is unlocked. Never sleeps. */
+static inline void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot)
+{
+	struct zm_entry *entry = &zm->entries[number];
+	s64 attr = atomic64_read(&entry->attr);
+
+	mutex_release(&zm->slot_map, _RET_IP_);
+	entry->value = slot.value;
+	if (unlikely(attr & (ZM_CLEARED | ZM_WAITED)) || unlikely(!atomic64_try_cmpxchg(&entry->attr, &attr, slot.attr)))
+		zm_entry_release(zm, entry, slot);
+}
 
 /* write.c */
 u32 zm_tag(struct zm_core *zm, const void *page, u32 domain);

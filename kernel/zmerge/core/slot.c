@@ -163,12 +163,6 @@ static void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
 	zm_object_put(zm, was);
 }
 
-/* What an entry stores, whose attr was @attr; it is locked. */
-static struct zm_slot zm_slot_in(struct zm_entry *entry, u64 attr)
-{
-	return (struct zm_slot){ .value = entry->value, .attr = attr & ~ZM_LOCK_MASK };
-}
-
 /* Locks the entry, and says that others may wait, too; where it is locked, says that we do. */
 static bool zm_entry_take(struct zm_entry *entry, s64 *attr)
 {
@@ -176,45 +170,26 @@ static bool zm_entry_take(struct zm_entry *entry, s64 *attr)
 	return !(*attr & ZM_LOCKED);
 }
 
-/* Locks a slot, and gives what it stores. May sleep. */
-struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number)
+/* Waits until the entry is locked by us; its attr without the lock. */
+noinline u64 zm_entry_wait(struct zm_entry *entry)
 {
-	struct zm_entry *entry = &zm->entries[number];
-	s64 attr = atomic64_read(&entry->attr) & ~ZM_LOCK_MASK;
+	s64 attr;
 
-	might_sleep();
-	mutex_acquire(&zm->slot_map, 0, 0, _RET_IP_);
-	if (!likely(atomic64_try_cmpxchg(&entry->attr, &attr, attr | ZM_LOCKED)))
-		wait_var_event(entry, zm_entry_take(entry, &attr));
-	return zm_slot_in(entry, attr);
+	wait_var_event(entry, zm_entry_take(entry, &attr));
+	return attr & ~ZM_LOCK_MASK;
 }
 
-/* The same where it is not locked; never sleeps. */
-bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot)
+/* Unlocks the entry, which somebody waits for or wants cleared, or which changes just now. */
+noinline void zm_entry_release(struct zm_core *zm, struct zm_entry *entry, struct zm_slot slot)
 {
-	struct zm_entry *entry = &zm->entries[number];
-	s64 attr = atomic64_read(&entry->attr) & ~ZM_LOCK_MASK;
-
-	if (!atomic64_try_cmpxchg(&entry->attr, &attr, attr | ZM_LOCKED))
-		return false;
-	mutex_acquire(&zm->slot_map, 0, 1, _RET_IP_);
-	*slot = zm_slot_in(entry, attr);
-	return true;
-}
-
-/* The slot stores @slot from now on, and is unlocked. Never sleeps. */
-void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot)
-{
-	struct zm_entry *entry = &zm->entries[number];
 	s64 attr = atomic64_read(&entry->attr);
 
-	mutex_release(&zm->slot_map, _RET_IP_);
 	do
 		entry->value = attr & ZM_CLEARED ? 0 : slot.value;
 	while (!atomic64_try_cmpxchg(&entry->attr, &attr, attr & ZM_CLEARED ? 0 : slot.attr));
-	if (unlikely(attr & ZM_WAITED))
+	if (attr & ZM_WAITED)
 		wake_up_var(entry);
-	if (unlikely(attr & ZM_CLEARED))
+	if (attr & ZM_CLEARED)
 		zm_slot_drop(zm, slot);
 }
 
@@ -261,7 +236,7 @@ void zm_clear_at_once(struct zm_core *zm, u64 number)
 	if (attr & ZM_LOCKED)
 		return;
 	mutex_acquire(&zm->slot_map, 0, 1, _RET_IP_);
-	was = zm_slot_in(entry, attr);
+	was = (struct zm_slot){ .value = entry->value, .attr = attr };
 	zm_slot_unlock(zm, number, (struct zm_slot){ 0 });
 	zm_slot_drop(zm, was);
 }

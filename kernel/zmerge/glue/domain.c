@@ -25,13 +25,11 @@ bool zm_domain_known(void)
 }
 
 /* 32 bits of the cgroup's number, which no other cgroup gets before 2^32 were made. */
-u32 zm_domain_of(struct zm_device *device, struct page *page)
+u32 zm_memcg_domain(struct page *page)
 {
 	struct mem_cgroup *memcg;
 	u32 domain = ZM_NO_DOMAIN;
 
-	if (!device->core.domains)
-		return domain;
 	rcu_read_lock();
 	memcg = zm_memcg_of(page);
 	if (memcg)
@@ -45,7 +43,7 @@ bool zm_domain_known(void)
 	return false;
 }
 
-u32 zm_domain_of(struct zm_device *device, struct page *page)
+u32 zm_memcg_domain(struct page *page)
 {
 	return ZM_NO_DOMAIN;
 }

@@ -196,7 +196,8 @@ static void zm_test_streams(struct kunit *test)
 		reader = zm_reader_get(&streams);
 		KUNIT_EXPECT_EQ(test, !reader->page, !!zm_codec_at(codec)->equal);
 		KUNIT_EXPECT_EQ(test, !reader->copy, !!ZM_HAS_ZS_MAP_OBJECT);
-		mutex_unlock(&reader->lock);
+		KUNIT_EXPECT_EQ(test, streams.readers_lock, reader->page || reader->copy || reader->work);
+		zm_reader_put(&streams, reader);
 		zm_streams_destroy(&streams);
 	}
 }

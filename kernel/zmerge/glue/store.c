@@ -119,14 +119,22 @@ struct zm_reader *zm_op_reader_get(void *ctx)
 
 void zm_op_reader_put(void *ctx, struct zm_reader *reader)
 {
-	mutex_unlock(&reader->lock);
+	struct zm_device *device = ctx;
+
+	zm_reader_put(&device->streams, reader);
+}
+
+static void zm_assert_held(struct zm_device *device, struct zm_reader *reader)
+{
+	if (device->streams.readers_lock)
+		lockdep_assert_held(&reader->lock);
 }
 
 int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page)
 {
 	struct zm_device *device = ctx;
 
-	lockdep_assert_held(&reader->lock);
+	zm_assert_held(device, reader);
 	return device->streams.codec->decompress(reader->work, from, len, page);
 }
 
@@ -135,7 +143,7 @@ bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, 
 	struct zm_device *device = ctx;
 	const struct zm_codec *codec = device->streams.codec;
 
-	lockdep_assert_held(&reader->lock);
+	zm_assert_held(device, reader);
 	if (codec->equal)
 		return codec->equal(from, len, page);
 	return !codec->decompress(reader->work, from, len, reader->page) &&

@@ -101,6 +101,7 @@ int zm_streams_init(struct zm_streams *streams, const struct zm_codec *codec, in
 
 	streams->codec = codec;
 	streams->level = level;
+	streams->readers_lock = !ZM_HAS_ZS_MAP_OBJECT || !codec->equal || codec->reader_size;
 	streams->cpus = alloc_percpu_gfp(struct zm_stream, ZM_GFP_SETUP | __GFP_ZERO);
 	if (!streams->cpus)
 		return -ENOMEM;
@@ -141,11 +142,19 @@ struct zm_reader *zm_reader_get(struct zm_streams *streams)
 
 	for (;;) {
 		reader = &raw_cpu_ptr(streams->cpus)->reader;
+		if (!streams->readers_lock)
+			return reader;
 		mutex_lock(&reader->lock);
 		if (likely(reader->ready))
 			return reader;
 		mutex_unlock(&reader->lock);
 	}
+}
+
+void zm_reader_put(struct zm_streams *streams, struct zm_reader *reader)
+{
+	if (streams->readers_lock)
+		mutex_unlock(&reader->lock);
 }
 
 int zm_streams_register(void)

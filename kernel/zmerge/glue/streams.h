@@ -16,6 +16,7 @@ struct zm_writer {
 struct zm_reader {
 	struct mutex lock;	/* one user of the buffers at a time */
 	bool ready;		/* its processor is online */
+	/* All three are NULL where neither the codec nor zsmalloc needs any: then nobody takes the lock. */
 	void *page;		/* for a page that is only compared; NULL where the codec compares */
 	void *copy;		/* for an object that lies in two pages; NULL where zsmalloc maps those */
 	void *work;
@@ -31,5 +32,6 @@ struct zm_stream {
 
 struct zm_writer *zm_writer_get(struct zm_streams *streams);
 struct zm_reader *zm_reader_get(struct zm_streams *streams);
+void zm_reader_put(struct zm_streams *streams, struct zm_reader *reader);
 
 #endif

@@ -58,6 +58,7 @@ int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool 
 struct zm_streams {
 	const struct zm_codec *codec;
 	int level;
+	bool readers_lock;		/* a reader has memory, which one user has at a time */
 	struct zm_stream __percpu *cpus;
 	struct hlist_node node;		/* of those that CPU hotplug tells of processors */
 };
@@ -115,13 +116,19 @@ void zm_device_stop_merge(struct zm_device *device);
 u64 zm_device_merge_left(struct zm_device *device);
 void zm_device_set_budget(struct zm_device *device, u64 bytes);
 
-/* domain.c */
-bool zm_domain_known(void);
-u32 zm_domain_of(struct zm_device *device, struct page *page);
-
 /* shrink.c */
 int zm_shrinker_add(struct zm_device *device);
 void zm_shrinker_remove(struct zm_device *device);
+
+/* domain.c */
+bool zm_domain_known(void);
+u32 zm_memcg_domain(struct page *page);
+
+/* Where all pages are of one domain, nobody asks whose they are. */
+static inline u32 zm_domain_of(struct zm_device *device, struct page *page)
+{
+	return device->core.domains ? zm_memcg_domain(page) : ZM_NO_DOMAIN;
+}
 
 /* disk.c */
 struct gendisk *zm_disk_alloc(struct zm_device *device);

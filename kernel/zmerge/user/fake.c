@@ -141,7 +141,7 @@ struct zm_reader *zm_op_reader_get(void *ctx)
 {
 	(void)ctx;
 	CHECK(!reading);
-	might_sleep();
+	__might_sleep(__FILE__, __LINE__);
 	reading = true;
 	return &reader;
 }

@@ -52,7 +52,7 @@ u64 div64_u64_rem(u64 a, u64 b, u64 *rest);
 #define noinline __attribute__((noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-#define might_sleep() WARN_ON_ONCE(zm_test_locks)
+#define __might_sleep(file, line) WARN_ON_ONCE(zm_test_locks)
 #define cond_resched() do { } while (0)
 
 #define ZM_DIE(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), abort())
