@@ -5,7 +5,7 @@
 # make test           what CI runs; root (installs what the tests need). Heavy steps run where their inputs changed
 # make test-long      everything, whatever is remembered; root, long
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
-# make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000)
+# make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000 VARIANT=kasan|kcsan|rt)
 # make test-riscv64        the program on another processor, emulated; root
 # make bench-hugepool pools beside other allocators; no root (BENCH="rounds=9 mib=1024")
 # make test-hugepool       hugepool under Miri, AddressSanitizer and ThreadSanitizer; a nightly compiler, no root
@@ -54,7 +54,7 @@ test-long: packages
 
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build
-	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) $(PAGES)
+	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) "$(PAGES)" "$(VARIANT)"
 
 # Builds for RISC-V with Debian 13's compiler, in 10 CPU-minutes.
 test-riscv64: packages

@@ -1,67 +1,77 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Builds a 6.12 that notices mistakes, from Debian's linux-source-6.12 and debug/config, and zmerge.ko
-# against it, with trixie's compiler in a folder of their own. Prints the folder that has both, bzImage and zmerge.ko.
+# Builds a 6.12 that notices mistakes, from Debian's linux-source-6.12, debug/config and debug/config.VARIANT, and
+# zmerge.ko against it, with trixie's compiler in a folder of their own. Prints the folder that has both, bzImage and
+# zmerge.ko.
 #
-#   kernel.sh
+#   kernel.sh [VARIANT]      kasan (default): wrong accesses and leaks; kcsan: data races; rt: PREEMPT_RT
 #
-# Kept in the cache (xtask/scripts/cache.sh), some 4 GB; the kernel is built once, and again
-# where debug/config has changed. Needs root, or user namespaces.
+# Kept in the cache (xtask/scripts/cache.sh), some 3 GB and 1 GB for each variant; a kernel is built once, and again
+# where its configuration has changed. Needs root, or user namespaces.
 set -euo pipefail
 
+variant=${1:-kasan}
 here=$(cd "$(dirname "$0")" && pwd)
 module=$(dirname "$here")
 project=$(cd "$module/../.." && pwd)
 . "$module/inside.sh"
 
 log() { printf 'debug kernel: %s\n' "$*" >&2; }
+[ -e "$here/config.$variant" ] || { log "no such variant: $variant (kasan, kcsan, rt)"; exit 1; }
 
 unpack_source() {
-	[ ! -e "$tree/Makefile" ] || return 0
-	rm -rf "$tree.part"
-	mkdir -p "$tree.part"
-	tar --extract --xz --strip-components=1 --directory "$tree.part" \
+	[ ! -e "$root/linux/Makefile" ] || return 0
+	rm -rf "$root/linux.part"
+	mkdir -p "$root/linux.part"
+	tar --extract --xz --strip-components=1 --directory "$root/linux.part" \
 		--file "$(ls "$root"/usr/src/linux-source-6.12.tar.xz)"
-	mv "$tree.part" "$tree"
+	mv "$root/linux.part" "$root/linux"
 }
 
-# Every line of debug/config is in .config, or Kconfig has refused it.
+wanted_config() { cat "$here/config" "$here/config.$variant"; }
+
+# Every wanted line is in .config, or Kconfig has refused it.
 check_config() {
 	local line bad=
 	while read -r line; do
 		case $line in
-		*=n) ! grep -q "^${line%=n}=" "$tree/.config" || bad+=" $line" ;;
-		*) grep -qxF "$line" "$tree/.config" || bad+=" $line" ;;
+		*=n) ! grep -q "^${line%=n}=" "$build/.config" || bad+=" $line" ;;
+		*) grep -qxF "$line" "$build/.config" || bad+=" $line" ;;
 		esac
-	done < <(grep ^CONFIG_ "$here/config")
+	done < <(wanted_config | grep ^CONFIG_)
 	[ -z "$bad" ] || { log "not so in .config:$bad"; return 1; }
 }
 
-in_tree() { inside "$root" make -C /linux ARCH=x86_64 "$@"; }
+# KCSAN checks what was compiled with it: nothing of the kernel, but for what modules include from its headers.
+in_tree() {
+	inside "$root" make -C /linux O="/build-$variant" ARCH=x86_64 \
+		$([ "$variant" != kcsan ] || echo KCSAN_SANITIZE=n) "$@"
+}
 
 build_kernel() {
-	[ ! -e "$folder/bzImage" ] || ! cmp -s "$here/config" "$folder/config" || return 0
-	log "building; the log is $folder/build.log"
-	cp "$here/config" "$tree/debug.config"
-	in_tree KCONFIG_ALLCONFIG=debug.config allnoconfig >"$folder/build.log"
+	[ ! -e "$folder/bzImage" ] || ! wanted_config | cmp -s - "$folder/config" || return 0
+	log "building $variant; the log is $folder/build.log"
+	rm -f "$folder/bzImage"
+	wanted_config >"$build/debug.config"
+	in_tree KCONFIG_ALLCONFIG="/build-$variant/debug.config" allnoconfig >"$folder/build.log"
 	check_config
 	in_tree -j"${JOBS:-$(nproc)}" bzImage modules >>"$folder/build.log" 2>&1 || {
 		tail -n 30 "$folder/build.log" >&2
 		return 1
 	}
-	cp "$tree/arch/x86/boot/bzImage" "$folder/bzImage"
-	cp "$here/config" "$folder/config"
+	cp "$build/debug.config" "$folder/config"
+	cp "$build/arch/x86/boot/bzImage" "$folder/bzImage"
 }
 
 # The module is the one of these sources and this kernel.
-module_key() { { sources_hash; cat "$here/config"; } | sha256sum; }
+module_key() { { sources_hash; wanted_config; } | sha256sum; }
 
 build_module() {
 	! module_key | cmp -s - "$folder/module.key" || return 0
 	rm -f "$folder/module.key"
 	copy_sources "$root/zmerge"
-	inside "$root" make -C /zmerge KDIR=/linux >"$folder/module.log" 2>&1 || {
+	inside "$root" make -C /zmerge KDIR="/build-$variant" >"$folder/module.log" 2>&1 || {
 		tail -n 40 "$folder/module.log" >&2
 		return 1
 	}
@@ -69,11 +79,13 @@ build_module() {
 	module_key >"$folder/module.key"
 }
 
-folder=$("$project/xtask/scripts/debian-suite.sh" trixie zmerge-debug \
+entry=$("$project/xtask/scripts/debian-suite.sh" trixie zmerge-debug \
 	'?essential' make gcc libc6-dev linux-source-6.12 bc bison flex libelf-dev cpio perl xz-utils libssl-dev)
-root=$folder/root
-tree=$root/linux
-cache_lock --exclusive "$folder"
+root=$entry/root
+folder=$entry/$variant
+build=$root/build-$variant
+cache_lock --exclusive "$entry"
+mkdir -p "$folder" "$build"
 complete "$root"
 unpack_source
 build_kernel

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest with the debugging kernel and two processors: everything that zmerge does, for long, while
+# In a guest with a debugging kernel and two processors: everything that zmerge does, for long, while
 # allocations fail; then as a disk under ext4 and fio, and as swap. Ends with "quiet" where the kernel had nothing to report.
 #
 #   soak.sh PAGES EPOCH      as in soak.c
@@ -15,11 +15,12 @@ die() {
 }
 
 # Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are looked
-# at below. But for one: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's
-# slab says so with a trace (and an error of -12 or -22).
+# at below. But for two: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's
+# slab says so with a trace (and an error of -12 or -22); and where the soak's process that takes memory is killed.
 reports() {
 	dmesg | awk '
 		/kmem_cache_create[a-z_]*\(zs[a-z]*[-_].*failed with error -(12|22)/ { refused = 1; next }
+		/ invoked oom-killer: / { refused = 1; next }
 		refused && /<\/TASK>/ { refused = 0; next }
 		refused { next }
 		/BUG|WARNING|KASAN|UBSAN|Oops|Call Trace|possible .* detected|stall|hung_task|blocked for more/ {
@@ -56,6 +57,7 @@ fail() {
 
 # But for one that is the kernel's own: slab forgets the name of a cache that it could not make after all.
 leaks() {
+	[ -e kmemleak ] || return 0
 	for turn in 1 2; do
 		echo scan >kmemleak
 		sleep 6
@@ -67,6 +69,9 @@ leaks() {
 	[ ! -s /tmp/leaks ] || { cat /tmp/leaks; die "$1: leaks"; }
 	echo "$1: no leaks"
 }
+
+# A kernel with KCSAN has compiled the module with it, or nothing would be seen.
+[ ! -e kcsan ] || echo "KCSAN: $(awk '/^setup_watchpoints/ { print $2 }' kcsan) watchpoints before"
 
 # What the kernel said while it started is not of the module.
 dmesg -c >/tmp/start.log
@@ -81,16 +86,28 @@ fail 0
 quiet "disk"
 leaks "disk"
 
-# Files on ext4, while it is merged and modes change beside.
+# Files on ext4, while it is merged beside, modes change, and a CPU goes and comes.
 device=/sys/block/zmerge0
+cpu=/sys/devices/system/cpu/cpu1/online
 beside() {
 	while [ ! -e /tmp/over ]; do
 		for mode in inline request adaptive; do
 			echo $mode >$device/merge_mode
+			echo 16K >$device/merge_budget
+			echo 4000 >$device/merge_rate
+			echo 1 >$device/merge 2>/dev/null || true
+			sleep 0.2
+			! echo 0 >$cpu || offline=$((${offline:-0} + 1))
+			echo 2 >/proc/sys/vm/drop_caches
+			sleep 0.1
+			echo 1 >$cpu
+			echo 0 >$device/merge
+			echo 0 >$device/merge_rate
 			echo 1 >$device/merge 2>/dev/null || true
 			sleep 0.2
 		done
 	done
+	echo "beside it: a CPU was taken offline ${offline:-0} times"
 }
 
 # verify WHAT OPTION...: fio writes at random and reads what it wrote, and all of it again at the end.
@@ -155,4 +172,6 @@ while ! echo 1 >$device/reset; do sleep 0.1; done
 [ "$(tr -s ' ' <$device/mm_stat) $(cat $device/index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat $device/mm_stat)"
 rmmod zmerge
 leaks "after unloading"
+[ ! -e kcsan ] || awk '/^(setup_watchpoints|data_races)/ { print "KCSAN:", $0; some += /^setup/ && $2 } END { exit !some }' kcsan ||
+	die "KCSAN watched nothing"
 quiet "all"

@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# zmerge in a guest with the debugging kernel: unit tests of its glue, a soak, ext4, fio and swap on it.
+# zmerge in a guest with a debugging kernel: unit tests of its glue, a soak, ext4, fio and swap on it.
 #
-#   test.sh PAGEWISE [PAGES]      PAGEWISE: the static program, which runs the guest; PAGES: see soak.c
+#   test.sh PAGEWISE [PAGES] [VARIANT]      PAGEWISE: the static program, which runs the guest; PAGES: see soak.c,
+#                                           2,000,000 if not given; VARIANT: see kernel.sh, kasan if not given
 #
 # The kernel's log is kept beside the kernel, as kernel.log.
 # Needs what kernel.sh needs, gcc with a static libc, mke2fs, fio and busybox-static.
 set -euo pipefail
 
-pagewise=${1:?usage: test.sh PAGEWISE [PAGES]}
+pagewise=${1:?usage: test.sh PAGEWISE [PAGES] [VARIANT]}
 pages=${2:-2000000}
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$("$here/kernel.sh")
+folder=$("$here/kernel.sh" "${3:-kasan}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

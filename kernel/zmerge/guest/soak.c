@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Work on /dev/zmerge0 from four threads that know what every page must hold, while another one does to the
- * device whatever its files allow; then a reset, and all its sums must be zero. Again and again.
+ * device whatever its files allow, and one more takes a CPU or nearly all memory away during passes; then a reset or a
+ * removal, while others open the device and use its files, and all its sums must be zero. Again and again.
  *
  *	soak disk PAGES EPOCH		until pages were written, read or emptied so many times; EPOCH calls to a reset
  *	soak files FOLDER OPERATIONS	four files there, written, cut, punched and mapped, against copies in memory
@@ -12,9 +13,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +25,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -33,6 +39,10 @@
 #define DEVICE "/dev/zmerge0"
 #define FILES "/sys/block/zmerge0/"
 #define CONTROL "/sys/class/zmerge-control/"
+#define CPU "/sys/devices/system/cpu/cpu1/online"
+#define MIB 1048576l
+#define LEFT (160 * MIB)		/* memory for all but pressure */
+#define PRESSED (6 * MIB)		/* memory under pressure */
 
 #define DIE(...) do { printf("not so: " __VA_ARGS__); printf(" (%s:%d)\n", __func__, __LINE__); exit(1); } while (0)
 #define MUST(x) do { if (!(x)) DIE("%s: %s", #x, strerror(errno)); } while (0)
@@ -49,7 +59,11 @@ struct worker {
 
 static uint8_t (*contents)[PAGE];	/* by id; 0 is zeros */
 static volatile bool over;
-static unsigned long refusals, turns, resets, removals;
+static unsigned long refusals, turns, resets, removals, offlines, not_online, shrunk, pokes;
+/* What began and ended while a pass was running; removals: what began then. */
+static struct {
+	unsigned long stops, offlines, squeezes, resets, removals;
+} in_pass;
 
 static uint64_t roll(uint64_t *dice)
 {
@@ -237,6 +251,128 @@ static void refuse(uint64_t *dice)
 	refusals++;
 }
 
+static unsigned long number(const char *name)
+{
+	char text[64];
+
+	get(name, text, sizeof(text));
+	return strtoul(text, NULL, 10);
+}
+
+/* Slots remain to be examined. */
+static bool merging(void)
+{
+	return number("merge");
+}
+
+/* Bringing a CPU back takes memory, of the module as well. */
+static void cpu_offline_online(void)
+{
+	int tries;
+
+	if (!put(CPU, "0"))
+		offlines++;
+	usleep(1000);
+	for (tries = 0; put(CPU, "1"); tries++, not_online++) {
+		if (tries == 1000)
+			DIE("the CPU stays offline: %s", strerror(errno));
+		usleep(10000);
+	}
+}
+
+/* The shrinker gets to see the index with the slab caches. */
+static void drop_caches(void)
+{
+	unsigned long before = number("index_bytes");
+
+	put("/proc/sys/vm/drop_caches", "3");
+	if (number("index_bytes") < before)
+		shrunk++;
+}
+
+static long available(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[256];
+	long kib = 0;
+
+	MUST(file);
+	while (fgets(line, sizeof(line), file) && sscanf(line, "MemAvailable: %ld", &kib) != 1)
+		;
+	fclose(file);
+	return kib * 1024;
+}
+
+/* Takes memory until so much is left. */
+static void take_memory(long left)
+{
+	long size;
+	char *part;
+
+	while ((size = (available() - left) / 2) > MIB) {
+		part = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (part == MAP_FAILED)
+			return;
+		madvise(part, size, MADV_HUGEPAGE);
+		memset(part, 1, size);
+	}
+}
+
+static pid_t fork_victim(void)
+{
+	pid_t child = fork();
+
+	MUST(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		put("/proc/self/oom_score_adj", "1000");
+	}
+	return child;
+}
+
+/* The process that takes memory: forked before there are threads. It answers each byte with one. */
+static int pressure;
+
+static void press(int orders)
+{
+	char byte;
+
+	take_memory(LEFT);
+	while (write(orders, "", 1) == 1 && read(orders, &byte, 1) == 1) {
+		pid_t child = fork_victim();
+
+		if (!child) {
+			take_memory(PRESSED);
+			usleep(100000);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
+	_exit(0);
+}
+
+static void start_pressure(void)
+{
+	int ends[2];
+	char byte;
+
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	if (!fork_victim()) {
+		close(ends[0]);
+		press(ends[1]);
+	}
+	close(ends[1]);
+	pressure = ends[0];
+	MUST(read(pressure, &byte, 1) == 1);
+}
+
+static void squeeze(void)
+{
+	char byte;
+
+	MUST(write(pressure, "", 1) == 1 && read(pressure, &byte, 1) == 1);
+}
+
 static void turn(uint64_t *dice)
 {
 	static const char *const budgets[] = { "16K", "24K", "1M" }, *const rates[] = { "0", "0", "100000", "1000" };
@@ -264,12 +400,10 @@ static void turn(uint64_t *dice)
 		MUST(!put(FILES "mem_limit", "0"));
 		break;
 	case 7:
-		put("/proc/sys/vm/drop_caches", "3");
+		drop_caches();
 		break;
 	case 8:
-		put("/sys/devices/system/cpu/cpu1/online", "0");
-		usleep(1000);
-		put("/sys/devices/system/cpu/cpu1/online", "1");
+		refuse(dice);
 		break;
 	case 9:
 		refuse(dice);
@@ -289,7 +423,51 @@ static void *disturb(void *arg)
 		usleep(200000);
 	}
 	put(FILES "mem_limit", "0");
-	put(FILES "merge_rate", "0");
+	return NULL;
+}
+
+/* A pass that takes seconds; false where there is none, as in the mode off. */
+static bool start_slow_pass(void)
+{
+	MUST(!put(FILES "merge_rate", "1000"));
+	put(FILES "merge", "keep");
+	return merging();
+}
+
+static void act(uint64_t *dice)
+{
+	bool pass = roll(dice) % 4 && start_slow_pass();
+
+	switch (roll(dice) % 8) {
+	case 0:
+		squeeze();
+		in_pass.squeezes += pass && merging();
+		break;
+	case 1:
+		pass = merging();
+		MUST(!put(FILES "merge", "0"));
+		in_pass.stops += pass;
+		break;
+	case 2:
+		pass = merging();
+		MUST(!put(FILES "merge_mode", "off") && !put(FILES "merge_mode", OF(modes, dice)));
+		in_pass.stops += pass;
+		break;
+	default:
+		cpu_offline_online();
+		in_pass.offlines += pass && merging();
+	}
+}
+
+/* What needs a pass that is running. */
+static void *during_passes(void *arg)
+{
+	uint64_t dice = 99 + (uintptr_t)arg;
+
+	while (!over) {
+		act(&dice);
+		usleep(100000);
+	}
 	return NULL;
 }
 
@@ -308,6 +486,62 @@ static void *knock(void *arg)
 			close(device);
 		usleep(300);
 	}
+	return NULL;
+}
+
+static bool one_of(int err, const int *list, int count)
+{
+	while (count--)
+		if (err == list[count])
+			return true;
+	return false;
+}
+
+/* Writes or reads a file of a device that may be set up, empty, or gone. */
+static void poke_once(uint64_t *dice)
+{
+	static const char *const files[] = { "merge", "merge", "merge_mode", "merge_budget", "merge_rate", "compact" };
+	static const char *const texts[] = { "1", "0", "keep", "inline", "off", "64K", "4000" };
+	static const int allowed[] = { 0, EINVAL, EBUSY, EOPNOTSUPP, ENOENT, ENODEV };
+	char path[128], text[4096];
+	int file, err;
+
+	if (roll(dice) % 2) {
+		snprintf(path, sizeof(path), FILES "%s", OF(files, dice));
+		err = put(path, OF(texts, dice));
+	} else {
+		snprintf(path, sizeof(path), FILES "%s", OF(values, dice));
+		file = open(path, O_RDONLY);
+		err = file < 0 || read(file, text, sizeof(text)) < 0 ? errno : 0;
+		if (file >= 0)
+			close(file);
+	}
+	if (!one_of(err, allowed, sizeof(allowed) / sizeof(*allowed)))
+		DIE("%s: %s", path, strerror(err));
+	pokes++;
+}
+
+/* One file stays open, and is waited for, whatever becomes of the device. */
+static void *poke(void *arg)
+{
+	uint64_t dice = 55 + (uintptr_t)arg;
+	struct pollfd kept = { .fd = -1, .events = POLLPRI };
+	char text[64];
+
+	while (!over) {
+		if (kept.fd < 0)
+			kept.fd = open(FILES "merge", O_RDONLY);
+		poke_once(&dice);
+		poll(&kept, 1, 1);
+		if (kept.fd >= 0 && pread(kept.fd, text, sizeof(text), 0) < 0) {
+			if (errno != ENODEV)
+				DIE("merge: %s", strerror(errno));
+			close(kept.fd);
+			kept.fd = -1;
+		}
+	}
+	if (kept.fd >= 0)
+		close(kept.fd);
 	return NULL;
 }
 
@@ -341,21 +575,34 @@ static void expect(const char *name, const char *wanted)
 		DIE("after a reset %s is '%s'", name, squeezed);
 }
 
-static void reset(bool remove)
+/* A removal of what was not reset must do as well; a pass may be running. */
+static void end_device(bool remove)
 {
-	pthread_t knocker;
+	bool pass = merging();
 
-	over = false;
-	MUST(!pthread_create(&knocker, NULL, knock, NULL));
-	insist(FILES "reset", "1");
-	resets++;
 	if (remove) {
 		insist(CONTROL "hot_remove", "0");
 		insist(CONTROL "hot_add", "0");
 		removals++;
+		in_pass.removals += pass;
+	} else {
+		insist(FILES "reset", "1");
+		resets++;
+		in_pass.resets += pass;
 	}
+}
+
+static void reset(bool remove, uint64_t *dice)
+{
+	pthread_t knocker, poker;
+
+	over = false;
+	MUST(!pthread_create(&knocker, NULL, knock, NULL));
+	MUST(!pthread_create(&poker, NULL, poke, (void *)(uintptr_t)roll(dice)));
+	end_device(remove);
 	over = true;
 	pthread_join(knocker, NULL);
+	pthread_join(poker, NULL);
 	expect("mm_stat", "0 0 0 0 0 0 0 0 0");
 	expect("merged_pages", "0");
 	expect("merged_bytes", "0");
@@ -371,6 +618,8 @@ static void set_up(uint64_t *dice)
 
 	snprintf(size, sizeof(size), "%d", PAGES * PAGE);
 	insist(FILES "comp_algorithm", OF(algorithms, dice));
+	insist(FILES "merge_budget", "1M");
+	insist(FILES "merge_rate", "0");
 	insist(FILES "merge_mode", OF(modes, dice));
 	insist(FILES "disksize", size);
 }
@@ -400,7 +649,7 @@ static void check_all(struct worker *workers)
 
 static void epoch(struct worker *workers, unsigned long operations, uint64_t *dice)
 {
-	pthread_t disturber;
+	pthread_t disturber, other;
 	int me, device;
 
 	set_up(dice);
@@ -408,6 +657,7 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 	MUST(device >= 0);
 	over = false;
 	MUST(!pthread_create(&disturber, NULL, disturb, (void *)(uintptr_t)roll(dice)));
+	MUST(!pthread_create(&other, NULL, during_passes, (void *)(uintptr_t)roll(dice)));
 	for (me = 0; me < WORKERS; me++) {
 		workers[me].device = device;
 		workers[me].wanted = workers[me].operations + operations / WORKERS;
@@ -418,12 +668,18 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 		pthread_join(workers[me].thread, NULL);
 	over = true;
 	pthread_join(disturber, NULL);
+	pthread_join(other, NULL);
 	check_all(workers);
-	/* Half of the resets stop a pass. */
-	put(FILES "merge", "1");
+	MUST(!put(FILES "merge_rate", "0"));
+	wait_for_pass();
+	/* Half of what follows ends a pass. */
+	put(FILES "merge_mode", "request");
 	if (roll(dice) % 2) {
+		put(FILES "merge", "1");
 		wait_for_pass();
 		check_all(workers);
+	} else {
+		start_slow_pass();
 	}
 	close(device);
 }
@@ -436,6 +692,7 @@ static int soak_disk(unsigned long wanted, unsigned long each)
 	uint64_t dice = 20261121;
 	unsigned int at, epochs = 0;
 
+	start_pressure();
 	for (at = 0; at < WORKERS; at++) {
 		workers[at].me = at;
 		workers[at].dice = 1000 + at;
@@ -444,7 +701,7 @@ static int soak_disk(unsigned long wanted, unsigned long each)
 	}
 	while (pages < wanted) {
 		epoch(workers, each, &dice);
-		reset(++epochs % 4 == 0);
+		reset(++epochs % 3 == 0, &dice);
 		for (done = failed = pages = 0, at = 0; at < WORKERS; at++) {
 			done += workers[at].operations;
 			failed += workers[at].failed;
@@ -452,8 +709,14 @@ static int soak_disk(unsigned long wanted, unsigned long each)
 		}
 		printf("%lu operations, pages done %lu times, %lu failed as told, %lu turns of the files, %lu refusals, %lu resets, %lu removals\n",
 		       done, pages, failed, turns, refusals, resets, removals);
+		printf("a CPU offline %lu times (%lu times not back at once), entries removed by drop_caches %lu times, %lu uses of files beside resets and removals; during passes: %lu stops, %lu times a CPU offline, %lu times no memory, %lu resets, %lu removals\n",
+		       offlines, not_online, shrunk, pokes, in_pass.stops, in_pass.offlines, in_pass.squeezes, in_pass.resets,
+		       in_pass.removals);
 		fflush(stdout);
 	}
+	if (wanted >= 1000000 && !(refusals && resets && removals && offlines && shrunk && in_pass.stops &&
+				   in_pass.offlines && in_pass.squeezes && in_pass.resets && in_pass.removals))
+		DIE("something never happened");
 	return 0;
 }
 
