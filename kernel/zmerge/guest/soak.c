@@ -599,7 +599,9 @@ static void reset(bool remove, uint64_t *dice)
 	over = false;
 	MUST(!pthread_create(&knocker, NULL, knock, NULL));
 	MUST(!pthread_create(&poker, NULL, poke, (void *)(uintptr_t)roll(dice)));
+	usleep(roll(dice) % 20000);
 	end_device(remove);
+	usleep(2000);
 	over = true;
 	pthread_join(knocker, NULL);
 	pthread_join(poker, NULL);
