@@ -5,7 +5,7 @@
 # zmerge.ko against it, with trixie's compiler in a folder of their own. Prints the folder that has both, bzImage and
 # zmerge.ko.
 #
-#   kernel.sh [VARIANT]      kasan (default): wrong accesses and leaks; kcsan: data races; rt: PREEMPT_RT
+#   kernel.sh [VARIANT]      kasan (default): wrong accesses; kcsan: data races; rt: PREEMPT_RT
 #
 # Kept in the cache (xtask/scripts/cache.sh), some 3 GB and 1 GB for each variant; a kernel is built once, and again
 # where its configuration has changed. Needs root, or user namespaces.
