@@ -23,4 +23,5 @@ while [ $at -lt "$1" ]; do
 	at=$((at + 1))
 	[ $((at % 50)) != 0 ] || echo "offline $at times in $(($(cut -d. -f1 /proc/uptime) - begin)) s: $(dmesg | grep -c 'not properly vacated' || true) warnings"
 done
-dmesg | grep -m 1 -A 60 -e 'cut here' || true
+# What the kernel counted, and which tasks there were.
+dmesg | grep -A 3 'enqueued tasks' || true
