@@ -17,12 +17,12 @@ die() {
 # Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are looked
 # at below. But for three: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's
 # slab says so with a trace (and an error of -12 or -22); where the soak's process that takes memory is killed; and where
-# the scheduler counts one more task than there is on a CPU that goes offline (offline.sh), if no task is left there.
+# the scheduler counts a server of it as a task on a CPU that goes offline (offline.sh), if no task is left there.
 reports() {
 	dmesg | awk '
 		/kmem_cache_create[a-z_]*\(zs[a-z]*[-_].*failed with error -(12|22)/ { refused = 1; next }
 		/ invoked oom-killer: / { refused = 1; next }
-		/WARNING: .* sched_cpu_dying/ { refused = 1; next }
+		/WARNING: .* at kernel.sched.* (sched_cpu_dying|task_non_contending)/ { refused = 1; next }
 		/enqueued tasks \([0-9]* total\)/ { left = 1; next }
 		left && / name: / { if (!/migration/) print; next }
 		{ left = 0 }
