@@ -38,4 +38,4 @@ rm -f "$folder/kernel.log"
 	--kernel-log "$folder/kernel.log" --append "kunit.enable=1 log_buf_len=4M $patience" \
 	--file "$folder/zmerge.ko:/zmerge.ko" --file "$work/soak:/soak" --file "$work/measure:/measure" \
 	--file "$work/ext4.gz:/ext4.gz" --disk "$work/fio.img,ro" --file "$here/soak.sh:/soak.sh" -- \
-	sh /soak.sh "$pages" "${EPOCH:-12000}"
+	sh /soak.sh "$pages" "${EPOCH:-5000}"
