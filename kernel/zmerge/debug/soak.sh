@@ -39,7 +39,7 @@ quiet() {
 	found=$(reports)
 	[ -z "$found" ] || die "$1: the kernel reports: $found"
 	grep -q 'debug_locks: *1' /proc/lockdep_stats || die "$1: lockdep has given up"
-	echo "$1: quiet"
+	echo "$1: quiet, but for $(dmesg | grep -c 'not properly vacated') of the scheduler's own warnings"
 }
 
 # fail PERCENT: so many of the allocations that come from the module, at any depth, fail.

@@ -27,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,7 @@
 #define DEVICE "/dev/zmerge0"
 #define FILES "/sys/block/zmerge0/"
 #define CONTROL "/sys/class/zmerge-control/"
+#define GROUPS "/sys/fs/cgroup/"
 #define CPU "/sys/devices/system/cpu/cpu1/online"
 #define MIB 1048576l
 #define LEFT (160 * MIB)		/* memory for all but pressure */
@@ -221,7 +223,7 @@ static void get(const char *name, char *text, size_t size)
 
 static const char *const values[] = {
 	"mm_stat", "io_stat", "merge", "merge_mode", "merged_pages", "merged_bytes", "index_bytes", "merge_hits",
-	"merge_misses", "merge_budget", "merge_rate", "comp_algorithm", "disksize", "initstate",
+	"merge_misses", "merge_budget", "merge_rate", "merge_domain", "comp_algorithm", "disksize", "initstate",
 };
 static const char *const modes[] = { "off", "request", "inline", "adaptive" };
 static const char *const junk[] = { "x", "-1", "", "99999999999999999999", "1 1", "lz4", "\xff\x01" };
@@ -232,7 +234,7 @@ static const char *const junk[] = { "x", "-1", "", "99999999999999999999", "1 1"
 static void refuse(uint64_t *dice)
 {
 	static const char *const settings[] = { "disksize", "comp_algorithm", "merge_mode", "mem_limit", "algorithm_params",
-					       "merge_budget", "merge_rate" };
+					       "merge_budget", "merge_rate", "merge_domain" };
 	char path[128];
 
 	snprintf(path, sizeof(path), FILES "%s", OF(settings, dice));
@@ -615,11 +617,13 @@ static void reset(bool remove, uint64_t *dice)
 
 static void set_up(uint64_t *dice)
 {
+	static const char *const domains[] = { "device", "cgroup" };
 	static const char *const algorithms[] = { "lz4", "lz4", "lzo", "lzo-rle", "zstd" };
 	char size[32];
 
 	snprintf(size, sizeof(size), "%d", PAGES * PAGE);
 	insist(FILES "comp_algorithm", OF(algorithms, dice));
+	insist(FILES "merge_domain", OF(domains, dice));
 	insist(FILES "merge_budget", "1M");
 	insist(FILES "merge_rate", "0");
 	insist(FILES "merge_mode", OF(modes, dice));
@@ -686,19 +690,44 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 	close(device);
 }
 
+/* Memory for a worker's pages that is charged to the memory cgroup @group, which is made; NULL: to our own. */
+static uint8_t *charged(const char *group, size_t size)
+{
+	uint8_t *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char path[128];
+	pid_t child;
+	int status;
+
+	MUST(bytes != MAP_FAILED);
+	child = fork();
+	MUST(child >= 0);
+	if (!child) {
+		snprintf(path, sizeof(path), GROUPS "%s", group ? group : "");
+		MUST(!mkdir(path, 0700) || errno == EEXIST);
+		strcat(path, "/cgroup.procs");
+		MUST(!group || !put(path, "0"));
+		memset(bytes, 1, size);
+		_exit(0);
+	}
+	MUST(waitpid(child, &status, 0) == child && !status);
+	return bytes;
+}
+
 /* Until pages have been written, read and compared, or emptied so many times; @each is calls of an epoch. */
 static int soak_disk(unsigned long wanted, unsigned long each)
 {
+	static const char *const groups[WORKERS] = { NULL, "soak-1", "soak-2", "soak-2" };
 	static struct worker workers[WORKERS];
 	unsigned long done = 0, failed = 0, pages = 0;
 	uint64_t dice = 20261121;
 	unsigned int at, epochs = 0;
 
+	MUST(!put(GROUPS "cgroup.subtree_control", "+memory"));
 	start_pressure();
 	for (at = 0; at < WORKERS; at++) {
 		workers[at].me = at;
 		workers[at].dice = 1000 + at;
-		workers[at].buffer = aligned_alloc(PAGE, (CHUNK + 1) * PAGE);
+		workers[at].buffer = charged(groups[at], (CHUNK + 1) * PAGE);
 		workers[at].other = aligned_alloc(PAGE, PAGE);
 	}
 	while (pages < wanted) {
