@@ -62,7 +62,7 @@ struct worker {
 static uint8_t (*contents)[PAGE];	/* by id; 0 is zeros */
 static volatile bool over;
 static unsigned long refusals, turns, resets, removals, offlines, not_online, shrunk, pokes;
-/* What began and ended while a pass was running; removals: what began then. */
+/* What began while a pass was running; offlines: what ended then as well. */
 static struct {
 	unsigned long stops, offlines, squeezes, resets, removals;
 } in_pass;
@@ -442,8 +442,9 @@ static void act(uint64_t *dice)
 
 	switch (roll(dice) % 8) {
 	case 0:
+		pass = merging();
 		squeeze();
-		in_pass.squeezes += pass && merging();
+		in_pass.squeezes += pass;
 		break;
 	case 1:
 		pass = merging();
