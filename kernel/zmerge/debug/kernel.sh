@@ -87,12 +87,12 @@ module_key() { { sources_hash; wanted_config; } | sha256sum; }
 build_module() {
 	! module_key | cmp -s - "$folder/module.key" || return 0
 	rm -f "$folder/module.key"
-	copy_sources "$root/zmerge"
-	inside "$root" make -C /zmerge KDIR="/build-$variant" >"$folder/module.log" 2>&1 || {
+	copy_sources "$root/zmerge-$variant"
+	inside "$root" make -C "/zmerge-$variant" KDIR="/build-$variant" >"$folder/module.log" 2>&1 || {
 		tail -n 40 "$folder/module.log" >&2
 		return 1
 	}
-	cp "$root/zmerge/zmerge.ko" "$folder/zmerge.ko"
+	cp "$root/zmerge-$variant/zmerge.ko" "$folder/zmerge.ko"
 	module_key >"$folder/module.key"
 }
 
@@ -101,10 +101,15 @@ entry=$("$project/xtask/scripts/debian-suite.sh" trixie zmerge-debug \
 root=$entry/root
 folder=$entry/$variant
 build=$root/build-$variant
-cache_lock --exclusive "$entry"
+# Variants are built beside each other: the root is completed by whoever finds nobody else in it.
+exec {lock}>>"$entry.lock"
+if flock --nonblock --exclusive "$lock"; then
+	complete "$root"
+	unpack_source
+fi
+flock --shared "$lock"
 mkdir -p "$folder" "$build"
-complete "$root"
-unpack_source
+cache_lock --exclusive "$folder"
 build_kernel
 build_module
 echo "$folder"
