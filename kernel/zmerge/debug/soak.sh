@@ -4,7 +4,7 @@
 # In a guest with a debugging kernel and two processors: everything that zmerge does, for long, while
 # allocations fail; then as a disk under ext4 and fio, and as swap. Ends with "quiet" where the kernel had nothing to report.
 #
-#   soak.sh PAGES EPOCH      as in soak.c
+#   soak.sh PAGES EPOCH [MINUTES]      as in soak.c
 set -eu
 
 cd /sys/kernel/debug
@@ -86,7 +86,7 @@ grep -q '^# Totals: pass:[1-9][0-9]* fail:0 ' kunit/zmerge/results || { cat kuni
 quiet "unit tests"
 
 fail 1
-/soak disk "$1" "$2" || die "soak"
+/soak disk "$1" "$2" ${3:+"$3"} || die "soak"
 fail 0
 quiet "disk"
 leaks "disk"

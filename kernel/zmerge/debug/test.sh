@@ -6,7 +6,8 @@
 #   test.sh PAGEWISE [PAGES] [VARIANT]      PAGEWISE: the static program, which runs the guest; PAGES: see soak.c,
 #                                           2,000,000 if not given; VARIANT: see kernel.sh, kasan if not given
 #
-# The kernel's log is kept beside the kernel, as kernel.log.
+# With MINUTES in the environment, the soak of the disk ends after so long. The kernel's log is kept beside the kernel,
+# as kernel.log.
 # Needs what kernel.sh needs, gcc with a static libc, mke2fs, fio and busybox-static.
 set -euo pipefail
 
@@ -38,4 +39,4 @@ rm -f "$folder/kernel.log"
 	--kernel-log "$folder/kernel.log" --append "kunit.enable=1 log_buf_len=4M $patience" \
 	--file "$folder/zmerge.ko:/zmerge.ko" --file "$work/soak:/soak" --file "$work/measure:/measure" \
 	--file "$work/ext4.gz:/ext4.gz" --disk "$work/fio.img,ro" --file "$here/soak.sh:/soak.sh" -- \
-	sh /soak.sh "$pages" "${EPOCH:-5000}"
+	sh /soak.sh "$pages" "${EPOCH:-5000}" ${MINUTES:+"$MINUTES"}

@@ -4,7 +4,8 @@
  * device whatever its files allow, and one more takes a CPU or nearly all memory away during passes; then a reset or a
  * removal, while others open the device and use its files, and all its sums must be zero. Again and again.
  *
- *	soak disk PAGES EPOCH		until pages were written, read or emptied so many times; EPOCH calls to a reset
+ *	soak disk PAGES EPOCH [MINUTES]	until pages were written, read or emptied so many times, or so long; EPOCH calls
+ *					to a reset
  *	soak files FOLDER OPERATIONS	four files there, written, cut, punched and mapped, against copies in memory
  *
  * An I/O may fail (that is what failing allocations and a limit are for): what it was to change is then as
@@ -29,6 +30,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -715,8 +717,9 @@ static uint8_t *charged(const char *group, size_t size)
 }
 
 /* Until pages have been written, read and compared, or emptied so many times; @each is calls of an epoch. */
-static int soak_disk(unsigned long wanted, unsigned long each)
+static int soak_disk(unsigned long wanted, unsigned long each, long minutes)
 {
+	time_t end = time(NULL) + minutes * 60;
 	static const char *const groups[WORKERS] = { NULL, "soak-1", "soak-2", "soak-2" };
 	static struct worker workers[WORKERS];
 	unsigned long done = 0, failed = 0, pages = 0;
@@ -731,7 +734,7 @@ static int soak_disk(unsigned long wanted, unsigned long each)
 		workers[at].buffer = charged(groups[at], (CHUNK + 1) * PAGE);
 		workers[at].other = aligned_alloc(PAGE, PAGE);
 	}
-	while (pages < wanted) {
+	while (pages < wanted && time(NULL) < end) {
 		epoch(workers, each, &dice);
 		reset(++epochs % 3 == 0, &dice);
 		for (done = failed = pages = 0, at = 0; at < WORKERS; at++) {
@@ -746,7 +749,9 @@ static int soak_disk(unsigned long wanted, unsigned long each)
 		       in_pass.removals);
 		fflush(stdout);
 	}
-	if (wanted >= 1000000 && !(refusals && resets && removals && offlines && shrunk && in_pass.stops &&
+	if (pages < wanted)
+		printf("the time is over, %lu of %lu pages done\n", pages, wanted);
+	if (pages >= 1000000 && !(refusals && resets && removals && offlines && shrunk && in_pass.stops &&
 				   in_pass.offlines && in_pass.squeezes && in_pass.resets && in_pass.removals))
 		DIE("something never happened");
 	return 0;
@@ -868,10 +873,10 @@ static int soak_files(const char *folder, unsigned long operations)
 int main(int argc, char **argv)
 {
 	make_contents();
-	if (argc == 4 && !strcmp(argv[1], "disk"))
-		return soak_disk(atol(argv[2]), atol(argv[3]));
+	if ((argc == 4 || argc == 5) && !strcmp(argv[1], "disk"))
+		return soak_disk(atol(argv[2]), atol(argv[3]), argc == 5 ? atol(argv[4]) : 1000000);
 	if (argc == 4 && !strcmp(argv[1], "files"))
 		return soak_files(argv[2], atol(argv[3]));
-	fprintf(stderr, "usage: soak disk PAGES EPOCH | soak files FOLDER OPERATIONS\n");
+	fprintf(stderr, "usage: soak disk PAGES EPOCH [MINUTES] | soak files FOLDER OPERATIONS\n");
 	return 2;
 }
