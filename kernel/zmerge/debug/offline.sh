@@ -21,7 +21,9 @@ while [ $at -lt "$1" ]; do
 	echo 0 >$cpu
 	echo 1 >$cpu
 	at=$((at + 1))
-	[ $((at % 50)) != 0 ] || echo "offline $at times in $(($(cut -d. -f1 /proc/uptime) - begin)) s: $(dmesg | grep -c 'not properly vacated' || true) warnings"
+	[ $((at % 50)) = 0 ] || continue
+	seconds=$(($(cut -d. -f1 /proc/uptime) - begin))
+	echo "offline $at times in $seconds s: $(dmesg | grep -c 'not properly vacated') warnings"
 done
 # What the kernel counted, and which tasks there were.
 dmesg | grep -A 3 'enqueued tasks' || true

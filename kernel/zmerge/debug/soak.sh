@@ -14,10 +14,11 @@ die() {
 	exit 1
 }
 
-# Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are looked
-# at below. But for three: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail, the kernel's
-# slab says so with a trace (and an error of -12 or -22); where the soak's process that takes memory is killed; and where
-# the scheduler counts a server of it as a task on a CPU that goes offline (offline.sh), if no task is left there.
+# Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are
+# looked at below. But for three: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail,
+# the kernel's slab says so with a trace (and an error of -12 or -22); where the soak's process that takes memory is
+# killed; and where the scheduler counts a server of its own as a task on a CPU that goes offline (offline.sh), if no
+# task is left there.
 reports() {
 	dmesg | awk '
 		/kmem_cache_create[a-z_]*\(zs[a-z]*[-_].*failed with error -(12|22)/ { refused = 1; next }
