@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096ul
@@ -27,7 +28,7 @@
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "measure:%d: ", __LINE__); perror(#x); exit(1); } } while (0)
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 static uint64_t ticks(void)
 {
 	return __builtin_ia32_rdtsc();
@@ -40,6 +41,14 @@ static uint64_t ticks(void)
 	asm volatile("isb; mrs %0, cntvct_el0" : "=r"(now));
 	asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
 	return now * (1000000000 / hertz);
+}
+#else
+static uint64_t ticks(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
 }
 #endif
 
@@ -156,7 +165,8 @@ static uint64_t merge(const char *word, const char *path)
 
 int main(int argc, char **argv)
 {
-	uint32_t pages, percent;
+	uint32_t pages, percent, wrong;
+	uint64_t from;
 	bool write;
 	int device;
 
@@ -168,16 +178,15 @@ int main(int argc, char **argv)
 	pages = atoi(argv[3]) / BATCH * BATCH;
 	percent = atoi(argv[4]);
 	if (!strcmp(argv[1], "swap")) {
-		uint64_t from = ticks();
-		uint32_t wrong = swap(map_base(argv[2], pages, percent), sequence(pages, percent), pages, atoi(argv[5]));
-
+		from = ticks();
+		wrong = swap(map_base(argv[2], pages, percent), sequence(pages, percent), pages, atoi(argv[5]));
 		printf("ticks %llu wrong %u\n", (unsigned long long)(ticks() - from), wrong);
 		return wrong ? 3 : 0;
 	}
 	write = !strcmp(argv[1], "write");
 	device = open(argv[5], O_RDWR | O_DIRECT);
 	MUST(device >= 0);
-	printf("%llu\n", (unsigned long long)(run(write, map_base(argv[2], pages, percent),
-			 sequence(pages, percent), pages, device) / pages));
+	from = run(write, map_base(argv[2], pages, percent), sequence(pages, percent), pages, device);
+	printf("%llu\n", (unsigned long long)(from / pages));
 	return 0;
 }
