@@ -3,25 +3,29 @@
 #
 # In a guest that counts: instructions of a pass on request, and what it gives back.
 #
-#   pass.sh PAGES ALGORITHM      /base holds the pages
+#   pass.sh PAGES ALGORITHM [PERCENT...]      /base holds the pages; 0, 1, 25 and 50 % copies without
 set -eu
 
 pages=$1
+algorithm=$2
 size=$((pages * 4096))
+shift 2
+percents=${*:-0 1 25 50}
 insmod /zmerge.ko
 cd /sys/block/zmerge0
-for percent in 0 1 25 50; do
+for percent in $percents; do
 	echo 1 >reset
-	echo "$2" >comp_algorithm
+	echo "$algorithm" >comp_algorithm
 	echo $size >disksize
 	written=$(/measure write /base "$pages" "$percent" /dev/zmerge0)
-	set -- "$1" "$2" $(cat mm_stat)
-	used=$5
+	set -- $(cat mm_stat)
+	used=$3
 	index=$(cat index_bytes)
 	pass=$(/measure merge keep merge)
 	grown=$(($(cat index_bytes) - index))
 	compacting=$(/measure merge 1 merge)
-	set -- "$1" "$2" $(cat mm_stat)
+	set -- $(cat mm_stat)
 	/measure read /base "$pages" "$percent" /dev/zmerge0 >/dev/null
-	echo "$percent write $((written * pages)) pass $pass again $compacting merged $(cat merged_pages) used $used then $5 counters $grown slots $pages"
+	echo "$percent write $((written * pages)) pass $pass again $compacting merged $(cat merged_pages)" \
+		"used $used then $3 counters $grown slots $pages"
 done
