@@ -77,10 +77,10 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
         return;
     }
     // cgroups of version 1 have no such counters
-    let told = groups.iter().map(|group| huge::made(group));
-    let told = told.fold(false, |told, made| {
-        told || made.at_fault.get().is_some() || made.by_collapse.get().is_some()
-    });
+    let told = groups
+        .iter()
+        .map(|group| huge::made(group))
+        .any(|made| made.at_fault.get().is_some() || made.by_collapse.get().is_some());
     let about = if told { ", and how many were made" } else { "" };
     let about = format!("anonymous memory, how much of it is in huge pages{about}");
     page.heading("Memory cgroups", &about);
