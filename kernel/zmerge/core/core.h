@@ -43,9 +43,9 @@
 #define ZM_PART_SHIFT	(ZM_KIND_SHIFT + 4)
 #define ZM_PART_BITS	8
 #define ZM_PART_MASK	(((1ull << ZM_PART_BITS) - 1) << ZM_PART_SHIFT)
-/* Of the entry only: who has it locked was asked to clear it, is waited for; it is locked. */
-#define ZM_CLEARED	(1ull << 29)
-#define ZM_WAITED	(1ull << 30)
+/* In an entry only, see slot.c. */
+#define ZM_CLEARED	(1ull << 29)	/* the holder of the lock is to clear the slot */
+#define ZM_WAITED	(1ull << 30)	/* somebody sleeps until it is unlocked */
 #define ZM_LOCKED	(1ull << 31)
 #define ZM_LOCK_MASK	(ZM_CLEARED | ZM_WAITED | ZM_LOCKED)
 #define ZM_KEY_SHIFT	32

@@ -34,37 +34,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE 4096ul
+#include "measured.h"
+
 #define NOBODY 65534
 #define SHUFFLES 20
-
-#define MUST(x) do { if (!(x)) { fprintf(stderr, "guess:%d: ", __LINE__); perror(#x); exit(1); } } while (0)
 
 struct sample {
 	int64_t ticks;
 	bool copy;
 };
 
-static uint64_t ticks(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	uint64_t now;
-
-	asm volatile("isb; mrs %0, cntvct_el0" : "=r"(now));
-	return now;
-#endif
-}
-
 static uint64_t dice_state = 0x9e3779b97f4a7c15;
 
 static uint64_t dice(void)
 {
-	dice_state ^= dice_state << 13;
-	dice_state ^= dice_state >> 7;
-	dice_state ^= dice_state << 17;
-	return dice_state;
+	return roll(&dice_state);
 }
 
 static void shuffle(uint32_t *which, uint32_t count)

@@ -26,10 +26,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE 4096ul
+#include "measured.h"
+
 #define COPIED 64
 
-#define MUST(x) do { if (!(x)) { fprintf(stderr, "load:%d: ", __LINE__); perror(#x); exit(1); } } while (0)
 
 enum operation { FILL, WRITE, READ, BOTH };
 static const char *const operations[] = { "fill", "write", "read", "both" };
@@ -51,41 +51,21 @@ struct worker {
 	uint64_t from, to;
 };
 
-static uint64_t ticks(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	uint64_t now;
-
-	asm volatile("isb; mrs %0, cntvct_el0" : "=r"(now));
-	return now;
-#endif
-}
-
-static uint64_t dice(struct worker *worker)
-{
-	worker->dice ^= worker->dice << 13;
-	worker->dice ^= worker->dice >> 7;
-	worker->dice ^= worker->dice << 17;
-	return worker->dice;
-}
-
 static void choose_contents(struct worker *worker)
 {
-	if (dice(worker) % 100 < percent) {
-		memcpy(worker->buffer, base + dice(worker) % COPIED * PAGE, PAGE);
+	if (roll(&worker->dice) % 100 < percent) {
+		memcpy(worker->buffer, base + roll(&worker->dice) % COPIED * PAGE, PAGE);
 		return;
 	}
-	memcpy(worker->buffer, base + dice(worker) % distinct * PAGE, PAGE);
+	memcpy(worker->buffer, base + roll(&worker->dice) % distinct * PAGE, PAGE);
 	worker->unique++;
 	memcpy(worker->buffer, &worker->unique, sizeof(worker->unique));
 }
 
 static void operate(struct worker *worker, uint32_t step)
 {
-	uint64_t slot = operation == FILL ? worker->number + (uint64_t)step * threads : dice(worker) % slots;
-	bool write = operation == BOTH ? dice(worker) % 2 : operation != READ;
+	uint64_t slot = operation == FILL ? worker->number + (uint64_t)step * threads : roll(&worker->dice) % slots;
+	bool write = operation == BOTH ? roll(&worker->dice) % 2 : operation != READ;
 
 	if (!write) {
 		MUST(pread(device, worker->buffer, PAGE, slot * PAGE) == PAGE);

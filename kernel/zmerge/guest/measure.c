@@ -23,43 +23,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 4096ul
+#include "measured.h"
+
 #define BATCH 16	/* pages a request */
-
-#define MUST(x) do { if (!(x)) { fprintf(stderr, "measure:%d: ", __LINE__); perror(#x); exit(1); } } while (0)
-
-#if defined(__x86_64__) || defined(__i386__)
-static uint64_t ticks(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-#elif defined(__aarch64__)
-static uint64_t ticks(void)
-{
-	uint64_t now, hertz;
-
-	asm volatile("isb; mrs %0, cntvct_el0" : "=r"(now));
-	asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
-	return now * (1000000000 / hertz);
-}
-#else
-static uint64_t ticks(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
-}
-#endif
 
 static uint64_t dice_state = 0x9e3779b97f4a7c15;
 
 static uint64_t dice(void)
 {
-	dice_state ^= dice_state << 13;
-	dice_state ^= dice_state >> 7;
-	dice_state ^= dice_state << 17;
-	return dice_state;
+	return roll(&dice_state);
 }
 
 /* Which page of BASE is written where. */

@@ -27,7 +27,7 @@ fn module(suite: &str) -> String {
 fn guest(suite: &str, files: &[String], cpus: &str, script: &str) -> ProgramRun {
     let module = module(suite);
     let options =
-        ["--emulate", "--kernel", suite, "--memory", "256M", "--cpus", cpus, "--deadline", "5m"];
+        ["--emulate", "--kernel", suite, "--memory", "256M", "--cpus", cpus, "--deadline", "15m"];
     let files = files.iter().chain([&module]).flat_map(|file| ["--file", file]);
     let command = ["--", "sh", "-c", script];
     finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))

@@ -156,7 +156,10 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
     let on_zram = faults.iter().any(|row| row["backing"]["is_zram"] == true);
     // from a zram device behind zswap, the kernel does not read private memory ahead
     let expected = if on_zram { 0.9..1.1 } else { 4.0..8.1 };
-    assert!(per_fault.is_some_and(|pages| expected.contains(&pages)), "{at_3:?}");
+    assert!(
+        per_fault.is_some_and(|pages| expected.contains(&pages)),
+        "{at_3:?} {not_measured} {faults:?}"
+    );
 
     // each is measured, or it is said why not: no disk, or cgroups of version 1
     let writebacks = message["writebacks"].as_array().unwrap();

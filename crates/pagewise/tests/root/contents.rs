@@ -353,7 +353,8 @@ fn another_program_of_the_same_user_cannot_look_into_a_scan() {
 #[test]
 fn a_user_who_may_read_no_process_is_told_so() {
     let mut command = Command::new("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+    // a user of whom no other program of this machine is: `nobody` may be another test's
+    command.args(["--reuid", "1999999", "--regid", "1999999", "--clear-groups", "--"]);
     command.arg(env!("CARGO_BIN_EXE_pagewise"));
     command.args(["report", "--only", "contents", "--interval", "0"]);
     let ran = command.output().unwrap();

@@ -77,11 +77,11 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
         return;
     }
     // cgroups of version 1 have no such counters
-    let told = groups
+    let is_counted = groups
         .iter()
         .map(|group| huge::made(group))
         .any(|made| made.at_fault.get().is_some() || made.by_collapse.get().is_some());
-    let about = if told { ", and how many were made" } else { "" };
+    let about = if is_counted { ", and how many were made" } else { "" };
     let about = format!("anonymous memory, how much of it is in huge pages{about}");
     page.heading("Memory cgroups", &about);
     let columns = vec![
