@@ -22,7 +22,9 @@ const NEWS: Duration = Duration::from_millis(250);
 #[non_exhaustive]
 pub enum MergeError {
     /// We may not write the file.
-    #[error("zmerge{0}: not allowed to start or end a pass: /sys/block/zmerge{0}/merge is for root")]
+    #[error(
+        "zmerge{0}: not allowed to start or end a pass: /sys/block/zmerge{0}/merge is for root"
+    )]
     NotAllowed(u32),
     /// Somebody else's is not done yet.
     #[error("zmerge{0}: a pass is running already")]

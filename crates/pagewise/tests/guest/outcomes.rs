@@ -455,7 +455,7 @@ fn is_free(lock: &Path) -> bool {
 /// Whether every lock of the cache can be had at once.
 fn all_locks_are_free(cache: &Path) -> bool {
     let locks = cache.join("locks");
-    names(&locks).into_iter().all(|name| is_free(&locks.join(name)))
+    !locks.exists() || names(&locks).into_iter().all(|name| is_free(&locks.join(name)))
 }
 
 /// What the next start says; nothing may be left behind it.
@@ -477,9 +477,10 @@ fn ended(living: &mut Living, cache: &Path, signal: Signal, place: &str) -> (usi
         _ => assert!(ended.code() == Some(130) || ended.signal() == Some(2), "{place}: {ended}"),
     }
     let runs = &living.runs;
-    // a child that was killed before it executed a program still has the run's lock, and no command line
-    let none_holds = || names(runs).iter().all(|run| is_free(&runs.join(run).join("lock")));
-    let is_over = || processes(runs) == 0 && (!runs.exists() || none_holds());
+    // a child that was killed before it executed a program still has our locks, and no command line
+    let run_is_free = |run: &String| is_free(&runs.join(run).join("lock"));
+    let runs_are_free = || !runs.exists() || names(runs).iter().all(run_is_free);
+    let is_over = || processes(runs) == 0 && runs_are_free() && all_locks_are_free(cache);
     assert!(in_the_end(is_over), "{place}: {ended}");
     let folders = if runs.exists() { names(runs).len() } else { 0 };
     assert!(signal == Signal::KILL || folders == 0, "{place}: {ended}");
