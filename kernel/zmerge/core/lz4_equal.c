@@ -5,8 +5,8 @@
  * A block is a chain of sequences: some literal bytes, then a match, which repeats what came some
  * way before. While all that came before is equal, a literal byte is right if the page has it at
  * this place, and a match is right if the page has the same bytes at both places, also where
- * they overlap. The first difference ends it. That is two thirds of what decompressing and
- * comparing takes.
+ * they overlap. The first difference ends it. That takes fewer instructions than decompressing and
+ * comparing.
  *
  * Any bytes may come: every length and distance is checked against what there is. What a strict
  * decoder refuses is not equal: the end rules of the format are held too. user/fuzz_lz4.c holds it
@@ -74,14 +74,12 @@ static __always_inline bool zm_few_equal(const u8 *a, const u8 *b, u64 which)
 /* At least 8 bytes. The last word may have bytes in common with the one before. */
 static __always_inline bool zm_many_equal(const u8 *a, const u8 *b, size_t count)
 {
-	size_t at;
+	size_t at, last = count - 8;
 
-	for (at = 0; at + 16 < count; at += 16)
-		if (zm_load(a + at) != zm_load(b + at) || zm_load(a + at + 8) != zm_load(b + at + 8))
+	for (at = 0; at < last; at += 8)
+		if (zm_load(a + at) != zm_load(b + at))
 			return false;
-	if (at + 8 < count && zm_load(a + at) != zm_load(b + at))
-		return false;
-	return zm_load(a + count - 8) == zm_load(b + count - 8);
+	return zm_load(a + last) == zm_load(b + last);
 }
 
 static noinline bool zm_bytes_equal(const u8 *a, const u8 *b, size_t count)
@@ -153,18 +151,26 @@ static noinline struct zm_place zm_sequence(const u8 *in, const u8 *in_end, cons
 	return in == in_end && at == PAGE_SIZE ? (struct zm_place){ in, at } : zm_nowhere;
 }
 
-/*
- * The literals and the distance of a sequence whose token is at @in, with at most 8 literals: where
- * the match lies, and where what it repeats.
- */
-static __always_inline bool zm_head(const u8 *in, const u8 *page, size_t at, size_t run, size_t *to, size_t *from)
+/* At most 8 literals at @in. */
+static __always_inline bool zm_short_run(const u8 *in, const u8 *page, size_t at, size_t run)
 {
 	/* Not as an array: kernels that check bounds would check this one, which no half token leaves. */
 	const u64 *first = zm_first;
 
-	*to = at + run;
-	*from = *to - zm_distance(in + run + 1);
-	return zm_few_equal(in + 1, page + at, first[run]) && *from < *to;
+	return zm_few_equal(in, page + at, first[run]);
+}
+
+/* More than 8 literals. @in is behind the token, and goes behind the length. False near either end, too. */
+static __always_inline bool zm_long_run(const u8 **in, const u8 *in_near, const u8 *page, size_t at, size_t *run)
+{
+	if (*run == ZM_TOKEN_FULL) {
+		*run += **in;
+		if (*(*in)++ == 255)
+			return false;
+	}
+	if (*run > (size_t)(in_near + ZM_IN_NEAR - ZM_IN_BEHIND - *in) || at + *run > ZM_AT_NEAR + 8)
+		return false;
+	return zm_many_equal(*in, page + at, *run);
 }
 
 /* A match of more than 8 bytes. @in is behind the distance, and goes behind the length. */
@@ -202,17 +208,34 @@ static __always_inline struct zm_place zm_usual_sequences(const u8 *in, const u8
 		/* Or the compiler keeps it twice, and adds to it twice. */
 		asm("" : "+r"(length));
 		if (likely(zm_short[token])) {
-			if (!zm_head(in, page, at, run, &to, &from) ||
+			to = at + run;
+			from = to - zm_distance(in + run + 1);
+			if (!zm_short_run(in + 1, page, at, run) || from >= to ||
 			    !zm_few_equal(page + to, page + from, first_of_match[length]))
 				break;
 			in += run + 3;
 			at = to + length + ZM_MATCH_MIN;
 			continue;
 		}
-		next = in + run + 3;
-		if (run > 8 || !zm_head(in, page, at, run, &to, &from) ||
-		    !zm_long_match(&next, page, to, from, &length))
+		next = in + 1;
+		if (run > 8) {
+			if (!zm_long_run(&next, in_near, page, at, &run))
+				break;
+		} else if (!zm_short_run(next, page, at, run)) {
 			break;
+		}
+		to = at + run;
+		next += run;
+		from = to - zm_distance(next);
+		next += 2;
+		if (from >= to)
+			break;
+		if (length > 8 - ZM_MATCH_MIN) {
+			if (!zm_long_match(&next, page, to, from, &length))
+				break;
+		} else if (!zm_few_equal(page + to, page + from, first_of_match[length])) {
+			break;
+		}
 		in = next;
 		at = to + length + ZM_MATCH_MIN;
 	}
