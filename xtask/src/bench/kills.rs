@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::run;
@@ -112,11 +112,12 @@ struct Watcher(Child);
 
 impl Watcher {
     /// A run that is still there has the lock until it has ended, so it is tried for a minute. What cannot be put
-    /// back keeps its journal.
+    /// back keeps its journal. A run that is aborted starts an `undo` of its own, which may come after ours and makes
+    /// the folders of its locks again: then ours is removed once more.
     const UNDO: &str = r#"cat > /dev/null
 n=0
-until "$0" undo > /dev/null 2>&1 || [ $n -ge 60 ]; do n=$((n + 1)); sleep 1; done
-[ $n -lt 60 ] && rm -rf "$1""#;
+until "$0" undo > /dev/null 2>&1; do [ $((n += 1)) -lt 60 ] || exit 1; sleep 1; done
+until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt 120 ] || exit 2; done"#;
 
     /// A session of its own, so that a Ctrl-C does not reach it; its input ends with this process.
     fn start(program: &Path, folder: &Path) -> Result<Self> {
@@ -127,8 +128,11 @@ until "$0" undo > /dev/null 2>&1 || [ $n -ge 60 ]; do n=$((n + 1)); sleep 1; don
 
     fn end(mut self) -> Result<()> {
         drop(self.0.stdin.take());
-        ensure!(self.0.wait()?.success(), "`pagewise undo` failed for a minute");
-        Ok(())
+        match self.0.wait()?.code() {
+            Some(0) => Ok(()),
+            Some(1) => bail!("`pagewise undo` failed for a minute"),
+            other => bail!("the folder of the killed runs could not be removed ({other:?})"),
+        }
     }
 }
 
