@@ -136,7 +136,7 @@ struct zm_index {
 int zm_index_init(struct zm_index *index, u64 objects);
 void zm_index_destroy(struct zm_index *index);
 bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta);
-bool zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full);
+struct zm_slot zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth);
 bool zm_index_get(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_full(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_put(struct zm_index *index, u32 tag, u64 handle);
@@ -169,10 +169,18 @@ bool zm_counter_full(struct zm_counters *counters, u32 number);
 
 /* What one page costs to hash and compare is most of what inline merging costs: hash.c. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed);
-bool zm_same_filled(const void *page, u64 *word);
+bool zm_same_between(const void *page);
 bool zm_equal(const void *a, const void *b, size_t len);
 u32 zm_fingerprint(const void *bytes, u32 len, u64 seed);
 void zm_fill(void *page, u64 word);
+
+/* Whether one word fills a page. Most pages end with another one than they begin with. */
+static inline bool zm_same_filled(const void *page)
+{
+	const u64 *words = page;
+
+	return words[0] == words[PAGE_SIZE / sizeof(u64) - 1] && zm_same_between(page);
+}
 
 /* Whether an LZ4 block decompresses to a page, told without decompressing: lz4_equal.c. */
 bool zm_lz4_equal(const void *from, u32 len, const void *page);
@@ -203,8 +211,13 @@ bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, 
 /* A writer holds what it compressed last until it is put. */
 struct zm_writer *zm_op_writer_get(void *ctx);
 void zm_op_writer_put(void *ctx, struct zm_writer *writer);
-/* Puts the compressed bytes into *to; ENOSPC when they are too many. */
-int zm_op_compress(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len);
+/* Compressed bytes: where they are, and how many; below zero: the error, -ENOSPC where they are too many. */
+struct zm_packed {
+	const void *at;
+	int len;
+};
+
+struct zm_packed zm_op_compress(void *ctx, struct zm_writer *writer, const void *page);
 
 /* Whole-device sums. Those of objects count a shared object once. */
 struct zm_stats {
@@ -282,14 +295,32 @@ void zm_clear_at_once(struct zm_core *zm, u64 number);
 u64 zm_entry_wait(struct zm_entry *entry);
 void zm_entry_release(struct zm_core *zm, struct zm_entry *entry, struct zm_slot slot);
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain);
-u64 zm_seed_of(struct zm_core *zm, u32 domain);
 int zm_object_get(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object);
 bool zm_is_full(struct zm_core *zm, struct zm_slot slot);
 void zm_object_put(struct zm_core *zm, struct zm_slot was);
-void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key);
-void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign);
 void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);
 u64 zm_index_bytes(struct zm_core *zm);
+
+/* Equal pages of different domains have different hashes, but for one pair in 2^32. */
+static inline u64 zm_seed_of(struct zm_core *zm, u32 domain)
+{
+	return zm->seed ^ domain * 0x9e3779b97f4a7c15ull;
+}
+
+/* @object begins to be stored, or ends. */
+static inline void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign)
+{
+	atomic64_add(sign * (s64)zm_len(object), &zm->stats.stored_bytes);
+}
+
+/* The same object, counted another way. */
+static inline void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key)
+{
+	u64 seen = slot->attr & (ZM_SEEN | ZM_PART_MASK);
+
+	*slot = zm_slot_of(kind, slot->value, zm_len(*slot), key);
+	slot->attr |= seen;
+}
 
 /* Locks a slot where it is not locked, and gives what it stores in *slot. Never sleeps. */
 static inline bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot)
@@ -331,7 +362,7 @@ static inline void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot
 
 /* write.c */
 u32 zm_tag(struct zm_core *zm, const void *page, u32 domain);
-bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object);
+struct zm_slot zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot object);
 int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain);
 void zm_set_mode(struct zm_core *zm, enum zm_mode mode);
 u64 zm_forget_some(struct zm_core *zm, u64 entries);

@@ -61,34 +61,41 @@ static inline u64 zm_mix(u64 key, u64 sum, const u8 *at)
 }
 
 /* Two sums: a processor multiplies for both at the same time. */
-static inline void zm_mix_block(u64 key, u64 *a, u64 *b, const u8 *at)
+struct zm_sums {
+	u64 a, b;
+};
+
+static inline struct zm_sums zm_mix_block(u64 key, struct zm_sums sums, const u8 *at)
 {
-	*a = zm_mix(key, zm_mix(key, *a, at), at + 64);
-	*b = zm_mix(key, zm_mix(key, *b, at + 128), at + 192);
+	return (struct zm_sums){
+		.a = zm_mix(key, zm_mix(key, sums.a, at), at + 64),
+		.b = zm_mix(key, zm_mix(key, sums.b, at + 128), at + 192),
+	};
 }
 
 #define ZM_BLOCK	256
 
 /* The bytes behind the last whole block, as if zeros followed. */
-static noinline void zm_mix_rest(u64 key, u64 *a, u64 *b, const u8 *at, size_t left)
+static noinline struct zm_sums zm_mix_rest(u64 key, struct zm_sums sums, const u8 *at, size_t left)
 {
 	u8 rest[ZM_BLOCK] = { 0 };
 
 	memcpy(rest, at, left);
-	zm_mix_block(key, a, b, rest);
+	return zm_mix_block(key, sums, rest);
 }
 
 u64 zm_hash(const void *bytes, size_t len, u64 seed)
 {
 	const u8 *at = bytes, *end = at + (len & ~(size_t)(ZM_BLOCK - 1));
 	/* A small factor would lose what it is multiplied with: the key is large, and the sums begin so. */
-	u64 key = (seed * ZM_MIX ^ ZM_MIX2) | 1ull << 63 | 1, a = key * ZM_MIX ^ seed, b = ~a;
+	u64 key = (seed * ZM_MIX ^ ZM_MIX2) | 1ull << 63 | 1, first = key * ZM_MIX ^ seed;
+	struct zm_sums sums = { first, ~first };
 
 	for (; at != end; at += ZM_BLOCK)
-		zm_mix_block(key, &a, &b, at);
+		sums = zm_mix_block(key, sums, at);
 	if (len & (ZM_BLOCK - 1))
-		zm_mix_rest(key, &a, &b, at, len & (ZM_BLOCK - 1));
-	return zm_mix(key, a, (const u8 *)(u64[8]){ b, len });
+		sums = zm_mix_rest(key, sums, at, len & (ZM_BLOCK - 1));
+	return zm_mix(key, sums.a, (const u8 *)(u64[8]){ sums.b, len });
 }
 
 /* A few words from all over an object: enough to choose some objects by what is in them. */
@@ -105,18 +112,15 @@ u32 zm_fingerprint(const void *bytes, u32 len, u64 seed)
 	return sum >> 32;
 }
 
-bool zm_same_filled(const void *page, u64 *word)
+/* Of a page whose first and last word are the same. */
+bool zm_same_between(const void *page)
 {
 	const u64 *words = page;
-	const size_t last = PAGE_SIZE / sizeof(u64) - 1;
 	size_t at;
 
-	if (words[0] != words[last])
-		return false;
-	for (at = 1; at < last; at++)
+	for (at = 1; at < PAGE_SIZE / sizeof(u64) - 1; at++)
 		if (words[at] != words[0])
 			return false;
-	*word = words[0];
 	return true;
 }
 

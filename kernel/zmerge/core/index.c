@@ -379,35 +379,33 @@ static void zm_tree_get(struct zm_tree *tree, u32 *meta)
 }
 
 /*
- * One more reference to the @nth object under @tag that can take one. *full: how many objects that cannot were
- * passed over.
+ * One more reference to the @nth object under @tag that can take one. Empty where there is none; its value is how many
+ * objects that cannot were passed over.
  */
-bool zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth, struct zm_slot *object, u32 *full)
+struct zm_slot zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
+	struct zm_slot object = { 0 };
 	struct zm_leaf *leaf;
-	bool found = false;
 	u32 at, *meta;
 
-	*full = 0;
 	spin_lock(&tree->lock);
 	leaf = zm_leaf_of(tree, tag);
 	for (at = leaf ? zm_leaf_find(leaf, tag, 0) : 0; leaf && at < leaf->count;
 	     at = zm_leaf_find(leaf, tag, at + 1)) {
 		meta = zm_leaf_metas(leaf) + at;
 		if (zm_refs(*meta) == ZM_REFS_MAX) {
-			++*full;
+			object.value++;
 			continue;
 		}
 		if (nth--)
 			continue;
 		zm_tree_get(tree, meta);
-		*object = zm_slot_of(ZM_INDEXED, leaf->values[at], *meta & ZM_LEN_MASK, tag);
-		found = true;
+		object = zm_slot_of(ZM_INDEXED, leaf->values[at], *meta & ZM_LEN_MASK, tag);
 		break;
 	}
 	spin_unlock(&tree->lock);
-	return found;
+	return object;
 }
 
 /* One more reference to an object that has one; false when it has as many as can be counted. */

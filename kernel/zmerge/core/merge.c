@@ -349,7 +349,7 @@ static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
 	tag = zm_tag(zm, pass->page, pass->domain);
 	slot = zm_slot_lock(zm, number);
 	if (zm_looks_up(zm) && zm_pass_unchanged(pass, slot) && zm_kind(slot) == ZM_PLAIN)
-		zm_make_findable(zm, tag, &slot);
+		slot = zm_make_findable(zm, tag, slot);
 	zm_slot_unlock(zm, number, slot);
 }
 

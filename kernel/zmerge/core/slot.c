@@ -75,12 +75,6 @@ int zm_use_domains(struct zm_core *zm)
 	return zm->domains ? 0 : -ENOMEM;
 }
 
-/* Equal pages of different domains have different hashes, but for one pair in 2^32. */
-u64 zm_seed_of(struct zm_core *zm, u32 domain)
-{
-	return zm->seed ^ domain * 0x9e3779b97f4a7c15ull;
-}
-
 /**
  * zm_destroy - give every object and all memory back
  * @zm: the core, which nobody may use any more
@@ -107,13 +101,7 @@ void zm_destroy(struct zm_core *zm)
 	zm->nslots = 0;
 }
 
-/* @object begins to be stored, or ends. */
-void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign)
-{
-	atomic64_add(sign * (s64)zm_len(object), &zm->stats.stored_bytes);
-}
-
-static void zm_account_slot(struct zm_core *zm, struct zm_slot slot, int sign)
+static inline void zm_account_slot(struct zm_core *zm, struct zm_slot slot, int sign)
 {
 	atomic64_add(sign, &zm->stats.pages);
 	if (zm_kind(slot) == ZM_SAME)
@@ -156,10 +144,11 @@ void zm_object_put(struct zm_core *zm, struct zm_slot was)
 }
 
 /* A slot does not store @was any more. Never sleeps. */
-static void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
+static inline void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
 {
-	if (zm_kind(was) != ZM_EMPTY)
-		zm_account_slot(zm, was, -1);
+	if (zm_kind(was) == ZM_EMPTY)
+		return;
+	zm_account_slot(zm, was, -1);
 	zm_object_put(zm, was);
 }
 
@@ -239,15 +228,6 @@ void zm_clear_at_once(struct zm_core *zm, u64 number)
 	was = (struct zm_slot){ .value = entry->value, .attr = attr };
 	zm_slot_unlock(zm, number, (struct zm_slot){ 0 });
 	zm_slot_drop(zm, was);
-}
-
-/* The same object, counted another way. */
-void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key)
-{
-	u64 seen = slot->attr & (ZM_SEEN | ZM_PART_MASK);
-
-	*slot = zm_slot_of(kind, slot->value, zm_len(*slot), key);
-	slot->attr |= seen;
 }
 
 /* A plain slot becomes one whose object can be shared. False without a counter. */

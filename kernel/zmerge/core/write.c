@@ -84,48 +84,46 @@ static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *pa
 	return same;
 }
 
-/* A reference to an object under @tag that is @page. *full: how many objects there have no reference left. */
-static bool zm_find_under(struct zm_core *zm, u32 tag, const void *page, struct zm_slot *object, u32 *full)
+/* A reference to an object under @tag that is @page. Empty where there is none, as zm_index_get_nth() gives it. */
+static struct zm_slot zm_find_under(struct zm_core *zm, u32 tag, const void *page)
 {
+	struct zm_slot object;
 	u32 nth;
 
 	for (nth = 0; nth < ZM_CANDIDATES; nth++) {
-		if (!zm_index_get_nth(&zm->index, tag, nth, object, full))
-			return false;
-		zm_account_shared(zm, *object, 1);
-		if (zm_is_page(zm, *object, page))
-			return true;
-		zm_object_put(zm, *object);
+		object = zm_index_get_nth(&zm->index, tag, nth);
+		if (!zm_has_object(object))
+			return object;
+		zm_account_shared(zm, object, 1);
+		if (zm_is_page(zm, object, page))
+			return object;
+		zm_object_put(zm, object);
 	}
-	return false;
+	return (struct zm_slot){ 0 };
 }
 
-/* A reference to an object that is @page. Where there is none, *tag is where one would be found. */
-static bool zm_find_copy(struct zm_core *zm, u32 *tag, const void *page, struct zm_slot *object)
+/* A reference to an object that is @page. Empty where there is none, with the tag under which one would be found. */
+static struct zm_slot zm_find_copy(struct zm_core *zm, u32 tag, const void *page)
 {
-	u32 full;
+	struct zm_slot object;
 
-	while (!zm_find_under(zm, *tag, page, object, &full)) {
-		if (full < ZM_TAG_FULL)
-			return false;
-		*tag += ZM_NEXT_TAG;
+	for (;; tag += ZM_NEXT_TAG) {
+		object = zm_find_under(zm, tag, page);
+		if (zm_has_object(object))
+			return object;
+		if (object.value < ZM_TAG_FULL)
+			return zm_slot_of(ZM_EMPTY, 0, 0, tag);
 	}
-	return true;
 }
 
 /* Compresses @page; where that does not pay the object is the page itself. */
-static int zm_compress(struct zm_core *zm, struct zm_writer *writer, const void *page,
-		       const void **bytes, u32 *len)
+static struct zm_packed zm_compress(struct zm_core *zm, struct zm_writer *writer, const void *page)
 {
-	int err = zm_op_compress(zm->ctx, writer, page, bytes, len);
+	struct zm_packed packed = zm_op_compress(zm->ctx, writer, page);
 
-	if (err && err != -ENOSPC)
-		return err;
-	if (err || *len >= zm->huge_len) {
-		*bytes = page;
-		*len = PAGE_SIZE;
-	}
-	return 0;
+	if (packed.len == -ENOSPC || packed.len >= (int)zm->huge_len)
+		packed = (struct zm_packed){ .at = page, .len = PAGE_SIZE };
+	return packed;
 }
 
 /* An object that is being stored: its handle, the room there, what of it is used. */
@@ -141,9 +139,10 @@ struct zm_parcel {
 static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *parcel)
 {
 	struct zm_writer *writer = zm_op_writer_get(zm->ctx);
-	const void *bytes;
-	int err = zm_compress(zm, writer, page, &bytes, &parcel->len);
+	struct zm_packed packed = zm_compress(zm, writer, page);
+	int err = min_t(int, packed.len, 0);
 
+	parcel->len = packed.len;
 	if (!err && !parcel->handle) {
 		parcel->room = parcel->len;
 		parcel->handle = zm_op_alloc(zm->ctx, page, parcel->len, false);
@@ -151,9 +150,9 @@ static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *
 	if (!err && (!parcel->handle || parcel->len > parcel->room))
 		err = -EAGAIN;
 	if (!err) {
-		zm_op_store(zm->ctx, parcel->handle, bytes, parcel->len);
+		zm_op_store(zm->ctx, parcel->handle, packed.at, parcel->len);
 		if (parcel->wants_fingerprint)
-			parcel->fingerprint = zm_fingerprint(bytes, parcel->len, zm->seed);
+			parcel->fingerprint = zm_fingerprint(packed.at, parcel->len, zm->seed);
 	}
 	zm_op_writer_put(zm->ctx, writer);
 	return err;
@@ -169,46 +168,52 @@ static int zm_wait_for_room(struct zm_core *zm, const void *page, struct zm_parc
 	return parcel->handle ? 0 : -ENOMEM;
 }
 
+/* No object, because of an error. */
+static struct zm_slot zm_no_object(int err)
+{
+	return (struct zm_slot){ .value = err };
+}
+
 /*
- * An object of its own for @page. Memory that has to be waited for is waited for without the
+ * An object of its own for @page, or zm_no_object(). Memory that has to be waited for is waited for without the
  * writer, and the page compressed anew. A fingerprint is taken for who asks for it.
  */
-static int zm_store(struct zm_core *zm, const void *page, struct zm_slot *object, u32 *fingerprint)
+static struct zm_slot zm_store(struct zm_core *zm, const void *page, u32 *fingerprint)
 {
 	struct zm_parcel parcel = { .wants_fingerprint = fingerprint };
+	struct zm_slot object;
 	int tries = 0, err;
 
 	while ((err = zm_try_store(zm, page, &parcel)) == -EAGAIN) {
 		err = zm_wait_for_room(zm, page, &parcel, tries++);
 		if (err)
-			return err;
+			return zm_no_object(err);
 	}
 	if (err) {
 		if (parcel.handle)
 			zm_op_free(zm->ctx, parcel.handle);
-		return err;
+		return zm_no_object(err);
 	}
 	if (fingerprint)
 		*fingerprint = parcel.fingerprint;
-	*object = zm_slot_of(ZM_PLAIN, parcel.handle, parcel.len, 0);
-	zm_account_object(zm, *object, 1);
+	object = zm_slot_of(ZM_PLAIN, parcel.handle, parcel.len, 0);
+	zm_account_object(zm, object, 1);
 	if (parcel.len == PAGE_SIZE)
 		atomic64_inc(&zm->stats.huge_pages_since);
-	return 0;
+	return object;
 }
 
 /*
- * Lets later copies of @object, to which one slot points, find it, where there is memory for that. If the
- * object is that of a slot already, the slot is locked.
+ * Lets later copies of @object, to which one slot points, find it, where there is memory for that: the object as it is
+ * counted then. If it is that of a slot already, the slot is locked.
  */
-bool zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot *object)
+struct zm_slot zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot object)
 {
-	u32 meta = zm_len(*object) | 1u << ZM_LEN_BITS;
+	u32 meta = zm_len(object) | 1u << ZM_LEN_BITS;
 
-	if (!zm_index_add(&zm->index, tag, object->value, meta))
-		return false;
-	zm_recount(object, ZM_INDEXED, tag);
-	return true;
+	if (zm_index_add(&zm->index, tag, object.value, meta))
+		zm_recount(&object, ZM_INDEXED, tag);
+	return object;
 }
 
 u32 zm_tag(struct zm_core *zm, const void *page, u32 domain)
@@ -216,58 +221,53 @@ u32 zm_tag(struct zm_core *zm, const void *page, u32 domain)
 	return zm_hash(page, PAGE_SIZE, zm_seed_of(zm, domain)) >> 32;
 }
 
-/* A reference to an object that is @page, with all sums kept. */
-static bool zm_look(struct zm_core *zm, u32 *tag, const void *page, struct zm_slot *object)
+/* As zm_find_copy(), with all sums kept. */
+static struct zm_slot zm_look(struct zm_core *zm, const void *page, u32 domain)
 {
-	bool copy = zm_find_copy(zm, tag, page, object);
+	struct zm_slot found = zm_find_copy(zm, zm_tag(zm, page, domain), page);
+	bool copy = zm_has_object(found);
 
 	atomic64_inc(copy ? &zm->stats.hits : &zm->stats.misses);
 	zm_learn(zm, copy);
-	return copy;
+	return found;
 }
 
 /* Looks for a copy, and compresses only where there is none. */
-static int zm_write_inline(struct zm_core *zm, const void *page, u32 domain, struct zm_slot *object)
+static struct zm_slot zm_write_inline(struct zm_core *zm, const void *page, u32 domain)
 {
-	u32 tag = zm_tag(zm, page, domain);
-	int err;
+	struct zm_slot found = zm_look(zm, page, domain), object;
 
-	if (zm_look(zm, &tag, page, object))
-		return 0;
-	err = zm_store(zm, page, object, NULL);
-	if (!err)
-		zm_make_findable(zm, tag, object);
-	return err;
+	if (zm_has_object(found))
+		return found;
+	object = zm_store(zm, page, NULL);
+	return zm_has_object(object) ? zm_make_findable(zm, zm_key(found), object) : object;
 }
 
 /* Compresses, and looks for a copy only if the object is in the sample by content. */
-static int zm_write_asleep(struct zm_core *zm, const void *page, u32 domain, struct zm_slot *object)
+static noinline struct zm_slot zm_write_asleep(struct zm_core *zm, const void *page, u32 domain)
 {
-	struct zm_slot copy;
-	u32 tag, fingerprint;
-	int err = zm_store(zm, page, object, &fingerprint);
+	u32 fingerprint;
+	struct zm_slot object = zm_store(zm, page, &fingerprint), found;
 
-	if (err || fingerprint >= ZM_CHOSEN)
-		return err;
-	tag = zm_tag(zm, page, domain);
-	if (zm_look(zm, &tag, page, &copy)) {
-		zm_object_put(zm, *object);
-		*object = copy;
-	} else {
-		zm_make_findable(zm, tag, object);
-	}
-	return 0;
+	if (!zm_has_object(object) || fingerprint >= ZM_CHOSEN)
+		return object;
+	found = zm_look(zm, page, domain);
+	if (!zm_has_object(found))
+		return zm_make_findable(zm, zm_key(found), object);
+	zm_object_put(zm, object);
+	return found;
 }
 
-static int zm_write_object(struct zm_core *zm, const void *page, u32 domain, struct zm_slot *object)
+/* An object that is @page, or zm_no_object(). */
+static struct zm_slot zm_write_object(struct zm_core *zm, const void *page, u32 domain)
 {
 	enum zm_mode mode = atomic_read(&zm->mode);
 
 	if (mode < ZM_INLINE || (zm->domains && domain == ZM_NO_DOMAIN))
-		return zm_store(zm, page, object, NULL);
+		return zm_store(zm, page, NULL);
 	if (mode == ZM_INLINE || zm_looks_up_all(zm))
-		return zm_write_inline(zm, page, domain, object);
-	return zm_write_asleep(zm, page, domain, object);
+		return zm_write_inline(zm, page, domain);
+	return zm_write_asleep(zm, page, domain);
 }
 
 /**
@@ -282,14 +282,16 @@ static int zm_write_object(struct zm_core *zm, const void *page, u32 domain, str
  */
 int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain)
 {
-	struct zm_slot now = zm_slot_of(ZM_SAME, 0, 0, 0);
-	int err = 0;
+	struct zm_slot now;
 
-	if (!zm_same_filled(page, &now.value))
-		err = zm_write_object(zm, page, domain, &now);
-	if (!err)
-		zm_slot_put(zm, number, now, domain);
-	return err;
+	if (zm_same_filled(page))
+		now = zm_slot_of(ZM_SAME, *(const u64 *)page, 0, 0);
+	else
+		now = zm_write_object(zm, page, domain);
+	if (zm_kind(now) == ZM_EMPTY)
+		return now.value;
+	zm_slot_put(zm, number, now, domain);
+	return 0;
 }
 
 /* An object that only this slot has needs no entry in the index. The slot is locked. True when it had one. */

@@ -10,12 +10,11 @@ static size_t lz4_writer_size(int level)
 	return LZ4_MEM_COMPRESS;
 }
 
-static int lz4_compress(void *work, int level, const void *page, void *to, u32 room, u32 *len)
+static int lz4_compress(void *work, int level, const void *page, void *to, u32 room)
 {
 	int stored = LZ4_compress_fast(page, to, PAGE_SIZE, room, level, work);
 
-	*len = stored;
-	return stored > 0 ? 0 : -ENOSPC;
+	return stored > 0 ? stored : -ENOSPC;
 }
 
 static int lz4_decompress(void *work, const void *from, u32 len, void *page)

@@ -10,24 +10,22 @@ static size_t lzo_writer_size(int level)
 	return LZO1X_MEM_COMPRESS;
 }
 
-static int lzo_compress(void *work, int level, const void *page, void *to, u32 room, u32 *len)
+static int lzo_compress(void *work, int level, const void *page, void *to, u32 room)
 {
 	size_t stored = room;
 
 	if (lzo1x_1_compress(page, PAGE_SIZE, to, &stored, work) != LZO_E_OK)
 		return -EIO;
-	*len = stored;
-	return 0;
+	return stored;
 }
 
-static int lzo_rle_compress(void *work, int level, const void *page, void *to, u32 room, u32 *len)
+static int lzo_rle_compress(void *work, int level, const void *page, void *to, u32 room)
 {
 	size_t stored = room;
 
 	if (lzorle1x_1_compress(page, PAGE_SIZE, to, &stored, work) != LZO_E_OK)
 		return -EIO;
-	*len = stored;
-	return 0;
+	return stored;
 }
 
 static int lzo_decompress(void *work, const void *from, u32 len, void *page)

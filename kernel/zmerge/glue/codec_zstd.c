@@ -50,13 +50,12 @@ static int zstd_reader_init(void *work)
 	return reader->context ? 0 : -EOPNOTSUPP;
 }
 
-static int zstd_compress(void *work, int level, const void *page, void *to, u32 room, u32 *len)
+static int zstd_compress(void *work, int level, const void *page, void *to, u32 room)
 {
 	struct zstd_writer *writer = work;
 	size_t stored = zstd_compress_cctx(writer->context, to, room, page, PAGE_SIZE, &writer->parameters);
 
-	*len = stored;
-	return zstd_is_error(stored) ? -ENOSPC : 0;
+	return zstd_is_error(stored) ? -ENOSPC : stored;
 }
 
 static int zstd_decompress(void *work, const void *from, u32 len, void *page)

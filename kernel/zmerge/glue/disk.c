@@ -16,7 +16,7 @@
 #define ZM_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 
 /* @page is where the page lies, or a part of it: its memory cgroup is asked for. */
-static int zm_page_io(struct zm_device *device, u64 number, void *at, struct page *page, bool write)
+static inline int zm_page_io(struct zm_device *device, u64 number, void *at, struct page *page, bool write)
 {
 	int err = write ? zm_write(&device->core, number, at, zm_domain_of(device, page)) :
 			  zm_read(&device->core, number, at);

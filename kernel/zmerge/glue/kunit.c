@@ -54,10 +54,9 @@ static void zm_test_codec_init(struct kunit *test, struct zm_test_codec *at, con
 static void zm_test_round_trip(struct kunit *test, struct zm_test_codec *at)
 {
 	const struct zm_codec *codec = at->codec;
-	u32 len = 0;
-	int err = codec->compress(at->writer, codec->level, at->page, at->stored, 2 * PAGE_SIZE, &len);
+	int len = codec->compress(at->writer, codec->level, at->page, at->stored, 2 * PAGE_SIZE);
 
-	KUNIT_ASSERT_EQ(test, err, 0);
+	KUNIT_ASSERT_GT(test, len, 0);
 	KUNIT_EXPECT_EQ(test, codec->decompress(at->reader, at->stored, len, at->back), 0);
 	KUNIT_EXPECT_TRUE(test, zm_equal(at->page, at->back, PAGE_SIZE));
 	if (!codec->equal)
@@ -89,13 +88,13 @@ static void zm_test_damaged(struct kunit *test)
 {
 	struct zm_test_codec at = { 0 };
 	size_t codec;
-	u32 len, cut;
+	int len, cut;
 
 	for (codec = 0; zm_codec_at(codec); codec++) {
 		zm_test_codec_init(test, &at, zm_codec_at(codec));
 		zm_test_page(at.page, 3);
-		KUNIT_ASSERT_EQ(test, at.codec->compress(at.writer, at.codec->level, at.page, at.stored,
-							 2 * PAGE_SIZE, &len), 0);
+		len = at.codec->compress(at.writer, at.codec->level, at.page, at.stored, 2 * PAGE_SIZE);
+		KUNIT_ASSERT_GT(test, len, 0);
 		for (cut = 1; cut < len; cut += 1 + len / 50)
 			KUNIT_EXPECT_NE(test, at.codec->decompress(at.reader, at.stored, len - cut, at.back), 0);
 	}

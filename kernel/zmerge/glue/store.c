@@ -162,12 +162,11 @@ void zm_op_writer_put(void *ctx, struct zm_writer *writer)
 	mutex_unlock(&writer->lock);
 }
 
-int zm_op_compress(void *ctx, struct zm_writer *writer, const void *page, const void **to, u32 *len)
+struct zm_packed zm_op_compress(void *ctx, struct zm_writer *writer, const void *page)
 {
-	struct zm_device *device = ctx;
+	struct zm_streams *streams = &((struct zm_device *)ctx)->streams;
+	void *to = writer->bytes;
 
 	lockdep_assert_held(&writer->lock);
-	*to = writer->bytes;
-	return device->streams.codec->compress(writer->work, device->streams.level, page,
-					       writer->bytes, ZM_WRITER_ROOM, len);
+	return (struct zm_packed){ to, streams->codec->compress(writer->work, streams->level, page, to, ZM_WRITER_ROOM) };
 }

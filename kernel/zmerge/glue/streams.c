@@ -122,41 +122,6 @@ void zm_streams_destroy(struct zm_streams *streams)
 	memset(streams, 0, sizeof(*streams));
 }
 
-/* The writer of the processor that we run on, or ran on just now. */
-struct zm_writer *zm_writer_get(struct zm_streams *streams)
-{
-	struct zm_writer *writer;
-
-	for (;;) {
-		writer = &raw_cpu_ptr(streams->cpus)->writer;
-		mutex_lock(&writer->lock);
-		if (likely(writer->ready))
-			return writer;
-		mutex_unlock(&writer->lock);
-	}
-}
-
-struct zm_reader *zm_reader_get(struct zm_streams *streams)
-{
-	struct zm_reader *reader;
-
-	for (;;) {
-		reader = &raw_cpu_ptr(streams->cpus)->reader;
-		if (!streams->readers_lock)
-			return reader;
-		mutex_lock(&reader->lock);
-		if (likely(reader->ready))
-			return reader;
-		mutex_unlock(&reader->lock);
-	}
-}
-
-void zm_reader_put(struct zm_streams *streams, struct zm_reader *reader)
-{
-	if (streams->readers_lock)
-		mutex_unlock(&reader->lock);
-}
-
 int zm_streams_register(void)
 {
 	int state = cpuhp_setup_state_multi(CPUHP_BP_PREPARE_DYN, "block/zmerge:prepare", zm_stream_fill, zm_stream_empty);

@@ -30,8 +30,39 @@ struct zm_stream {
 
 #define ZM_WRITER_ROOM	(2 * PAGE_SIZE)
 
-struct zm_writer *zm_writer_get(struct zm_streams *streams);
-struct zm_reader *zm_reader_get(struct zm_streams *streams);
-void zm_reader_put(struct zm_streams *streams, struct zm_reader *reader);
+/* The writer of the processor that we run on, or ran on just now. */
+static inline struct zm_writer *zm_writer_get(struct zm_streams *streams)
+{
+	struct zm_writer *writer;
+
+	for (;;) {
+		writer = &raw_cpu_ptr(streams->cpus)->writer;
+		mutex_lock(&writer->lock);
+		if (likely(writer->ready))
+			return writer;
+		mutex_unlock(&writer->lock);
+	}
+}
+
+static inline struct zm_reader *zm_reader_get(struct zm_streams *streams)
+{
+	struct zm_reader *reader;
+
+	for (;;) {
+		reader = &raw_cpu_ptr(streams->cpus)->reader;
+		if (!streams->readers_lock)
+			return reader;
+		mutex_lock(&reader->lock);
+		if (likely(reader->ready))
+			return reader;
+		mutex_unlock(&reader->lock);
+	}
+}
+
+static inline void zm_reader_put(struct zm_streams *streams, struct zm_reader *reader)
+{
+	if (streams->readers_lock)
+		mutex_unlock(&reader->lock);
+}
 
 #endif

@@ -36,7 +36,8 @@ struct zm_codec {
 	/* Prepare such memory; either may be missing. */
 	int (*writer_init)(void *work, int level);
 	int (*reader_init)(void *work);
-	int (*compress)(void *work, int level, const void *page, void *to, u32 room, u32 *len);
+	/* How many bytes were put to @to; -ENOSPC when there is no room, or another error. */
+	int (*compress)(void *work, int level, const void *page, void *to, u32 room);
 	int (*decompress)(void *work, const void *from, u32 len, void *page);
 	/* Whether it would decompress to @page; may be missing. */
 	bool (*equal)(const void *from, u32 len, const void *page);

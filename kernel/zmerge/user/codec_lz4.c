@@ -18,10 +18,10 @@ bool zm_op_same(void *ctx, struct zm_reader *got, const void *from, u32 len, con
 	return zm_lz4_equal(from, len, page);
 }
 
-int zm_op_compress(void *ctx, struct zm_writer *got, const void *page, const void **to, u32 *len)
+struct zm_packed zm_op_compress(void *ctx, struct zm_writer *got, const void *page)
 {
+	int len = LZ4_compress_default(page, (char *)got->bytes, PAGE_SIZE, sizeof(got->bytes));
+
 	(void)ctx;
-	*len = LZ4_compress_default(page, (char *)got->bytes, PAGE_SIZE, sizeof(got->bytes));
-	*to = got->bytes;
-	return *len ? 0 : -ENOSPC;
+	return (struct zm_packed){ got->bytes, len ? len : -ENOSPC };
 }

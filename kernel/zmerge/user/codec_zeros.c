@@ -16,7 +16,7 @@ bool zm_op_same(void *ctx, struct zm_reader *got, const void *from, u32 len, con
 	return !zm_op_decompress(ctx, got, from, len, got->page) && zm_equal(got->page, page, PAGE_SIZE);
 }
 
-int zm_op_compress(void *ctx, struct zm_writer *got, const void *page, const void **to, u32 *len)
+struct zm_packed zm_op_compress(void *ctx, struct zm_writer *got, const void *page)
 {
 	const u8 *bytes = page;
 	u32 left = PAGE_SIZE;
@@ -25,9 +25,7 @@ int zm_op_compress(void *ctx, struct zm_writer *got, const void *page, const voi
 	while (left > 1 && !bytes[left - 1])
 		left--;
 	if (left == PAGE_SIZE)
-		return -ENOSPC;
+		return (struct zm_packed){ NULL, -ENOSPC };
 	memcpy(got->bytes, page, left);
-	*to = got->bytes;
-	*len = left;
-	return 0;
+	return (struct zm_packed){ got->bytes, left };
 }
