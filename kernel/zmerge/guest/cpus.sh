@@ -16,6 +16,7 @@ second=/sys/devices/system/cpu/cpu1/online
 insmod /zmerge.ko
 cd /sys/block/zmerge0
 head -c 3072000 /init >/tmp/program
+[ "$(wc -c </tmp/program)" = 3072000 ] || die "/init is too small"
 cat /tmp/program /tmp/program >/tmp/twice
 
 # set_up ALGORITHM

@@ -757,8 +757,11 @@ static void init_survives_every_failed_allocation(void)
 	/* There are no more. */
 	fake_refuse(4);
 	CHECK(!zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1));
-	zm_destroy(&zm);
+	fake_refuse(1);
+	CHECK(zm_use_domains(&zm) == -ENOMEM);
 	fake_refuse(0);
+	CHECK(!zm.domains);
+	zm_destroy(&zm);
 	CHECK(zm_init(&zm, 0, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
 	CHECK(zm_init(&zm, 1ull << 32, &fake, FAKE_HUGE_LEN, 1) == -EINVAL);
 }
