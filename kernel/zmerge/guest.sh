@@ -14,9 +14,8 @@
 # The processor is emulated: with --count it executes one instruction a nanosecond of its clock, which is what
 # measure.c reads; without, nothing is told of speed. The guest has /zmerge.ko, /measure, busybox and zram; its /init
 # is busybox, too, and never run: keep.sh and cpus.sh want a program of 6 MB or more there, of any machine
-# (--file FILE:/init), and keep.sh no more memory than the 256 MiB it gets without --memory, so that something is swapped
-# out. cpus.sh wants --cpus 2
-# (not with --count: on i386 a guest with both printed nothing after six minutes). armhf was built and never started.
+# (--file FILE:/init), and keep.sh no more memory than the 256 MiB it gets without --memory, so that something is
+# swapped out. cpus.sh wants --cpus 2 (not with --count: on i386 a guest with both printed nothing after six minutes).
 # Modpost lets no module pass that lacks a symbol, as one for 32 bits does that divides 64 bits by an operator.
 # Packages are kept in the cache (xtask/scripts/cache.sh): a suite's, with a cross compiler, and the architecture's.
 # Needs what build-for.sh needs, the packages above, cpio, kmod and xz.
