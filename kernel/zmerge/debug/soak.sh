@@ -166,7 +166,7 @@ mkswap /dev/zmerge0 >/dev/null
 swapon /dev/zmerge0
 echo 5M >/sys/fs/cgroup/job/memory.high
 beside &
-/measure swap /init 1800 25 6 || die "swap: wrong pages"
+/measure swap /init 1800 25 6 || die "swap"
 touch /tmp/over
 wait
 awk '/^pswp/ { printf "%s %s ", $1, $2 } END { print "" }' /proc/vmstat
