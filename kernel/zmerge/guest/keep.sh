@@ -97,11 +97,13 @@ slots() {
 freed=$(awk '{ print $4 }' io_stat)
 pages=$(($1 / 4096)) memory=$3 used=$(slots)
 umount /tmp/many
+# A 32-bit guest has more of its memory left for those files, so fewer of their pages are swapped out.
+case $(uname -m) in *64*) least=5000 ;; *) least=2000 ;; esac
 freed=$(($(awk '{ print $4 }' io_stat) - freed))
 given_back=$((used - $(slots)))
 used=$(slots)
 set -- $(cat mm_stat)
-[ $given_back -gt 2000 ] && [ $((freed + 256)) -ge $given_back ] && [ $((freed + used + 256)) -ge "$pages" ] &&
+[ $given_back -gt $least ] && [ $((freed + 256)) -ge $given_back ] && [ $((freed + used + 256)) -ge "$pages" ] &&
 	[ $(($1 / 4096)) -le $((used + 256)) ] ||
 	die "of $pages pages $freed were freed ($given_back given back), $used are in use, and $(($1 / 4096)) are stored"
 echo "files gone: $given_back slots given back, $freed freed, $used in use"
