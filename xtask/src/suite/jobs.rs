@@ -25,7 +25,8 @@ pub(super) struct Job {
     pub(super) phase: &'static str,
     /// Jobs that must have passed before.
     pub(super) after: Vec<&'static str>,
-    /// Whether it borrows settings of this machine: of such jobs, one runs at a time.
+    /// Whether it borrows settings of this machine. Of such jobs, one runs at a time, beside as many
+    /// others as there are workers: it mostly waits, for its turn and for what it observes.
     pub(super) borrows: bool,
     /// Whether much waits for it: it goes before all that are not urgent, however short it is.
     pub(super) is_urgent: bool,
@@ -56,6 +57,8 @@ pub(super) struct Finished {
 
 #[derive(Default)]
 struct Queue {
+    /// How many jobs that do not borrow may run at a time.
+    workers: usize,
     waiting: Vec<Job>,
     running: usize,
     /// Whether one that borrows is among them.
@@ -69,8 +72,9 @@ struct Queue {
 impl Queue {
     /// The job to begin with, longest first.
     fn take(&mut self, times: &Times) -> Option<Job> {
+        let others = self.running - usize::from(self.is_borrowed);
         let ready = |job: &Job| {
-            let is_free = !(job.borrows && self.is_borrowed);
+            let is_free = if job.borrows { !self.is_borrowed } else { others < self.workers };
             is_free && job.after.iter().all(|name| self.ended.get(*name) == Some(&true))
         };
         let expected = |job: &Job| times.of(&job.name).unwrap_or(job.guess);
@@ -106,13 +110,14 @@ impl Queue {
     }
 }
 
-/// Runs all of them, so many at a time, and says of each as it begins and ends.
+/// Runs all of them, so many at a time beside one that borrows, and says of each as it begins and ends.
 pub(super) fn run_all(jobs: Vec<Job>, workers: usize, times: &Times) -> Vec<Finished> {
     let begun = Instant::now();
-    let queue = Mutex::new(Queue { waiting: jobs, ..Queue::default() });
+    let workers = workers.max(1);
+    let queue = Mutex::new(Queue { workers, waiting: jobs, ..Queue::default() });
     let changed = Condvar::new();
     std::thread::scope(|scope| {
-        for _ in 0..workers.max(1) {
+        for _ in 0..=workers {
             scope.spawn(|| work_off(&queue, &changed, times, begun));
         }
     });
@@ -231,28 +236,48 @@ mod check {
         assert_eq!(*order.lock().unwrap(), ["short", "long"]);
     }
 
+    /// It fails if another with the same lock runs, too.
+    fn alone(order: &Order, name: &str, held: &Arc<Mutex<()>>) -> Job {
+        let held = Arc::clone(held);
+        let work = move || {
+            let _held = held.try_lock().expect("no other one of its kind runs now");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            Ok((Outcome::new(State::Passed, String::new()), Vec::new()))
+        };
+        Job { work: Box::new(work), ..job(order, name, &[], 9.0, State::Passed) }
+    }
+
     #[test]
     fn of_those_that_borrow_one_runs_at_a_time() {
-        let (order, borrowed) = (Order::default(), Arc::new(Mutex::new(())));
-        let borrower = |name: &str| {
-            let borrowed = Arc::clone(&borrowed);
-            let work = move || {
-                let _held = borrowed.try_lock().expect("nobody else borrows now");
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                Ok((Outcome::new(State::Passed, String::new()), Vec::new()))
-            };
-            Job {
-                borrows: true,
-                work: Box::new(work),
-                ..job(&order, name, &[], 9.0, State::Passed)
-            }
-        };
+        let (order, borrowed) = (Order::default(), Arc::default());
+        let borrower = |name: &str| Job { borrows: true, ..alone(&order, name, &borrowed) };
         let other = job(&order, "other", &[], 1.0, State::Passed);
         let jobs = vec![borrower("one"), borrower("two"), borrower("three"), other];
         let finished = run_all(jobs, 4, &Times::default());
         assert_eq!(finished.len(), 4);
         // It need not wait for them.
         assert_ne!(finished[3].name, "other");
+    }
+
+    #[test]
+    fn one_that_borrows_runs_beside_as_many_others_as_there_are_workers() {
+        let (order, worker) = (Order::default(), Arc::default());
+        let (began, begins) = std::sync::mpsc::channel();
+        let mut one = alone(&order, "one", &worker);
+        let work = one.work;
+        one.work = Box::new(move || {
+            began.send(()).unwrap();
+            work()
+        });
+        let mut borrower = job(&order, "borrows", &[], 99.0, State::Passed);
+        borrower.borrows = true;
+        borrower.work = Box::new(move || {
+            begins.recv_timeout(std::time::Duration::from_secs(60)).expect("another one runs");
+            Ok((Outcome::new(State::Passed, String::new()), Vec::new()))
+        });
+        let jobs = vec![borrower, one, alone(&order, "two", &worker)];
+        let finished = run_all(jobs, 1, &Times::default());
+        assert!(finished.iter().all(|one| one.outcome.state == State::Passed), "{finished:?}");
     }
 
     #[test]
