@@ -10,6 +10,12 @@ use pagewise_report::text;
 use pagewise_stats::Experiment;
 use pagewise_terminal::output;
 
+/// What helps where something was not given back.
+const NEXT: &str = "`pagewise undo` tries again, and closes what somebody else has changed since";
+
+/// Follows the lines that name it.
+pub(crate) const NOT_ALL_BACK: &str = "what is named above was not given back";
+
 /// Everything that this run borrows. It goes back when this ends, whatever ends it.
 #[derive(Debug)]
 pub struct HostLoans {
@@ -47,9 +53,7 @@ impl HostLoans {
             run.damaged_line.is_some() || run.returns.iter().any(|it| !it.outcome.is_settled())
         };
         if left_behind.iter().any(is_left) {
-            output::hint(
-                "`pagewise undo` tries again, and closes what somebody else has changed since",
-            );
+            output::hint(NEXT);
         }
         if allow_shared_swap {
             session.allow_shared_swap();
@@ -69,5 +73,16 @@ impl HostLoans {
         let returns = self.session.end();
         let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());
         unsettled.map(|it| text::returned(&it.what, &it.outcome)).collect()
+    }
+
+    /// Gives all back, and says on standard error what did not go back as it came, and what helps. Answers
+    /// whether all did.
+    pub fn end_told(self) -> bool {
+        let left = self.end();
+        left.iter().for_each(output::message);
+        if !left.is_empty() {
+            output::hint(NEXT);
+        }
+        left.is_empty()
     }
 }

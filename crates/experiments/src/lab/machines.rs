@@ -12,9 +12,9 @@ use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEv
 use pagewise_lab::library::{self, Cell, Machine, Runner};
 use pagewise_model::{Name, Reading, Refusal, Snapshot, Source, TrialForecast, TrialRun};
 use pagewise_stats::Experiment;
+use pagewise_terminal::Global;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::Measuring;
-use pagewise_terminal::{Global, output};
 
 use super::args::LabRun;
 use super::guest::in_words;
@@ -43,6 +43,8 @@ pub(super) struct CellOutcome {
     pub(super) trouble: Option<Refusal>,
     /// By the user.
     pub(super) stopped: bool,
+    /// Nothing that it borrowed is left on this machine.
+    pub(super) is_all_back: bool,
     on_host: bool,
 }
 
@@ -118,7 +120,7 @@ impl<'a> Machines<'a> {
         let ExperimentRuns { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         drop(shown);
-        loans.end().iter().for_each(output::message);
+        let is_all_back = loans.end_told();
         let stopped = matches!(trouble, Some(ExperimentError::Stopped));
         Ok(CellOutcome {
             experiment: cell.experiment.clone(),
@@ -126,6 +128,7 @@ impl<'a> Machines<'a> {
             snapshot: self.host.clone(),
             trouble: trouble.map(refusal),
             stopped,
+            is_all_back,
             on_host: true,
         })
     }
@@ -170,7 +173,8 @@ impl<'a> Machines<'a> {
         let stopped = ran.guest.outcome == Outcome::Stopped;
         let trouble = ended(&ran).filter(|_| !stopped);
         let library::GuestRun { experiment, runs, .. } = ran;
-        Ok(CellOutcome { experiment, runs, snapshot, trouble, stopped, on_host: false })
+        let (is_all_back, on_host) = (true, false);
+        Ok(CellOutcome { experiment, runs, snapshot, trouble, stopped, is_all_back, on_host })
     }
 }
 

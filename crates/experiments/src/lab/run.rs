@@ -20,6 +20,7 @@ use super::machines::{self, CellOutcome, Machines};
 use super::picked::picked;
 use super::tell;
 use crate::evidence::Folder;
+use crate::host_loans::NOT_ALL_BACK;
 use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {
@@ -220,8 +221,13 @@ fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
     if let Some(stopped) = done.iter().find(|one| one.outcome.stopped) {
         let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
         output::message(format_args!(
-            "{}: stopped after {pairs} of {of} pairs; all that was borrowed was given back",
-            stopped.name
+            "{}: stopped after {pairs} of {of} pairs; {}",
+            stopped.name,
+            if stopped.outcome.is_all_back {
+                "all that was borrowed was given back"
+            } else {
+                NOT_ALL_BACK
+            }
         ));
         return Ok(Outcome::Status(exit::STOPPED));
     }

@@ -21,7 +21,7 @@ use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 
 use crate::evidence::Folder;
-use crate::host_loans::HostLoans;
+use crate::host_loans::{HostLoans, NOT_ALL_BACK};
 use pagewise_lab::redaction::Redaction;
 
 pub use args::{TRIAL, Trial};
@@ -47,9 +47,9 @@ pub fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<
         .transpose()?;
     let lender = loans.as_mut().map(|loans| &mut loans.session as &mut dyn Lender);
     let conducted = conducted(global, &experiment, lender, &stop, folder.as_mut());
-    let left = loans.map(HostLoans::end).unwrap_or_default();
-    left.iter().for_each(output::message);
-    ended(global, &experiment, &machine, conducted, folder.as_ref(), started)
+    let is_all_back = loans.is_none_or(HostLoans::end_told);
+    let taken = Taken { conducted, is_all_back, folder: folder.as_ref() };
+    ended(global, &experiment, &machine, taken, started)
 }
 
 /// Refuses arms that come to the same on this machine, and says which of them changes nothing.
@@ -120,16 +120,22 @@ pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String 
     )
 }
 
+/// What is there once everything has been tried to give back.
+struct Taken<'a> {
+    conducted: ExperimentRuns,
+    is_all_back: bool,
+    folder: Option<&'a Folder>,
+}
+
 /// The answer, where there is one, and where the runs are, in any case.
 fn ended(
     global: &Global,
     experiment: &Experiment,
     machine: &Interval,
-    conducted: ExperimentRuns,
-    folder: Option<&Folder>,
+    taken: Taken<'_>,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let ExperimentRuns { runs, trouble } = conducted;
+    let Taken { conducted: ExperimentRuns { runs, trouble }, is_all_back, folder } = taken;
     let trial = judge(experiment, &runs);
     let evidence = folder.map(Folder::path);
     let cost = own_cost(started, machine, &runs);
@@ -142,14 +148,14 @@ fn ended(
     match trouble {
         None => kept.map(|()| Outcome::Done),
         Some(ExperimentError::Stopped) => {
-            stopped(&tried);
+            stopped(&tried, is_all_back);
             kept.map(|()| Outcome::Status(exit::STOPPED))
         }
         Some(trouble) => Err(anyhow!(trouble)),
     }
 }
 
-fn stopped(tried: &TrialReport<'_>) {
+fn stopped(tried: &TrialReport<'_>, is_all_back: bool) {
     let (pairs, of) = (tried.trial.pairs, tried.trial.planned_pairs);
     let kept = match tried.evidence {
         Some(folder) => {
@@ -158,7 +164,8 @@ fn stopped(tried: &TrialReport<'_>) {
         None => "nothing was kept: --evidence DIR would".to_owned(),
     };
     output::message(format_args!(
-        "stopped after {pairs} of {of} pairs; all settings were given back; {kept}"
+        "stopped after {pairs} of {of} pairs; {}; {kept}",
+        if is_all_back { "all settings were given back" } else { NOT_ALL_BACK }
     ));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise trial` with real settings and cgroups: each run has what its arm says, and all goes back.
 
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,7 @@ use pagewise_model::knob::{Access, Domain, KNOBS};
 use pagewise_model::lend::ZswapSpec;
 use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun, TrialSwap};
 use pagewise_stats::{Experiment, Metric, judge};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::machine::{Place, read, said};
@@ -385,6 +387,32 @@ fn killed_it_leaves_nothing() {
     assert!(undone.status.success(), "{}", said(&undone));
     assert_eq!(read(KNOB), before);
     wait_for(|| pids_in(&pids).iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+}
+
+/// Stopped after somebody else has set what is borrowed, it does not say that all was given back.
+#[test]
+fn stopped_it_says_what_was_not_given_back() {
+    let (mut place, before) = (Place::new(), read(KNOB));
+    place.loans.setting(KNOB, &before);
+    let script = format!("echo 777 > {KNOB}; exec sleep 60");
+    let options = ["trial", "--a", "vm.extfrag_threshold=400", "--b", "vm.extfrag_threshold=600"];
+    let mut command = place.command(&[&options[..], &["--", "sh", "-c", &script]].concat());
+    let mut trial = Killed(command.stderr(Stdio::piped()).spawn().unwrap());
+    wait_for(|| read(KNOB) == "777");
+    kill_process(Pid::from_child(&trial.0), Signal::INT).unwrap();
+    let status = trial.0.wait().unwrap();
+    let mut told = String::new();
+    trial.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(status.code(), Some(130), "{told}");
+    for words in [
+        "vm.extfrag_threshold",
+        "somebody has set 777 since",
+        "next   `pagewise undo`",
+        "stopped after 0 of 7 pairs; what is named above was not given back",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert!(place.output(&["undo"]).status.success());
 }
 
 /// Does not outlive its test.

@@ -32,11 +32,16 @@ pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<B
         anyhow::bail!(NoDevices::from(refused));
     }
     let mut loans = HostLoans::open(setting.args.allow_shared_swap)?;
-    let measured = with(setting, drawn, &mut loans.session);
-    let left = loans.end();
-    let mut measured = measured?;
-    measured.notes.extend(left);
-    Ok(measured)
+    match with(setting, drawn, &mut loans.session) {
+        Ok(mut measured) => {
+            measured.notes.extend(loans.end());
+            Ok(measured)
+        }
+        Err(error) => {
+            loans.end_told();
+            Err(error)
+        }
+    }
 }
 
 fn with(

@@ -114,7 +114,7 @@ fn accesses(
         time,
         stop.flag(),
     );
-    loans.end().iter().for_each(output::message);
+    loans.end_told();
     Ok(profile?)
 }
 

@@ -7,7 +7,6 @@ use pagewise_bench::pool::PoolMemory;
 use pagewise_experiments::HostLoans;
 use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
-use pagewise_terminal::output;
 
 /// Memory of each pool, and what was borrowed for it.
 #[derive(Debug, Default)]
@@ -66,7 +65,8 @@ impl Pools {
     /// Gives all back: first the pages, then what the pools were made larger by.
     pub(super) fn end(mut self) {
         self.memory.clear();
-        let left = self.loans.take().map(HostLoans::end);
-        left.into_iter().flatten().for_each(output::message);
+        if let Some(loans) = self.loans.take() {
+            loans.end_told();
+        }
     }
 }
