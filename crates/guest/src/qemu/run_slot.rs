@@ -4,7 +4,9 @@
 //! Each run has a folder with a lock that its runner holds, and a note of what the guest takes. The
 //! kernel drops the lock with the runner, however that ends: so a folder without a holder is what a
 //! killed runner left, and whoever comes next removes it and says so. The notes of the others are
-//! added up before a guest starts; one guest may always run.
+//! added up before a guest starts; one guest may always run. One of those that wait is the next: whoever comes
+//! meanwhile waits behind it, else one that takes two processors would be overtaken as long as others come that
+//! take one.
 //!
 //! A QEMU ends with its runner (see program.rs). Should one be left all the same, its command line names
 //! the folder. The folder is renamed before QEMUs are looked for, and removed after that: one that is only
@@ -73,7 +75,7 @@ impl Drop for RunSlot {
 }
 
 impl RunSlot {
-    /// Waits until what the guest takes is free.
+    /// Waits until what the guest takes is free, unless the user stops us.
     pub(super) fn take(
         cache: &Cache,
         cpus: u32,
@@ -83,23 +85,38 @@ impl RunSlot {
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, Error> {
         let requested = Budget { cpus, memory: memory.get().saturating_add(OVERHEAD) };
-        let mut listed = false;
-        loop {
-            let admission = Lock::wait(&admission(cache), Kind::Alone, stop)?;
-            for left in clean_admitted(cache)? {
-                tell(&left);
+        let mut next = None;
+        for look in 0_u64.. {
+            if next.is_none() {
+                next = Lock::attempt(&cache.folder().join("locks/.next"), Kind::Alone)?;
             }
-            let mut taken = taken(cache)?;
-            taken.push(requested);
-            if taken.len() == 1 || budget.holds(&taken) {
-                return Self::new(cache, requested);
-            }
-            drop(admission);
-            if !std::mem::replace(&mut listed, true) {
-                tell(&format!("waiting for one of {} other guests to end", taken.len() - 1));
+            let waits = if next.is_some() {
+                let _admission = Lock::wait(&admission(cache), Kind::Alone, stop)?;
+                for left in clean_admitted(cache)? {
+                    tell(&left);
+                }
+                let mut taken = taken(cache)?;
+                taken.push(requested);
+                if taken.len() == 1 || budget.holds(&taken) {
+                    return Self::new(cache, requested);
+                }
+                match taken.len() - 1 {
+                    1 => "waiting for another guest to end".to_owned(),
+                    others => format!("waiting for one of {others} other guests to end"),
+                }
+            } else {
+                "waiting for a guest that came before to start".to_owned()
+            };
+            // not of one that is only about to start
+            if look == 1 {
+                tell(&waits);
             }
             std::thread::sleep(Duration::from_millis(100));
+            if stop.load(Ordering::SeqCst) {
+                break;
+            }
         }
+        Err(Error::Stopped)
     }
 
     fn new(cache: &Cache, requested: Budget) -> Result<Self, Error> {
@@ -235,6 +252,45 @@ mod tests {
         });
         drop(two);
         assert_eq!(folders(&cache).unwrap(), Vec::<PathBuf>::new());
+    }
+
+    /// One that takes both processors waits for one that takes one; another of these comes later.
+    #[test]
+    fn who_waits_is_not_overtaken() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let first = seat(&cache, false, &mut Vec::new()).unwrap();
+        let (stop, memory) = (AtomicBool::new(false), Bytes::new(1 << 20));
+        let (line, told) = std::sync::mpsc::channel();
+        let (got, seats) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let comes = |cpus| {
+                let (line, got, cache, stop) = (line.clone(), got.clone(), &cache, &stop);
+                let mut tell = move |text: &str| line.send(text.to_owned()).unwrap();
+                scope.spawn(move || {
+                    let seat = RunSlot::take(cache, cpus, memory, ROOM, stop, &mut tell);
+                    got.send((cpus, seat.unwrap())).unwrap();
+                });
+                told.recv_timeout(Duration::from_secs(60)).unwrap()
+            };
+            assert_eq!(comes(2), "waiting for another guest to end");
+            assert_eq!(comes(1), "waiting for a guest that came before to start");
+            drop(first);
+            for expected in [2, 1] {
+                let (cpus, seat) = seats.recv_timeout(Duration::from_secs(60)).unwrap();
+                assert_eq!(cpus, expected);
+                drop(seat);
+            }
+        });
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let mut lines = Vec::new();
+        let _taken = [(); 2].map(|()| seat(&cache, false, &mut lines).unwrap());
+        assert!(matches!(seat(&cache, true, &mut lines), Err(Error::Stopped)));
     }
 
     #[test]
