@@ -28,6 +28,9 @@ pub(super) struct Job {
     /// Whether it borrows settings of this machine. Of such jobs, one runs at a time, beside as many
     /// others as there are workers: it mostly waits, for its turn and for what it observes.
     pub(super) borrows: bool,
+    /// Virtual processors of the guest that it starts. Of one machine's processors, guests that run at the
+    /// same time get each only once: a job whose guest would wait for another one is not started.
+    pub(super) guest_cpus: usize,
     /// Whether much waits for it: it goes before all that are not urgent, however short it is.
     pub(super) is_urgent: bool,
     /// Seconds, where nobody has measured it yet.
@@ -59,6 +62,10 @@ pub(super) struct Finished {
 struct Queue {
     /// How many jobs that do not borrow may run at a time.
     workers: usize,
+    /// Of this machine.
+    processors: usize,
+    /// Those of guests that run.
+    guest_cpus: usize,
     waiting: Vec<Job>,
     running: usize,
     /// Whether one that borrows is among them.
@@ -70,18 +77,21 @@ struct Queue {
 }
 
 impl Queue {
-    /// The job to begin with, longest first.
+    /// The job to begin with: one with a guest of several processors as long as others need none, and
+    /// else the longest.
     fn take(&mut self, times: &Times) -> Option<Job> {
         let others = self.running - usize::from(self.is_borrowed);
         let ready = |job: &Job| {
             let is_free = if job.borrows { !self.is_borrowed } else { others < self.workers };
-            is_free && job.after.iter().all(|name| self.ended.get(*name) == Some(&true))
+            let cpus = self.guest_cpus + job.guest_cpus;
+            let has_cpus = job.guest_cpus == 0 || self.guest_cpus == 0 || cpus <= self.processors;
+            is_free && has_cpus && job.after.iter().all(|name| self.ended.get(*name) == Some(&true))
         };
         let expected = |job: &Job| times.of(&job.name).unwrap_or(job.guess);
         let (at, _) = self.waiting.iter().enumerate().filter(|(_, job)| ready(job)).max_by(
             |(_, a), (_, b)| {
-                let urgent = a.is_urgent.cmp(&b.is_urgent);
-                urgent.then(expected(a).total_cmp(&expected(b)))
+                let first = |job: &Job| (job.is_urgent, job.guest_cpus > 1);
+                first(a).cmp(&first(b)).then(expected(a).total_cmp(&expected(b)))
             },
         )?;
         Some(self.waiting.remove(at))
@@ -110,11 +120,17 @@ impl Queue {
     }
 }
 
-/// Runs all of them, so many at a time beside one that borrows, and says of each as it begins and ends.
-pub(super) fn run_all(jobs: Vec<Job>, workers: usize, times: &Times) -> Vec<Finished> {
+/// Runs all of them on so many processors, half as many at a time beside one that borrows (but two to four),
+/// and says of each as it begins and ends.
+pub(super) fn run_all(jobs: Vec<Job>, processors: usize, times: &Times) -> Vec<Finished> {
+    // Two processors are the least that CI has; a guest or a test that sleeps leaves one to another.
+    run_by((processors / 2).clamp(2, 4), jobs, processors, times)
+}
+
+fn run_by(workers: usize, jobs: Vec<Job>, processors: usize, times: &Times) -> Vec<Finished> {
     let begun = Instant::now();
-    let workers = workers.max(1);
-    let queue = Mutex::new(Queue { workers, waiting: jobs, ..Queue::default() });
+    let queue = Queue { workers, processors, waiting: jobs, ..Queue::default() };
+    let queue = Mutex::new(queue);
     let changed = Condvar::new();
     std::thread::scope(|scope| {
         for _ in 0..=workers {
@@ -134,14 +150,16 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
         state.halted |= child::is_stopped();
         state.give_up(begun.elapsed().as_secs_f64());
         if let Some(job) = state.take(times) {
-            let borrows = job.borrows;
+            let (borrows, guest_cpus) = (job.borrows, job.guest_cpus);
             state.running += 1;
+            state.guest_cpus += guest_cpus;
             state.is_borrowed |= borrows;
             drop(state);
             let finished = done(job, begun);
             state = lock(queue);
             let (finished, stops_all, added) = finished;
             state.running -= 1;
+            state.guest_cpus -= guest_cpus;
             state.is_borrowed &= !borrows;
             let passed = finished.outcome.state.is_good();
             state.halted |= stops_all && !passed;
@@ -190,6 +208,7 @@ mod check {
             phase: "check",
             after,
             borrows: false,
+            guest_cpus: 0,
             is_urgent,
             guess,
             stops_all: false,
@@ -209,7 +228,7 @@ mod check {
             job(&order, "long", &["short"], 9.0, State::Passed),
             job(&order, "middle", &[], 5.0, State::Passed),
         ];
-        let finished = run_all(jobs, 1, &Times::default());
+        let finished = run_by(1, jobs, 2, &Times::default());
         assert_eq!(*order.lock().unwrap(), ["middle", "short", "long"]);
         assert!(finished.iter().all(|one| one.outcome.state == State::Passed));
     }
@@ -223,7 +242,7 @@ mod check {
             job(&order, "b", &[], 5.0, State::Passed),
             job(&order, "a", &[], 1.0, State::Passed),
         ];
-        run_all(jobs, 1, &times);
+        run_by(1, jobs, 2, &times);
         assert_eq!(*order.lock().unwrap(), ["a", "b"]);
     }
 
@@ -232,7 +251,7 @@ mod check {
         let order = Order::default();
         let mut short = job(&order, "short", &[], 1.0, State::Passed);
         short.is_urgent = true;
-        run_all(vec![job(&order, "long", &[], 9.0, State::Passed), short], 1, &Times::default());
+        run_by(1, vec![job(&order, "long", &[], 9.0, State::Passed), short], 2, &Times::default());
         assert_eq!(*order.lock().unwrap(), ["short", "long"]);
     }
 
@@ -253,7 +272,7 @@ mod check {
         let borrower = |name: &str| Job { borrows: true, ..alone(&order, name, &borrowed) };
         let other = job(&order, "other", &[], 1.0, State::Passed);
         let jobs = vec![borrower("one"), borrower("two"), borrower("three"), other];
-        let finished = run_all(jobs, 4, &Times::default());
+        let finished = run_by(4, jobs, 2, &Times::default());
         assert_eq!(finished.len(), 4);
         // It need not wait for them.
         assert_ne!(finished[3].name, "other");
@@ -276,8 +295,32 @@ mod check {
             Ok((Outcome::new(State::Passed, String::new()), Vec::new()))
         });
         let jobs = vec![borrower, one, alone(&order, "two", &worker)];
-        let finished = run_all(jobs, 1, &Times::default());
+        let finished = run_by(1, jobs, 2, &Times::default());
         assert!(finished.iter().all(|one| one.outcome.state == State::Passed), "{finished:?}");
+    }
+
+    #[test]
+    fn guests_share_the_processors_and_others_run_beside_one_that_has_all() {
+        let (order, guests) = (Order::default(), Arc::default());
+        let guest = |name: &str, guest_cpus| Job { guest_cpus, ..alone(&order, name, &guests) };
+        let (began, begins) = std::sync::mpsc::channel();
+        let mut other = job(&order, "other", &[], 1.0, State::Passed);
+        let work = other.work;
+        other.work = Box::new(move || {
+            began.send(()).unwrap();
+            work()
+        });
+        let mut wide = guest("wide", 2);
+        let work = wide.work;
+        wide.work = Box::new(move || {
+            begins.recv_timeout(std::time::Duration::from_secs(60)).expect("another one runs");
+            work()
+        });
+        let jobs = vec![guest("narrow", 1), guest("all", 3), other, wide];
+        let finished = run_by(2, jobs, 2, &Times::default());
+        assert_eq!(finished.len(), 4);
+        assert!(finished.iter().all(|one| one.outcome.state == State::Passed), "{finished:?}");
+        assert_eq!(finished[3].name, "narrow", "those with several processors go first");
     }
 
     #[test]
@@ -290,7 +333,7 @@ mod check {
             job(&order, "other", &[], 1.0, State::Passed),
             job(&order, "waits for nobody", &["nonesuch"], 1.0, State::Passed),
         ];
-        let finished = run_all(jobs, 2, &Times::default());
+        let finished = run_by(2, jobs, 2, &Times::default());
         let states = states(&finished);
         assert_eq!(states["follower"], State::NotStarted);
         assert_eq!(states["its follower"], State::NotStarted);
@@ -304,7 +347,7 @@ mod check {
         let mut first = job(&order, "first", &[], 9.0, State::Failed);
         first.stops_all = true;
         let jobs = vec![first, job(&order, "second", &[], 1.0, State::Passed)];
-        let finished = run_all(jobs, 1, &Times::default());
+        let finished = run_by(1, jobs, 2, &Times::default());
         assert_eq!(*order.lock().unwrap(), ["first"]);
         assert_eq!(states(&finished)["second"], State::NotStarted);
     }
@@ -315,7 +358,7 @@ mod check {
         let mut first = job(&order, "build", &[], 9.0, State::Passed);
         let brought = job(&order, "built", &["build"], 1.0, State::Passed);
         first.work = Box::new(|| Ok((Outcome::new(State::Passed, String::new()), vec![brought])));
-        let finished = run_all(vec![first], 2, &Times::default());
+        let finished = run_by(2, vec![first], 2, &Times::default());
         assert_eq!(states(&finished)["built"], State::Passed);
     }
 }

@@ -178,9 +178,8 @@ fn run_jobs(
     let remembered_before = std::fs::read(&setting.passed).ok();
     let shared = shared_cache(&[])?;
     let mut times = Times::kept(&shared);
-    // Two processors are the least that CI has; a guest or a test that sleeps leaves one to another.
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
-    let finished = jobs::run_all(jobs, (processors / 2).clamp(2, 4), &times);
+    let finished = jobs::run_all(jobs, processors, &times);
     let tests = remember_times(&finished, &mut times);
     times.keep(&shared)?;
     print!("{}", table::shown(&finished, budgets, &tests));

@@ -157,5 +157,36 @@ pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
     STEPS.iter().filter_map(module).collect()
 }
 
+/// How the names of tests begin whose guest has two processors.
+const WIDE: [&str; 3] = ["bench::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
+
+/// Virtual processors of the guest of a test, or of a module's tests.
+pub(super) fn guest_cpus(test: &str) -> usize {
+    if WIDE.iter().any(|module| test.starts_with(module)) { 2 } else { 1 }
+}
+
 /// The program with the tests in guests.
 pub(super) const GUEST: &str = "pagewise guest";
+
+#[cfg(test)]
+mod check {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::run;
+
+    /// A module that gives a guest processors is one of those that are listed, and the other way round.
+    #[test]
+    fn guests_with_two_processors_are_listed() {
+        let folder = "crates/pagewise/tests/guest/";
+        let mut found = BTreeSet::new();
+        for (path, text) in run::texts(&[&format!("{folder}*.rs")]).unwrap() {
+            if text.contains("\"--cpus") {
+                let (module, _) = path[folder.len()..].split_once(['.', '/']).unwrap();
+                found.insert(module.to_owned());
+            }
+        }
+        let module = |test: &&str| test.split("::").next().unwrap_or_default().to_owned();
+        assert_eq!(found, WIDE.iter().map(module).collect());
+    }
+}

@@ -79,7 +79,8 @@ impl Setting {
 
 fn job(name: &str, phase: &'static str, after: &[&'static str], guess: f64, work: Work) -> Job {
     let (name, after) = (name.to_owned(), after.to_vec());
-    Job { name, phase, after, borrows: false, is_urgent: false, guess, stops_all: false, work }
+    let (borrows, guest_cpus, is_urgent, stops_all) = (false, 0, false, false);
+    Job { name, phase, after, borrows, guest_cpus, is_urgent, guess, stops_all, work }
 }
 
 /// One that borrows settings of this machine: alone in this run, and in its turn among several runs.
@@ -399,7 +400,8 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
             let outcome = guest.run(&own, &["--exact", &test], Some(&setting.given))?;
             Ok((outcome, Vec::new()))
         };
-        jobs.push(job(&job_name, "guests", &[], 30.0, Box::new(work)));
+        let job = job(&job_name, "guests", &[], 30.0, Box::new(work));
+        jobs.push(Job { guest_cpus: steps::guest_cpus(name), ..job });
     }
     if setting.names.is_empty() {
         for step in STEPS.iter().filter(|step| matches!(step.runs, Runs::Guests(_))) {
@@ -456,7 +458,10 @@ fn step_job(setting: &Arc<Setting>, step: &'static Step, programs: Vec<TestProgr
         // By then what compiles with two processors has compiled.
         _ => &["build unit tests", "shipped program"],
     };
-    job(step.name, "heavy steps", after, step.minutes * 60.0, Box::new(work))
+    let job = job(step.name, "heavy steps", after, step.minutes * 60.0, Box::new(work));
+    let guest_cpus =
+        if let Runs::Guests(module) = step.runs { steps::guest_cpus(module) } else { 0 };
+    Job { guest_cpus, ..job }
 }
 
 fn run_step(setting: &Setting, step: &Step, programs: &[TestProgram]) -> Result<Outcome> {
