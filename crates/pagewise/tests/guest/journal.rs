@@ -18,7 +18,7 @@ sh -c "echo 0 > $group/cgroup.procs; exec tail /dev/zero"
 get first pagewise doctor --oom --json --interval 0 --min-severity info
 echo on > /proc/sys/kernel/printk_devkmsg
 line=$(printf %0900d 0)
-seq 1500 | while read -r number; do echo "$number $line" > /dev/kmsg; done
+seq 500 | while read -r number; do echo "$number $line" > /dev/kmsg; done
 dmesg -C
 journalctl --sync
 say overwritten sh -c 'timeout 2 cat /dev/kmsg | grep -c "invoked oom-killer"'
