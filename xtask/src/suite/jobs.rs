@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Jobs that wait for each other → what became of each, several at a time.
 //!
-//! Of the jobs whose predecessors have passed, a free worker takes one that others wait for, and else the
-//! one that is expected to take longest. A job may bring further jobs: which tests there are is known once they are built. Where a
-//! predecessor failed, its followers are not started and are reported as such.
+//! Of the jobs whose predecessors have passed, a free worker takes one that others wait for, then one whose
+//! guest needs several processors, and else the one that is expected to take longest. A job may bring further
+//! jobs: which tests there are is known once they are built. Where a predecessor failed, its followers are not
+//! started and are reported as such.
 
 use std::collections::BTreeMap;
 use std::fmt;
