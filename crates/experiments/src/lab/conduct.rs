@@ -23,7 +23,8 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let mut control = Control { stop: stop.flag(), hear: &mut hear };
     let ExperimentRuns { trouble, .. } =
         conduct(&inside.experiment, Some(&mut loans.session), &mut control);
-    loans.end_told();
+    // without advice: the guest ends, and all that it borrowed with it
+    loans.end().iter().for_each(output::message);
     // who does not listen any more has all the same been told
     let _ = say(&trouble.map_or(TrialEvent::Done, in_words));
     Ok(Outcome::Done)

@@ -48,8 +48,7 @@ pub fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<
     let lender = loans.as_mut().map(|loans| &mut loans.session as &mut dyn Lender);
     let conducted = conducted(global, &experiment, lender, &stop, folder.as_mut());
     let is_all_back = loans.is_none_or(HostLoans::end_told);
-    let taken = Taken { conducted, is_all_back, folder: folder.as_ref() };
-    ended(global, &experiment, &machine, taken, started)
+    ended(global, &experiment, &machine, conducted, is_all_back, folder.as_ref(), started)
 }
 
 /// Refuses arms that come to the same on this machine, and says which of them changes nothing.
@@ -120,22 +119,17 @@ pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String 
     )
 }
 
-/// What is there once everything has been tried to give back.
-struct Taken<'a> {
-    conducted: ExperimentRuns,
-    is_all_back: bool,
-    folder: Option<&'a Folder>,
-}
-
 /// The answer, where there is one, and where the runs are, in any case.
 fn ended(
     global: &Global,
     experiment: &Experiment,
     machine: &Interval,
-    taken: Taken<'_>,
+    conducted: ExperimentRuns,
+    is_all_back: bool,
+    folder: Option<&Folder>,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let Taken { conducted: ExperimentRuns { runs, trouble }, is_all_back, folder } = taken;
+    let ExperimentRuns { runs, trouble } = conducted;
     let trial = judge(experiment, &runs);
     let evidence = folder.map(Folder::path);
     let cost = own_cost(started, machine, &runs);

@@ -88,7 +88,7 @@ impl RunSlot {
         let mut next = None;
         for look in 0_u64.. {
             if next.is_none() {
-                next = Lock::attempt(&cache.folder().join("locks/.next"), Kind::Alone)?;
+                next = Lock::attempt(&turn(cache), Kind::Alone)?;
             }
             let waits = if next.is_some() {
                 let _admission = Lock::wait(&admission(cache), Kind::Alone, stop)?;
@@ -105,7 +105,7 @@ impl RunSlot {
                     others => format!("waiting for one of {others} other guests to end"),
                 }
             } else {
-                "waiting for a guest that came before to start".to_owned()
+                "waiting behind another guest that waits for CPUs or memory".to_owned()
             };
             // not of one that is only about to start
             if look == 1 {
@@ -148,6 +148,11 @@ fn runs(cache: &Cache) -> PathBuf {
 
 fn admission(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
+}
+
+/// Held by the next one to start, while it waits.
+fn turn(cache: &Cache) -> PathBuf {
+    cache.folder().join("locks/.next")
 }
 
 fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
@@ -274,7 +279,7 @@ mod tests {
                 told.recv_timeout(Duration::from_secs(60)).unwrap()
             };
             assert_eq!(comes(2), "waiting for another guest to end");
-            assert_eq!(comes(1), "waiting for a guest that came before to start");
+            assert_eq!(comes(1), "waiting behind another guest that waits for CPUs or memory");
             drop(first);
             for expected in [2, 1] {
                 let (cpus, seat) = seats.recv_timeout(Duration::from_secs(60)).unwrap();
