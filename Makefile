@@ -18,13 +18,15 @@ export CARGO
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 XTASK := $(CARGO) run --locked --package xtask --
+FIRST := pagewise: building takes about 2 minutes on two cores, after the downloads; later runs begin within a second
 SINCE := --since $(shell date +%s)
 
 .PHONY: run build check test test-long test-kernel-debug test-riscv64 test-hugepool bench bench-hugepool tools packages
 .NOTPARALLEL:
 
-run: tools
-	@echo 'pagewise: building it; the first time takes minutes' >&2
+run:
+	@test -e "$$(xtask/scripts/build-static.sh --quick --where)" || echo "$(FIRST)" >&2
+	@xtask/scripts/toolchain.sh
 	@xtask/scripts/build-static.sh --quick
 	@$$(xtask/scripts/build-static.sh --quick --where) $(ARGS)
 

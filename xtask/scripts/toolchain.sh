@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Makes sure that there are a new enough Rust and a C compiler (zstd is C). Root gets them by apt;
-# anybody else is told the one command. A Rust that is there and too old is never replaced.
+# Makes sure that there are a new enough Rust, a C compiler (zstd is C), and the crates that Cargo.lock names. Root gets
+# the packages by apt; anybody else is told the one command. A Rust that is there and too old is never replaced.
+#
 # With --checks rustfmt, clippy and e2fsprogs (which unit tests run) are wanted too. The C++ compiler that fuzzing
 # needs comes with packages.sh, as all that only `make test` needs.
 set -euo pipefail
@@ -36,6 +37,13 @@ missing() {
 	has_checks || check_packages
 	[ -z "$checks" ] || [ -x /usr/sbin/mke2fs ] || echo e2fsprogs
 	[ -z "$(command -v cc)" ] || [ "$(cc -print-file-name=libc.a)" != libc.a ] || echo libc6-dev
+	has_certificates || echo ca-certificates
+}
+
+# Only Debian's cargo reads this file. Its package recommends ca-certificates, and recommended packages are not installed.
+has_certificates() {
+	[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -n "${CARGO_HTTP_CAINFO:-}${SSL_CERT_FILE:-}" ] ||
+		! command -v apt-get >/dev/null
 }
 
 has_checks() {
@@ -58,12 +66,24 @@ if [ -n "$packages" ]; then
 	[ "$(id -u)" = 0 ] ||
 		die "something to build with is missing; this brings it:" "  sudo apt-get update && sudo $install $packages"
 	printf 'toolchain: installing what is missing to build with: %s\n' "$packages" >&2
-	apt-get update --quiet=2
+	# With other repositories unreachable, Debian's may still do: whether installing works is what counts.
+	apt-get update --quiet=2 || true
 	# shellcheck disable=SC2086 # words are meant
-	$install --quiet $packages >&2
+	$install --quiet=2 $packages >&2 ||
+		die "not installed: $packages" "  next: see that apt's mirror can be reached, then try again"
 fi
 
 found=$("${RUSTC:-rustc}" --version | cut -d ' ' -f 2)
 new_enough "$found" || die \
 	"rustc $found is older than $oldest, which pagewise needs; a newer one:" \
 	"  sudo $install $(rust_packages | xargs)    or    rustup update"
+
+# Without network this fails at once if a crate is missing; with all of them, nothing later needs the network.
+host=$("${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p')
+fetch=("$cargo" fetch --locked --target "$host")
+if ! "${fetch[@]}" --offline --quiet 2>/dev/null; then
+	echo "toolchain: downloading the crates that Cargo.lock names" >&2
+	"${fetch[@]}" || die \
+		"crates that Cargo.lock names are neither in ${CARGO_HOME:-$HOME/.cargo} nor could they be downloaded" \
+		"  next: see that crates.io can be reached, or bring that folder from a machine that has built pagewise"
+fi
