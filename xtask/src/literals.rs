@@ -5,10 +5,12 @@
 //! `#[cfg(test)]` too, and the files of modules that such an item declares.
 
 use std::collections::BTreeSet;
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
+use proc_macro2::token_stream::IntoIter;
 use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
 
 use crate::prose::Piece;
@@ -95,7 +97,7 @@ impl Said {
                 let Some(TokenTree::Group(group)) = tokens.next() else { continue };
                 if is_for_tests(&group) {
                     doc.clear();
-                    self.skip_item(&mut tokens);
+                    self.test_modules.extend(skip_item(&mut tokens));
                 } else {
                     self.collect_attribute(&group, &mut doc);
                 }
@@ -123,28 +125,48 @@ impl Said {
             self.collect(tokens.collect());
         }
     }
-
-    /// Goes past an item: to its block, or to the semicolon where it has none.
-    fn skip_item(&mut self, tokens: &mut std::iter::Peekable<proc_macro2::token_stream::IntoIter>) {
-        let mut words: Vec<String> = Vec::new();
-        for token in tokens.by_ref() {
-            // A comma ends a field or a variant; an item's belong to its generics.
-            let is_item = words.iter().any(|word| ITEMS.contains(&word.as_str()));
-            match token {
-                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return,
-                TokenTree::Punct(punct) if punct.as_char() == ';' => break,
-                TokenTree::Punct(punct) if punct.as_char() == ',' && !is_item => break,
-                TokenTree::Ident(word) => words.push(word.to_string()),
-                _ => {}
-            }
-        }
-        if let Some(at) = words.iter().position(|word| word == "mod") {
-            self.test_modules.extend(words.get(at + 1).cloned());
-        }
-    }
 }
 
-fn is_punct(token: &TokenTree, wanted: char) -> bool {
+/// Goes past an item: to its block, or to the semicolon if it has none. The name of the file that it declares, if it is
+/// a module in a file of its own.
+fn skip_item(tokens: &mut Peekable<IntoIter>) -> Option<String> {
+    let mut words: Vec<String> = Vec::new();
+    for token in tokens {
+        // A comma ends a field or a variant; an item's belong to its generics.
+        let is_item = words.iter().any(|word| ITEMS.contains(&word.as_str()));
+        match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return None,
+            TokenTree::Punct(punct) if punct.as_char() == ';' => break,
+            TokenTree::Punct(punct) if punct.as_char() == ',' && !is_item => break,
+            TokenTree::Ident(word) => words.push(word.to_string()),
+            _ => {}
+        }
+    }
+    words.into_iter().skip_while(|word| word != "mod").nth(1)
+}
+
+/// The tokens of a file without the items that only tests have.
+pub(crate) fn without_tests(tokens: TokenStream) -> TokenStream {
+    let mut kept = Vec::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let is_hash = is_punct(&token, '#');
+        let is_inner = is_hash && tokens.next_if(|token| is_punct(token, '!')).is_some();
+        match tokens.peek() {
+            Some(TokenTree::Group(group)) if is_hash && is_for_tests(group) => {
+                tokens.next();
+                if is_inner {
+                    return TokenStream::new();
+                }
+                skip_item(&mut tokens);
+            }
+            _ => kept.push(token),
+        }
+    }
+    kept.into_iter().collect()
+}
+
+pub(crate) fn is_punct(token: &TokenTree, wanted: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == wanted)
 }
 
