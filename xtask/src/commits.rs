@@ -7,8 +7,6 @@
 //! A shallow clone may lack the base, and its oldest commits have no parents there. The check names
 //! what it could not check.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -83,32 +81,46 @@ struct Commit {
     committed: u64,
     subject: String,
     body: String,
+    /// Added and removed lines outside generated files. A binary file counts as a diff that is not trivial.
+    lines: u64,
 }
 
 impl Commit {
-    /// Reads one record of [`FORMAT`].
+    /// Reads one record of [`FORMAT`], with what `--numstat` prints after it.
     fn parse(record: &str) -> Result<Self> {
-        let mut fields = record.splitn(5, '\0');
-        let mut field = || fields.next().with_context(|| format!("git log printed {record:?}"));
-        let (hash, parents, committed) = (field()?.to_owned(), field()?, field()?);
-        let parents = parents.split_whitespace().count();
-        let committed = committed.parse().with_context(|| format!("date of {hash}"))?;
+        let fields: Vec<&str> = record.splitn(6, '\0').collect();
+        let &[hash, parents, committed, subject, body, numbers] = fields.as_slice() else {
+            bail!("git log printed {record:?}");
+        };
+        let lines = numbers.lines().filter(|line| !line.is_empty()).map(lines_of_file);
         Ok(Self {
-            hash,
-            parents,
-            committed,
-            subject: field()?.to_owned(),
-            body: field()?.to_owned(),
+            hash: hash.to_owned(),
+            parents: parents.split_whitespace().count(),
+            committed: committed.parse().with_context(|| format!("date of {hash}"))?,
+            subject: subject.to_owned(),
+            body: body.to_owned(),
+            lines: lines.sum::<Result<_>>()?,
         })
     }
 
     fn line(&self, fault: &str) -> String {
         format!("  {:.10} {:?}: {fault}", self.hash, self.subject)
     }
+
+    /// What breaks the rule.
+    fn faults(&self) -> Vec<String> {
+        let Self { lines, .. } = self;
+        let needs_body = *lines >= TRIVIAL_LINES && !has_body(&self.body);
+        let no_body = needs_body.then(|| {
+            format!("{lines} changed lines and no body (fewer than {TRIVIAL_LINES} need none)")
+        });
+        let faults = subject_fault(&self.subject).into_iter().chain(no_body);
+        faults.map(|fault| self.line(&fault)).collect()
+    }
 }
 
 /// Hash, parents, date, subject and body, with a separator that no message contains.
-const FORMAT: &str = "--format=%H%x00%P%x00%ct%x00%s%x00%b%x1e";
+const FORMAT: &str = "--format=%x1e%H%x00%P%x00%ct%x00%s%x00%b%x00";
 
 /// A folder under git.
 #[derive(Debug)]
@@ -133,32 +145,34 @@ impl Repository {
     }
 
     fn check(&self, since: Option<&str>, base: &Base) -> Result<Checked> {
-        let boundary = self.shallow_boundary()?;
+        let is_shallow = self.output(&["rev-parse", "--is-shallow-repository"])?.trim() == "true";
         let revision = since.unwrap_or(base.commit);
         let mut unchecked = Vec::new();
-        let range = if self.has_commit(revision)? {
-            vec![format!("^{revision}")]
+        let mut range = vec!["HEAD".to_owned()];
+        if self.has_commit(revision)? {
+            range.push(format!("^{revision}"));
         } else {
             ensure!(
-                !boundary.is_empty(),
+                is_shallow,
                 "{revision}: this repository has no such commit, and it is not a shallow clone"
             );
             unchecked.push(format!(
                 "commits older than this shallow clone, which lacks {revision:.10}; \
                  `git fetch --unshallow` brings them"
             ));
-            Vec::new()
-        };
+        }
         // --since names the commits exactly; the base also exempts branches that began before it.
         let earliest = if since.is_some() { 0 } else { base.committed };
         let mut commits = self.commits(&range)?;
         commits.retain(|commit| commit.committed >= earliest);
-        for commit in commits.iter_mut().filter(|commit| boundary.contains(&commit.hash)) {
-            commit.parents = self.recorded_parents(&commit.hash)?;
-        }
         let mut offenders = Vec::new();
         for commit in &commits {
-            offenders.extend(self.faults(commit, &boundary, &mut unchecked)?);
+            // Whether a shallow clone's oldest commits are merges, and what they change, is not in it.
+            if is_shallow && commit.parents == 0 {
+                unchecked.push(commit.line("this shallow clone lacks its parent"));
+            } else if commit.parents <= 1 {
+                offenders.extend(commit.faults());
+            }
         }
         let since = format!("{revision:.10}");
         Ok(Checked { since, commits: commits.len(), offenders, unchecked })
@@ -171,86 +185,26 @@ impl Repository {
         Ok(output.status.success())
     }
 
-    /// Commits whose parents a shallow clone left out; none in a whole repository.
-    fn shallow_boundary(&self) -> Result<BTreeSet<String>> {
-        let path = self.output(&["rev-parse", "--git-path", "shallow"])?;
-        let path = self.folder.join(path.trim_end());
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
-            Err(error) => Err(error).context(path.display().to_string()),
-        }
-    }
-
-    /// How many parents a commit names. A shallow clone hides them from `git log`, so that a merge would
-    /// look like the first commit of all.
-    fn recorded_parents(&self, hash: &str) -> Result<usize> {
-        let object = self.output(&["cat-file", "commit", hash])?;
-        let head = object.lines().take_while(|line| !line.is_empty());
-        Ok(head.filter(|line| line.starts_with("parent ")).count())
-    }
-
     /// The newest first.
     fn commits(&self, range: &[String]) -> Result<Vec<Commit>> {
-        let mut arguments = vec!["log", "--no-show-signature", FORMAT, "HEAD"];
+        let mut arguments = vec!["log", "--no-show-signature", "-M", "--numstat", FORMAT];
         arguments.extend(range.iter().map(String::as_str));
         let records = self.output(&arguments)?;
-        let records = records.split('\x1e').map(|record| record.trim_start_matches('\n'));
-        records.filter(|record| !record.is_empty()).map(Commit::parse).collect()
-    }
-
-    fn faults(
-        &self,
-        commit: &Commit,
-        boundary: &BTreeSet<String>,
-        unchecked: &mut Vec<String>,
-    ) -> Result<Vec<String>> {
-        if commit.parents > 1 {
-            return Ok(Vec::new());
-        }
-        let mut faults: Vec<String> =
-            subject_fault(&commit.subject).into_iter().map(|fault| commit.line(&fault)).collect();
-        if has_body(&commit.body) {
-            return Ok(faults);
-        }
-        if boundary.contains(&commit.hash) {
-            unchecked.push(format!(
-                "whether {:.10} {:?} needs a body: this shallow clone lacks its parent",
-                commit.hash, commit.subject
-            ));
-            return Ok(faults);
-        }
-        let lines = self.changed_lines(&commit.hash)?;
-        if lines >= TRIVIAL_LINES {
-            let fault =
-                format!("{lines} changed lines and no body (fewer than {TRIVIAL_LINES} need none)");
-            faults.push(commit.line(&fault));
-        }
-        Ok(faults)
-    }
-
-    /// Added and removed lines outside generated files. A binary file counts as a diff that is not trivial.
-    fn changed_lines(&self, hash: &str) -> Result<u64> {
-        let arguments = ["diff-tree", "--root", "--no-commit-id", "-r", "-M", "--numstat", hash];
-        let lines = self.output(&arguments)?;
-        lines.lines().map(lines_of_file).sum()
+        records.split('\x1e').skip(1).map(Commit::parse).collect()
     }
 }
 
 /// Reads `added TAB removed TAB path`.
 fn lines_of_file(line: &str) -> Result<u64> {
-    let mut fields = line.splitn(3, '\t');
-    let mut field = || fields.next().with_context(|| format!("git diff-tree printed {line:?}"));
-    let (added, removed, path) = (field()?, field()?, field()?);
-    let name = path.rsplit('/').next().unwrap_or(path);
-    if GENERATED.contains(&name) {
+    let fields: Vec<&str> = line.splitn(3, '\t').collect();
+    let &[added, removed, path] = fields.as_slice() else { bail!("git log printed {line:?}") };
+    if GENERATED.contains(&path.rsplit('/').next().unwrap_or(path)) {
         return Ok(0);
     }
     if added == "-" {
         return Ok(TRIVIAL_LINES);
     }
-    let parse =
-        |count: &str| count.parse::<u64>().with_context(|| format!("git diff-tree: {line:?}"));
+    let parse = |count: &str| count.parse::<u64>().with_context(|| format!("git log: {line:?}"));
     Ok(parse(added)? + parse(removed)?)
 }
 
@@ -294,6 +248,8 @@ fn has_body(body: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A made-up repository, in which the clock goes on by an hour for each commit.
