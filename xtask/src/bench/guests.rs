@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::spread::Spread;
+use super::table::{self, Promise, Row, Unit};
 use crate::run;
 
 const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
@@ -24,34 +24,31 @@ const AT_A_TIME: usize = 2;
 #[derive(Debug, Default)]
 struct Boots {
     release: String,
-    good: usize,
-    /// What the others came to.
+    /// What the guests that were not good came to.
     bad: Vec<String>,
     cpu_seconds: Vec<f64>,
     seconds: Vec<f64>,
-    initramfs_bytes: f64,
+    initramfs_bytes: Vec<f64>,
 }
 
-pub(super) fn main(program: &Path, boots: u16) -> Result<()> {
-    let before = load()?;
+pub(super) fn main(program: &Path, boots: u16, machine: &str) -> Result<()> {
     let lab = || {
         let mut command = run::program(program);
         command.args(["--json", "lab"]);
         command
     };
-    let mut rows = Vec::new();
+    let (mut rows, mut bad) = (Vec::new(), Vec::new());
     for suite in SUITES {
         run::output(lab().args(["guest", "--kernel", suite, "--", "true"]))?;
-        rows.push((suite, all(boots, || boot(lab(), suite))?));
+        let found = all(boots, || boot(lab(), suite))?;
+        rows.extend(found.rows(suite));
+        bad.extend(found.bad);
     }
-    println!("{}", described(boots, &before)?);
-    println!("{}", markdown(boots, &rows));
-    let bad: Vec<&String> = rows.iter().flat_map(|(_, boots)| &boots.bad).collect();
-    for told in &bad {
-        println!("\n{told}");
-    }
-    ensure!(bad.is_empty(), "{} of {} guests were not good", bad.len(), usize::from(boots) * 3);
-    ensure!(rows.iter().all(|(_, boots)| boots.kept()), "a promise is not kept");
+    bad.iter().for_each(|run| println!("{run}\n"));
+    let of = usize::from(boots) * SUITES.len();
+    let head = format!("{machine}\n{} of {of} guests were good.", of - bad.len());
+    table::print(&head, rows)?;
+    ensure!(bad.is_empty(), "{} of {of} guests were not good", bad.len());
     Ok(())
 }
 
@@ -93,15 +90,20 @@ impl Boots {
             self.bad.push(format!("{run:#}"));
             return;
         };
-        self.good += 1;
         self.cpu_seconds.push(cpu);
         self.seconds.push(seconds);
-        self.initramfs_bytes = number("initramfs_bytes").unwrap_or(0.0);
+        self.initramfs_bytes.extend(number("initramfs_bytes"));
         self.release = run["release"].as_str().unwrap_or("?").to_owned();
     }
 
-    fn kept(&self) -> bool {
-        Spread::of(&self.cpu_seconds).is_some_and(|spread| spread.median <= PROMISED)
+    fn rows(&self, suite: &str) -> [Option<Row>; 3] {
+        let name = |what: &str| format!("{suite}, {}: {what}", self.release);
+        let promise = Promise::AtMost(PROMISED);
+        [
+            Row::new(name("CPU to PID 1"), Unit::Seconds, &self.cpu_seconds, promise),
+            Row::new(name("time to PID 1"), Unit::Seconds, &self.seconds, Promise::Nothing),
+            Row::new(name("initramfs"), Unit::Mebibytes, &self.initramfs_bytes, Promise::Nothing),
+        ]
     }
 }
 
@@ -109,43 +111,6 @@ fn is_good(run: &Value) -> bool {
     run["outcome"] == "exited"
         && run["status"] == 0
         && run["troubles"].as_array().is_some_and(Vec::is_empty)
-}
-
-fn markdown(boots: u16, rows: &[(&str, Boots)]) -> String {
-    let head = "| suite | kernel | good | CPU-s to PID 1: median | middle half | all | s to PID 1: \
-                median | initramfs |\n| --- | --- | --- | --- | --- | --- | --- | --- |";
-    let row = |(suite, found): &(&str, Boots)| {
-        let none = "–".to_owned();
-        let cpu = Spread::of(&found.cpu_seconds);
-        let seconds = Spread::of(&found.seconds);
-        let range = |low: f64, high: f64| format!("{low:.2} to {high:.2}");
-        let cells = [
-            (*suite).to_owned(),
-            found.release.clone(),
-            format!("{} of {boots}", found.good),
-            cpu.map_or(none.clone(), |cpu| format!("{:.2}", cpu.median)),
-            cpu.map_or(none.clone(), |cpu| range(cpu.lower_quarter, cpu.upper_quarter)),
-            cpu.map_or(none.clone(), |cpu| range(cpu.smallest, cpu.largest)),
-            seconds.map_or(none, |seconds| format!("{:.2}", seconds.median)),
-            format!("{:.1} MiB", found.initramfs_bytes / f64::from(1 << 20)),
-        ];
-        format!("| {} |", cells.join(" | "))
-    };
-    std::iter::once(head.to_owned()).chain(rows.iter().map(row)).collect::<Vec<_>>().join("\n")
-}
-
-fn load() -> Result<String> {
-    let load = std::fs::read_to_string("/proc/loadavg")?;
-    Ok(load.split(' ').next().unwrap_or("?").to_owned())
-}
-
-fn described(boots: u16, before: &str) -> Result<String> {
-    let cpus = std::thread::available_parallelism()?;
-    Ok(format!(
-        "`make bench BENCH=\"--guests {boots}\"`: {boots} guests of each suite, {AT_A_TIME} at a \
-         time, on {cpus} CPUs, load average {before} before and {} after.\n",
-        load()?
-    ))
 }
 
 #[cfg(test)]
@@ -165,21 +130,22 @@ mod tests {
             boots.add(&one);
         }
         boots.add(&json!({"outcome": "exited", "status": 0, "troubles": ["no cgroup"]}));
-        assert_eq!((boots.good, boots.bad.len()), (2, 2));
-        assert!(boots.kept() && boots.bad[1].contains("no cgroup"));
-        let table = markdown(4, &[("sid", boots)]);
-        let row = "| sid | 6.1 | 2 of 4 | 1.50 | 1.25 to 1.75 | 1.00 to 2.00 | 2.00 | 1.0 MiB |";
-        assert_eq!(table.lines().last(), Some(row));
+        assert_eq!((boots.seconds.len(), boots.bad.len()), (2, 2));
+        assert!(boots.bad[1].contains("no cgroup"));
+        let [cpu, ..] = boots.rows("sid");
+        let row = cpu.unwrap().cells().join(" | ");
+        let expected = "1.50 s | 1.25 s to 1.75 s | 1.00 s to 2.00 s | at most 3.00 s | yes";
+        assert_eq!(row, format!("sid, 6.1: CPU to PID 1 | {expected}"));
     }
 
     #[test]
     fn a_promise_needs_a_guest() {
-        assert!(!Boots::default().kept());
+        assert!(table::print("", Boots::default().rows("sid")).is_err());
     }
 
     #[test]
     fn every_guest_is_started_once() {
         let boots = all(7, || Ok(run("exited", 1.0))).unwrap();
-        assert_eq!((boots.good, boots.bad.len()), (7, 0));
+        assert_eq!((boots.seconds.len(), boots.bad.len()), (7, 0));
     }
 }

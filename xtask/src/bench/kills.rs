@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -144,12 +144,11 @@ fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts
     let machine = Machine { program, folder };
     let first = machine.state()?;
     println!("{} things are compared before and after each run", first.0.len());
-    let mut random = Random::new()?;
     let (mut counts, mut suspects, mut left) = (Counts::new(), Vec::new(), Vec::new());
     let signals = (0..kills).map(|_| "KILL").chain((0..aborts).map(|_| "ABRT"));
     for (number, (signal, victim)) in signals.zip(victims.iter().cycle()).enumerate() {
         let before = machine.state()?;
-        let after = ended(program, folder, victim, signal, &mut random)?;
+        let after = ended(program, folder, victim, signal)?;
         let undone = undo(program, folder);
         let count = counts.entry((victim.verb, signal)).or_default();
         count.runs += 1;
@@ -172,19 +171,13 @@ fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts
 }
 
 /// Starts one and ends it.
-fn ended(
-    program: &Path,
-    folder: &Path,
-    victim: &Victim,
-    signal: &str,
-    random: &mut Random,
-) -> Result<Duration> {
+fn ended(program: &Path, folder: &Path, victim: &Victim, signal: &str) -> Result<Duration> {
     let mut child = borrowing(program, folder)
         .args(&victim.arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let after = random.below(victim.latest);
+    let after = victim.latest.mul_f64(fastrand::f64());
     std::thread::sleep(after);
     send(&mut child, signal)?;
     child.wait()?;
@@ -304,21 +297,4 @@ fn names(folder: &Path, prefix: &str) -> Result<BTreeSet<String>> {
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: Result<BTreeSet<String>> = names.collect();
     Ok(names?.into_iter().filter(|name| name.starts_with(prefix)).collect())
-}
-
-/// Marsaglia's xorshift: enough for moments.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Result<Self> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-        Ok(Self(u64::from(now.subsec_nanos()) | 1))
-    }
-
-    fn below(&mut self, most: Duration) -> Duration {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        most.mul_f64((self.0 % 10_000) as f64 / 10_000.0)
-    }
 }

@@ -2,24 +2,20 @@
 //! Adds processes and memory cgroups to the machine, and gives them back.
 //!
 //! Every process is a `cat` that waits for the other end of a socket that only we hold: however we
-//! end, also by SIGKILL, they end too. The cgroups carry our process id in their name; those of a
-//! run that was killed are removed by the next one. cgroup v2 and v1 are served alike.
+//! end, also by SIGKILL, they end too, and [`WayBack`] removes the cgroups. cgroup v2 and v1 are served alike.
 
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
+use super::way_back::WayBack;
 use crate::run;
 
-const PREFIX: &str = "pagewise-bench-";
-
 /// Processes and cgroups that exist until this is dropped.
-#[derive(Debug)]
 pub(crate) struct Load {
     groups: Groups,
     processes: Vec<Child>,
@@ -30,43 +26,38 @@ impl Load {
     /// Adds `processes`, spread evenly over so many memory cgroups that the machine has `groups`.
     pub(crate) fn start(processes: u16, groups: u16) -> Result<Self> {
         let hierarchy = Hierarchy::find()?;
-        hierarchy.remove_leftovers();
         let present = folders(&hierarchy.mount)? + 1; // 1: ours, around those that are added
         let groups = usize::from(groups).checked_sub(present).filter(|more| *more > 0);
         let groups =
             groups.with_context(|| format!("{present} memory cgroups are here already"))?;
-        let groups = Groups::make(&hierarchy, groups)?;
         let (leash, end) = UnixStream::pair()?;
+        let groups = Groups::make(&hierarchy, groups)?;
         let mut load = Self { groups, processes: Vec::new(), leash: Some(leash) };
         let end = OwnedFd::from(end);
-        for at in 0..processes {
+        for group in (0..load.groups.count).cycle().take(usize::from(processes)) {
             let stdin = Stdio::from(end.try_clone()?);
             let child = run::program("cat").stdin(stdin).stdout(Stdio::null()).spawn()?;
             let id = child.id();
             load.processes.push(child);
-            load.groups.put(usize::from(at), id)?;
+            write(&load.groups.member(group).join("cgroup.procs"), &id.to_string())?;
         }
         Ok(load)
     }
 
-    /// Gives everything back, and says where that did not work.
-    pub(crate) fn end(mut self) -> Result<()> {
-        self.give_back()
-    }
-
-    fn give_back(&mut self) -> Result<()> {
-        self.leash = None;
-        for mut child in self.processes.drain(..) {
-            child.wait()?;
-        }
-        self.groups.remove()
+    /// Gives everything back, and says if that did not work.
+    pub(crate) fn end(self) -> Result<()> {
+        let parent = self.groups.parent.clone();
+        drop(self);
+        ensure!(!parent.exists(), "{}: still in use", parent.display());
+        Ok(())
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        if let Err(error) = self.give_back() {
-            eprintln!("bench: {error:#}");
+        self.leash = None;
+        for child in &mut self.processes {
+            let _ = child.wait();
         }
     }
 }
@@ -107,71 +98,41 @@ impl Hierarchy {
     fn has_memory(&self) -> bool {
         !self.unified || lists_memory(&self.mount.join("cgroup.controllers"))
     }
-
-    /// Removes groups whose maker lives no more.
-    fn remove_leftovers(&self) {
-        for entry in fs::read_dir(&self.mount).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-            if maker.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
-                let _ = remove_tree(&entry.path());
-            }
-        }
-    }
 }
 
 /// A parent group and its children.
-#[derive(Debug)]
 struct Groups {
     parent: PathBuf,
-    members: Vec<PathBuf>,
-    /// The file in which the memory controller was switched on, to be switched off again.
-    switched: Option<PathBuf>,
+    count: usize,
+    _way_back: WayBack,
 }
 
 impl Groups {
     fn make(hierarchy: &Hierarchy, count: usize) -> Result<Self> {
-        let parent = hierarchy.mount.join(format!("{PREFIX}{}", std::process::id()));
-        let mut groups = Self { parent, members: Vec::new(), switched: None };
-        let made = groups.fill(hierarchy, count);
-        if made.is_err() {
-            groups.remove()?;
-        }
-        made.map(|()| groups)
-    }
-
-    fn fill(&mut self, hierarchy: &Hierarchy, count: usize) -> Result<()> {
+        let way_back = WayBack::new()?;
+        let parent = hierarchy.mount.join(format!("pagewise-bench-{}", std::process::id()));
         let switch = hierarchy.mount.join("cgroup.subtree_control");
         if hierarchy.unified && !lists_memory(&switch) {
+            way_back.promise(&format!("echo -memory > {}", switch.display()))?;
             write(&switch, "+memory")?;
-            self.switched = Some(switch);
         }
-        make(&self.parent)?;
+        // A process that has ended may be counted in its group for a moment longer.
+        let shown = parent.display();
+        let remove = format!("find {shown} -depth -type d -exec rmdir {{}} + 2>/dev/null");
+        way_back.promise(&format!(
+            "for i in $(seq 100); do [ -e {shown} ] || break; {remove} || sleep 0.1; done"
+        ))?;
+        let groups = Self { parent, count, _way_back: way_back };
+        make(&groups.parent)?;
         if hierarchy.unified {
-            write(&self.parent.join("cgroup.subtree_control"), "+memory")?;
+            write(&groups.parent.join("cgroup.subtree_control"), "+memory")?;
         }
-        for at in 0..count {
-            let member = self.parent.join(format!("group-{at}"));
-            make(&member)?;
-            self.members.push(member);
-        }
-        Ok(())
+        (0..count).try_for_each(|at| make(&groups.member(at)))?;
+        Ok(groups)
     }
 
-    fn put(&self, at: usize, process: u32) -> Result<()> {
-        let member = self.members.get(at % self.members.len().max(1)).context("no groups")?;
-        write(&member.join("cgroup.procs"), &process.to_string())
-    }
-
-    fn remove(&mut self) -> Result<()> {
-        self.members.clear();
-        if self.parent.exists() {
-            remove_tree(&self.parent)?;
-        }
-        match self.switched.take() {
-            Some(switch) => write(&switch, "-memory"),
-            None => Ok(()),
-        }
+    fn member(&self, at: usize) -> PathBuf {
+        self.parent.join(format!("group-{at}"))
     }
 }
 
@@ -186,30 +147,6 @@ fn make(folder: &Path) -> Result<()> {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("{}: writing {text}", path.display()))
-}
-
-/// Removes a group and those in it; their files go with them.
-fn remove_tree(group: &Path) -> Result<()> {
-    for entry in fs::read_dir(group)?.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path())?;
-        }
-    }
-    remove_group(group)
-}
-
-/// A process that has ended may be counted in its group for a moment longer.
-fn remove_group(group: &Path) -> Result<()> {
-    for _ in 0..100 {
-        match fs::remove_dir(group) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(error) => return Err(error).with_context(|| group.display().to_string()),
-        }
-    }
-    bail!("{}: still in use", group.display())
 }
 
 #[cfg(test)]

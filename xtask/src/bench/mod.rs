@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::{artefact, run};
 use load::Load;
 use measure::Used;
-use spread::Spread;
+use table::Promise::{AtMost, EachAtMost, Nothing};
 use table::{Row, Unit};
 
 /// The most common question of all, and the least that a snapshot must read for it.
@@ -50,24 +50,32 @@ pub(crate) struct Args {
     /// Memory cgroups to have, the machine's own among them
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     groups: u16,
-    /// Instead hold the speed of scan against its peers
-    #[arg(long, conflicts_with = "guests")]
-    scan: bool,
-    /// Instead hold the block path of bench against fio, on one zram device
-    #[arg(long, conflicts_with_all = ["guests", "scan"])]
-    zram: bool,
-    /// Instead hold what finding and making huge pages costs and gains, on two redis-servers
-    #[arg(long, conflicts_with_all = ["guests", "scan", "zram"])]
-    thp: bool,
-    /// Instead make, apply and undo a plan of twelve steps; root
-    #[arg(long, conflicts_with_all = ["guests", "scan", "zram", "thp"])]
-    plans: bool,
-    /// Instead kill so many runs of what borrows at random moments, and look for what is left
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["guests", "scan", "zram", "thp", "plans"])]
-    kills: Option<u16>,
-    /// And end so many more of them by SIGABRT
+    #[command(flatten)]
+    instead: Instead,
+    /// With --kills: end so many more runs by SIGABRT
     #[arg(long, value_name = "RUNS", default_value_t = 0, requires = "kills")]
     aborts: u16,
+}
+
+/// Another measurement than that of the table of promises.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct Instead {
+    /// Instead hold the speed of scan against its peers
+    #[arg(long)]
+    scan: bool,
+    /// Instead hold the block path of bench against fio, on one zram device
+    #[arg(long)]
+    zram: bool,
+    /// Instead hold what finding and making huge pages costs and gains, on two redis-servers
+    #[arg(long)]
+    thp: bool,
+    /// Instead make, apply and undo a plan of twelve steps; root
+    #[arg(long)]
+    plans: bool,
+    /// Instead kill so many runs of what borrows at random moments, and look for what is left
+    #[arg(long, value_name = "RUNS")]
+    kills: Option<u16>,
     /// Instead start so many guests of every suite; no root
     #[arg(long, value_name = "BOOTS", value_parser = clap::value_parser!(u16).range(1..))]
     guests: Option<u16>,
@@ -89,26 +97,28 @@ struct Rounds {
 
 pub(crate) fn main(args: &Args) -> Result<()> {
     let program = std::path::absolute(&args.program)?;
-    if let Some(kills) = args.kills {
-        let runs = kills.saturating_add(args.aborts);
-        return kills::main(kills, args.aborts, &program, &machine(&format!("{runs} runs"))?);
+    let Args { runs, aborts, .. } = *args;
+    match args.instead {
+        Instead { kills: Some(kills), .. } => {
+            let runs = kills.saturating_add(aborts);
+            kills::main(kills, aborts, &program, &machine(&format!("{runs} runs"))?)
+        }
+        Instead { guests: Some(boots), .. } => {
+            guests::main(&program, boots, &machine(&format!("{boots} guests of each suite"))?)
+        }
+        Instead { scan: true, .. } => scan::main(runs, &machine(&format!("{runs} rounds"))?),
+        Instead { zram: true, .. } => zram::main(runs, &machine(&format!("{runs} rounds"))?),
+        Instead { thp: true, .. } => thp::main(runs, &program, &machine(&format!("{runs} pairs"))?),
+        Instead { plans: true, .. } => {
+            plans::main(runs, &program, &machine(&format!("{runs} rounds"))?)
+        }
+        Instead { .. } => promises(args, &program),
     }
-    let size = artefact::size_of_static(&program)?;
-    if args.scan {
-        return scan::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
-    }
-    if args.zram {
-        return zram::main(args.runs, &machine(&format!("{} rounds", args.runs))?);
-    }
-    if args.thp {
-        return thp::main(args.runs, &program, &machine(&format!("{} pairs", args.runs))?);
-    }
-    if args.plans {
-        return plans::main(args.runs, &program, &machine(&format!("{} rounds", args.runs))?);
-    }
-    if let Some(boots) = args.guests {
-        return guests::main(&program, boots);
-    }
+}
+
+/// Measures what SPECIFICATION.md promises of every report.
+fn promises(args: &Args, program: &Path) -> Result<()> {
+    let size = artefact::size_of_static(program)?;
     let cost = example("pagewise-observe", "snapshot_cost")?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -119,12 +129,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         args.runs, args.processes, args.groups
     ))?;
     let load = Load::start(args.processes, args.groups)?;
-    let rounds = measured(args, &program, &cost, &stop);
+    let rounds = measured(args, program, &cost, &stop);
     load.end()?;
-    let rows = rows(&rounds?, size)?;
-    println!("{machine}\n\n{}", table::markdown(&rows));
-    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
-    Ok(())
+    table::print(&machine, rows(&rounds?, size))
 }
 
 /// Built next to the program: the same target and flags, so that everything below is built once.
@@ -186,42 +193,26 @@ fn log_cost(command: &mut Command) -> Result<f64> {
     answer["cpu_seconds"].as_f64().context("log: no cpu_seconds")
 }
 
-fn rows(rounds: &Rounds, size: u64) -> Result<Vec<Row>> {
-    let cpu = |name, values: &[f64], promised| {
-        Row::median(name, Unit::Milliseconds, Spread::of(values), promised)
-    };
-    let per_peer: Vec<f64> =
-        rounds.glance.iter().zip(&rounds.peer).map(|(ours, peer)| ours / peer).collect();
+fn rows(rounds: &Rounds, size: u64) -> [Option<Row>; 11] {
+    let cpu = |name, values: &[f64], promise| Row::new(name, Unit::Milliseconds, values, promise);
+    let per_peer = rounds.glance.iter().zip(&rounds.peer).map(|(ours, peer)| ours / peer);
+    let per_peer: Vec<f64> = per_peer.collect();
+    let bytes = "snapshot without smaps, bytes read";
+    let glance = "`report --no-contents --interval 0 --smaps-budget 0`, all its CPU";
+    let (peak, largest) = (f64::from(30 << 20), artefact::LARGEST as f64);
     [
-        cpu("snapshot without smaps, CPU", &rounds.snapshot, Some(0.025)),
-        cpu("of it outside /proc/PID, CPU", &rounds.outside, Some(0.006)),
-        cpu("of it the kernel log, CPU", &rounds.log, Some(0.005)),
-        Row::median(
-            "snapshot without smaps, bytes read",
-            Unit::Kibibytes,
-            Spread::of(&rounds.snapshot_bytes),
-            None,
-        ),
-        cpu("`status`, all its CPU", &rounds.status, Some(0.015)),
-        cpu("`report`, all its CPU", &rounds.report, None),
-        cpu(
-            "`report --no-contents --interval 0 --smaps-budget 0`, all its CPU",
-            &rounds.glance,
-            None,
-        ),
-        cpu("`ps -eo pid,rss,comm`, all its CPU", &rounds.peer, None),
-        Row::median("that report per that ps", Unit::Times, Spread::of(&per_peer), None),
-        Row::largest(
-            "`report`, peak memory",
-            Unit::Mebibytes,
-            Spread::of(&rounds.report_peak),
-            Some(f64::from(30 << 20)),
-        ),
-        Row::once("static program, size", size, artefact::LARGEST),
+        cpu("snapshot without smaps, CPU", &rounds.snapshot, AtMost(0.025)),
+        cpu("of it outside /proc/PID, CPU", &rounds.outside, AtMost(0.006)),
+        cpu("of it the kernel log, CPU", &rounds.log, AtMost(0.005)),
+        Row::new(bytes, Unit::Kibibytes, &rounds.snapshot_bytes, Nothing),
+        cpu("`status`, all its CPU", &rounds.status, AtMost(0.015)),
+        cpu("`report`, all its CPU", &rounds.report, Nothing),
+        cpu(glance, &rounds.glance, Nothing),
+        cpu("`ps -eo pid,rss,comm`, all its CPU", &rounds.peer, Nothing),
+        Row::new("that report per that ps", Unit::Times, &per_peer, Nothing),
+        Row::new("`report`, peak memory", Unit::Mebibytes, &rounds.report_peak, EachAtMost(peak)),
+        Row::new("static program, size", Unit::Mebibytes, &[size as f64], AtMost(largest)),
     ]
-    .into_iter()
-    .collect::<Option<_>>()
-    .context("no round was measured")
 }
 
 /// What the numbers stand for: machine, how busy others keep it, command.

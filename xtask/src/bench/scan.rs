@@ -2,11 +2,11 @@
 //! What scan's speed is held against, each beside its peer in the same round: sizing with lz4 beside
 //! zram storing the same pages, zstd beside the bare library, finding duplicates beside only reading.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::device::Device;
-use super::spread::Spread;
+use super::table::Promise::{AtMost, Nothing};
 use super::table::{self, Row, Unit};
 use crate::run;
 
@@ -20,32 +20,31 @@ pub(super) fn main(runs: u16, machine: &str) -> Result<()> {
         })
         .collect::<Result<_>>()?;
     drop(device);
-    let rows = rows(&rounds).context("a round said too little")?;
-    println!("{machine}\n\n{}", table::markdown(&rows));
-    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
-    Ok(())
+    table::print(machine, rows(&rounds)?)
 }
 
-fn rows(rounds: &[Value]) -> Option<Vec<Row>> {
-    let all =
-        |key: &str| rounds.iter().map(|round| round[key].as_f64()).collect::<Option<Vec<f64>>>();
-    let per = |ours: &str, peer: &str| {
+fn rows(rounds: &[Value]) -> Result<[Option<Row>; 8]> {
+    let all = |key: &str| -> Result<Vec<f64>> {
+        let value =
+            |round: &Value| round[key].as_f64().with_context(|| format!("no {key}: {round}"));
+        rounds.iter().map(value).collect()
+    };
+    let ratio = |what, ours, peer, most| {
         let (ours, peers) = (all(ours)?, all(peer)?);
-        Some(ours.iter().zip(&peers).map(|(ours, peer)| ours / peer).collect::<Vec<f64>>())
+        let ratios: Vec<f64> = ours.iter().zip(&peers).map(|(ours, peer)| ours / peer).collect();
+        Ok::<_, anyhow::Error>(Row::new(what, Unit::Times, &ratios, AtMost(most)))
     };
-    let ratio = |what, ours, peer, at_most| {
-        Row::median(what, Unit::Times, Spread::of(&per(ours, peer)?), Some(at_most))
+    let time = |what, key, promise| {
+        Ok::<_, anyhow::Error>(Row::new(what, Unit::Milliseconds, &all(key)?, promise))
     };
-    let time =
-        |what, key, at_most| Row::median(what, Unit::Milliseconds, Spread::of(&all(key)?), at_most);
-    Some(vec![
+    Ok([
         ratio("lz4 sized per zram lz4 written, CPU", "lz4_sized", "zram_written", 1.0)?,
         ratio("zstd sized per zstd bare, CPU", "zstd_sized", "zstd_bare", 1.0 / 0.95)?,
         ratio("duplicates found per pages read, CPU", "duplicates_found", "pages_read", 2.0)?,
         ratio("two threads per one, time", "two_threads", "one_thread", 1.0 / 1.8)?,
-        time("5,000-page estimate with lz4 and zstd, CPU", "estimate", Some(0.150))?,
-        time("32 MiB sized with lz4, CPU", "lz4_sized", None)?,
-        time("32 MiB written to zram with lz4, CPU", "zram_written", None)?,
-        time("32 MiB sized with zstd, CPU", "zstd_sized", None)?,
+        time("5,000-page estimate with lz4 and zstd, CPU", "estimate", AtMost(0.150))?,
+        time("32 MiB sized with lz4, CPU", "lz4_sized", Nothing)?,
+        time("32 MiB written to zram with lz4, CPU", "zram_written", Nothing)?,
+        time("32 MiB sized with zstd, CPU", "zstd_sized", Nothing)?,
     ])
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measurements beside promises → a Markdown table.
 
+use anyhow::{Context, Result, ensure};
+
 use super::spread::Spread;
 
 /// How a value is shown; values themselves are seconds, bytes or plain.
@@ -27,107 +29,95 @@ impl Unit {
     }
 }
 
+/// What is promised of a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Promise {
+    Nothing,
+    /// Of the median.
+    AtMost(f64),
+    /// Of the median.
+    AtLeast(f64),
+    /// Of every run.
+    EachAtMost(f64),
+}
+
 /// One measured thing.
 #[derive(Debug)]
 pub(crate) struct Row {
-    what: &'static str,
+    what: String,
     unit: Unit,
-    /// The value that a promise is held against.
-    value: f64,
-    spread: Option<Spread>,
-    promised: Option<Promise>,
-}
-
-/// What a value may be.
-#[derive(Debug, Clone, Copy)]
-enum Promise {
-    AtMost(f64),
-    AtLeast(f64),
+    spread: Spread,
+    promise: Promise,
 }
 
 impl Row {
-    /// Promised of the median. `None` without measurements.
-    pub(crate) fn median(
-        what: &'static str,
+    /// `None` without measurements.
+    pub(crate) fn new(
+        what: impl Into<String>,
         unit: Unit,
-        spread: Option<Spread>,
-        at_most: Option<f64>,
+        values: &[f64],
+        promise: Promise,
     ) -> Option<Self> {
-        let promised = at_most.map(Promise::AtMost);
-        Some(Self { what, unit, value: spread?.median, spread, promised })
-    }
-
-    /// Promised of every run.
-    pub(crate) fn largest(
-        what: &'static str,
-        unit: Unit,
-        spread: Option<Spread>,
-        at_most: Option<f64>,
-    ) -> Option<Self> {
-        let promised = at_most.map(Promise::AtMost);
-        Some(Self { what, unit, value: spread?.largest, spread, promised })
-    }
-
-    /// Promised of the median, which is to be no less. `None` without measurements.
-    pub(crate) fn at_least(
-        what: &'static str,
-        unit: Unit,
-        spread: Option<Spread>,
-        least: f64,
-    ) -> Option<Self> {
-        let promised = Some(Promise::AtLeast(least));
-        Some(Self { what, unit, value: spread?.median, spread, promised })
-    }
-
-    /// A size that does not change from run to run.
-    pub(crate) fn once(what: &'static str, bytes: u64, at_most: u64) -> Option<Self> {
-        let promised = Some(Promise::AtMost(at_most as f64));
-        Some(Self { what, unit: Unit::Mebibytes, value: bytes as f64, spread: None, promised })
+        Some(Self { what: what.into(), unit, spread: Spread::of(values)?, promise })
     }
 
     /// Whether what was promised was reached; so it is where nothing was promised.
-    pub(crate) fn kept(&self) -> bool {
-        self.promised.is_none_or(|promised| match promised {
-            Promise::AtMost(most) => self.value <= most,
-            Promise::AtLeast(least) => self.value >= least,
-        })
+    fn kept(&self) -> bool {
+        match self.promise {
+            Promise::Nothing => true,
+            Promise::AtMost(most) => self.spread.median <= most,
+            Promise::AtLeast(least) => self.spread.median >= least,
+            Promise::EachAtMost(most) => self.spread.largest <= most,
+        }
     }
 
-    fn cells(&self) -> [String; 6] {
+    pub(super) fn cells(&self) -> [String; 6] {
         let show = |value| self.unit.show(value);
-        let range = |pick: fn(&Spread) -> (f64, f64)| {
-            self.spread.as_ref().map_or("–".to_owned(), |spread| {
-                let (low, high) = pick(spread);
-                format!("{} to {}", show(low), show(high))
-            })
+        let range = |low, high| match self.spread.runs {
+            1 => "–".to_owned(),
+            _ => format!("{} to {}", show(low), show(high)),
         };
-        let median = self.spread.map_or(self.value, |spread| spread.median);
-        let promised = match self.promised {
-            None => "–".to_owned(),
-            Some(Promise::AtMost(most)) => format!("at most {}", show(most)),
-            Some(Promise::AtLeast(least)) => format!("at least {}", show(least)),
+        let promised = match self.promise {
+            Promise::Nothing => "–".to_owned(),
+            Promise::AtMost(most) | Promise::EachAtMost(most) => format!("at most {}", show(most)),
+            Promise::AtLeast(least) => format!("at least {}", show(least)),
         };
-        let verdict = match (self.promised, self.kept()) {
-            (None, _) => "–",
-            (Some(_), true) => "yes",
-            (Some(_), false) => "no",
+        let verdict = match self.promise {
+            Promise::Nothing => "–",
+            _ if self.kept() => "yes",
+            _ => "no",
         };
         [
-            self.what.to_owned(),
-            show(median),
-            range(|spread| (spread.lower_quarter, spread.upper_quarter)),
-            range(|spread| (spread.smallest, spread.largest)),
+            self.what.clone(),
+            show(self.spread.median),
+            range(self.spread.lower_quarter, self.spread.upper_quarter),
+            range(self.spread.smallest, self.spread.largest),
             promised,
             verdict.to_owned(),
         ]
     }
 }
 
-/// The whole table.
-pub(crate) fn markdown(rows: &[Row]) -> String {
+/// Prints the table; an error if a row has no measurement, or a promise is not kept.
+pub(crate) fn print(machine: &str, rows: impl IntoIterator<Item = Option<Row>>) -> Result<()> {
+    let rows: Vec<Row> =
+        rows.into_iter().collect::<Option<_>>().context("no round was measured")?;
+    println!("{machine}\n\n{}", markdown(&rows));
+    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
+    Ok(())
+}
+
+fn markdown(rows: &[Row]) -> String {
     let head = ["what", "median", "middle half", "all runs", "promised", "kept"];
-    let lines = rows.iter().map(Row::cells);
-    let lines = [head.map(str::to_owned), head.map(|_| "---".to_owned())].into_iter().chain(lines);
+    lines(head, rows.iter().map(Row::cells))
+}
+
+/// A table with these columns.
+pub(crate) fn lines<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let lines = [head.map(str::to_owned), head.map(|_| "---".to_owned())].into_iter().chain(rows);
     lines.map(|cells| format!("| {} |", cells.join(" | "))).collect::<Vec<_>>().join("\n")
 }
 
@@ -137,20 +127,28 @@ mod tests {
 
     #[test]
     fn a_promise_is_held_against_the_median_or_the_largest() {
-        let spread = Spread::of(&[0.010, 0.020, 0.040]);
-        assert!(Row::median("cpu", Unit::Milliseconds, spread, Some(0.020)).unwrap().kept());
-        assert!(!Row::largest("cpu", Unit::Milliseconds, spread, Some(0.020)).unwrap().kept());
-        assert!(Row::median("cpu", Unit::Milliseconds, spread, None).unwrap().kept());
-        assert!(Row::median("cpu", Unit::Milliseconds, None, None).is_none());
-        assert!(Row::at_least("cpu", Unit::Milliseconds, spread, 0.020).unwrap().kept());
-        assert!(!Row::at_least("cpu", Unit::Milliseconds, spread, 0.021).unwrap().kept());
+        for (promise, kept) in [
+            (Promise::AtMost(0.020), true),
+            (Promise::EachAtMost(0.020), false),
+            (Promise::Nothing, true),
+            (Promise::AtLeast(0.020), true),
+            (Promise::AtLeast(0.021), false),
+        ] {
+            let row = Row::new("cpu", Unit::Milliseconds, &[0.010, 0.020, 0.040], promise).unwrap();
+            assert_eq!(row.kept(), kept, "{promise:?}");
+        }
+        assert!(Row::new("cpu", Unit::Milliseconds, &[], Promise::Nothing).is_none());
+        assert!(print("", [None]).is_err());
     }
 
     #[test]
     fn every_row_shows_its_spread_and_promise() {
-        let cpu = Row::median("cpu", Unit::Milliseconds, Spread::of(&[0.01, 0.02]), Some(0.001));
-        let size = Row::once("size", 3 << 20, 8 << 20);
-        let table = markdown(&[cpu.unwrap(), size.unwrap()]);
+        let row = |what, unit, values: &[f64], most| {
+            Row::new(what, unit, values, Promise::AtMost(most)).unwrap()
+        };
+        let mib = f64::from(1 << 20);
+        let cpu = row("cpu", Unit::Milliseconds, &[0.01, 0.02], 0.001);
+        let table = markdown(&[cpu, row("size", Unit::Mebibytes, &[3.0 * mib], 8.0 * mib)]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(
             lines[2],

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use super::device::Device;
 use super::spread::Spread;
+use super::table;
 use crate::run;
 
 const BLOCKS: [usize; 4] = [4 << 10, 8 << 10, 16 << 10, 32 << 10];
@@ -86,7 +87,18 @@ pub(super) fn main(rounds: u16, machine: &str) -> Result<()> {
             cell.pairs.push(bench.pair(cell.shape, round % 2 == 0)?);
         }
     }
-    println!("{machine}\n\n{}", markdown(&cells));
+    let ratio = "ratio";
+    let head = [
+        "requests, jobs",
+        "p50",
+        "ratio (middle half)",
+        "kernel CPU",
+        ratio,
+        "all CPU",
+        ratio,
+        "kept",
+    ];
+    println!("{machine}\n\n{}", table::lines(head, cells.iter().map(Cell::cells)));
     ensure!(cells.iter().all(Cell::kept), "a promise is not kept");
     Ok(())
 }
@@ -256,7 +268,7 @@ impl Cell {
         p50.is_some_and(near) && kernel.is_some_and(near) && cpu.is_some_and(|ratio| ratio <= 1.0)
     }
 
-    fn shown(&self) -> String {
+    fn cells(&self) -> [String; 8] {
         let Shape { write, block, jobs } = self.shape;
         let median = |of: fn(&Cost) -> f64, side: fn(&(Cost, Cost)) -> Cost| {
             let values: Vec<f64> = self.pairs.iter().map(|pair| of(&side(pair))).collect();
@@ -270,7 +282,7 @@ impl Cell {
         };
         let both =
             |of| format!("{:.2} / {:.2} µs", median(of, |pair| pair.0), median(of, |pair| pair.1));
-        let cells = [
+        [
             format!("{} {} KiB, {jobs}", if write { "write" } else { "read" }, block >> 10),
             both(|cost| cost.p50),
             ratio(|cost| cost.p50),
@@ -279,16 +291,8 @@ impl Cell {
             both(|cost| cost.cpu),
             ratio(|cost| cost.cpu),
             if self.kept() { "yes" } else { "no" }.to_owned(),
-        ];
-        format!("| {} |", cells.join(" | "))
+        ]
     }
-}
-
-fn markdown(cells: &[Cell]) -> String {
-    let head = "| requests, jobs | p50 | ratio (middle half) | kernel CPU | ratio | all CPU | ratio \
-                | kept |\n| --- | --- | --- | --- | --- | --- | --- | --- |";
-    let rows = cells.iter().map(Cell::shown);
-    std::iter::once(head.to_owned()).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -317,11 +321,10 @@ mod tests {
 
     #[test]
     fn a_row_has_both_sides_and_their_ratio() {
-        let row = cell(&[(1.0, 1.02, 0.9)]).shown();
         assert_eq!(
-            row,
-            "| write 8 KiB, 2 | 4.00 / 4.00 µs | 1.000 (1.000 to 1.000) | 3.06 / 3.00 µs \
-             | 1.020 (1.020 to 1.020) | 3.15 / 3.50 µs | 0.900 (0.900 to 0.900) | yes |"
+            cell(&[(1.0, 1.02, 0.9)]).cells().join(" | "),
+            "write 8 KiB, 2 | 4.00 / 4.00 µs | 1.000 (1.000 to 1.000) | 3.06 / 3.00 µs \
+             | 1.020 (1.020 to 1.020) | 3.15 / 3.50 µs | 0.900 (0.900 to 0.900) | yes"
         );
     }
 

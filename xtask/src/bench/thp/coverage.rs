@@ -8,8 +8,7 @@ use std::process::{Child, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::bench::spread::Spread;
-use crate::bench::table::{Row, Unit};
+use crate::bench::table::{Promise, Row, Unit};
 use crate::run;
 
 /// A program that holds memory as it is told, until this is dropped.
@@ -36,19 +35,16 @@ impl Drop for Held {
 }
 
 /// `cost` looks so often at each; by the blocks, which is what is promised, and at every page beside it.
-pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<Vec<Row>> {
+pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<[Option<Row>; 4]> {
     let small = looked(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
     let many = looked(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
     let rows = [
-        ("coverage of 1 GiB in small pages, CPU", small.share, Some(0.002)),
-        ("coverage of 10,000 mappings, CPU", many.share, Some(0.005)),
-        ("each page of 1 GiB in small pages, CPU", small.process, None),
-        ("each page of 10,000 mappings, CPU", many.process, None),
+        ("coverage of 1 GiB in small pages, CPU", small.share, Promise::AtMost(0.002)),
+        ("coverage of 10,000 mappings, CPU", many.share, Promise::AtMost(0.005)),
+        ("each page of 1 GiB in small pages, CPU", small.process, Promise::Nothing),
+        ("each page of 10,000 mappings, CPU", many.process, Promise::Nothing),
     ];
-    let row = |(what, seconds, most): (&'static str, Vec<f64>, Option<f64>)| {
-        Row::median(what, Unit::Milliseconds, Spread::of(&seconds), most)
-    };
-    rows.into_iter().map(row).collect::<Option<_>>().context("no round was measured")
+    Ok(rows.map(|(what, seconds, promise)| Row::new(what, Unit::Milliseconds, &seconds, promise)))
 }
 
 /// Seconds of each round.

@@ -14,13 +14,13 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::spread::Spread;
-use super::table::{self, Row, Unit};
+use super::table::{self, Promise, Row, Unit};
 use crate::run;
 use redis::{Asked, Redis};
 
 const KEYS: u64 = 2_000_000;
-/// Batches of a thousand keys that change while it saves.
-const CHANGED: usize = 60;
+/// Keys that change while it saves.
+const CHANGED: u32 = 60_000;
 /// Of what the canary saves in the same minute a GET saves so much.
 const LEAST_SHARE: f64 = 0.5;
 const LEAST_SHARE_SINGLY: f64 = 0.1;
@@ -31,11 +31,9 @@ pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
     ensure!(runs >= LEAST, "--runs: expected {LEAST} pairs at least, found {runs}");
     let cost = super::example("pagewise-procmem", "coverage_cost")?;
     let held = super::example("pagewise-apply", "held")?;
-    let mut rows = coverage::rows(&cost, &held, runs)?;
+    let mut rows: Vec<_> = coverage::rows(&cost, &held, runs)?.into();
     rows.extend(Pair::start(program)?.rows(runs)?);
-    println!("{machine}\n\n{}", table::markdown(&rows));
-    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
-    Ok(())
+    table::print(machine, rows)
 }
 
 /// Two servers that hold the same; the second one is collapsed.
@@ -62,7 +60,7 @@ impl<'a> Pair<'a> {
         Ok(Self { program, small, huge: Redis::start("huge", KEYS)? })
     }
 
-    fn rows(mut self, runs: u16) -> Result<Vec<Row>> {
+    fn rows(&self, runs: u16) -> Result<[Option<Row>; 16]> {
         let equal = self.pairs(runs, Asked::Batches)?;
         let equal_singly = self.pairs(runs, Asked::OneByOne)?;
         let before = self.huge.size("Pss")?;
@@ -81,53 +79,37 @@ impl<'a> Pair<'a> {
         for run in 0..runs {
             self.cycle(run, &mut cycles)?;
         }
-        let times =
-            |what, values: &[f64], most| Row::median(what, Unit::Times, Spread::of(values), most);
-        let at_least = |what, values: &[f64], least| {
-            Row::at_least(what, Unit::Percent, Spread::of(values), least)
-        };
-        let part =
-            |what, values: &[f64], most| Row::median(what, Unit::Percent, Spread::of(values), most);
-        [
-            times("redis GET per that of an equal server, CPU, 1,000 at a time", &equal, None),
-            times("the same, one at a time", &equal_singly, None),
-            times("redis GET collapsed per small, CPU, 1,000 at a time", &collapsed, None),
-            times("the same, one at a time", &singly, None),
-            times("a random access in huge pages per small (thp --canary)", &canaries, None),
-            at_least("saved of what the canary saves, 1,000 at a time", &gain, LEAST_SHARE),
-            at_least("the same, one at a time", &gain_singly, LEAST_SHARE_SINGLY),
-            Row::median(
-                "collapsed for the first time, CPU for 1 GiB",
-                Unit::Seconds,
-                Spread::of(&[first]),
-                Some(2.0),
-            ),
-            times("its memory collapsed per small", &[growth], Some(1.03)),
-            part("its memory still in small pages", &[small], Some(0.05)),
-            part("after BGSAVE with writes: in huge pages", &cycles.left_by_save, None),
-            times("GET then per small, CPU, 1,000 at a time", &cycles.after_save, None),
-            Row::largest(
+        use Promise::{AtLeast, AtMost, EachAtMost, Nothing};
+        let times = |what, values: &[f64], promise| Row::new(what, Unit::Times, values, promise);
+        let part = |what, values: &[f64], promise| Row::new(what, Unit::Percent, values, promise);
+        let seconds =
+            |what, values: &[f64], most| Row::new(what, Unit::Seconds, values, AtMost(most));
+        Ok([
+            times("redis GET per that of an equal server, CPU, 1,000 at a time", &equal, Nothing),
+            times("the same, one at a time", &equal_singly, Nothing),
+            times("redis GET collapsed per small, CPU, 1,000 at a time", &collapsed, Nothing),
+            times("the same, one at a time", &singly, Nothing),
+            times("a random access in huge pages per small (thp --canary)", &canaries, Nothing),
+            part("saved of what the canary saves, 1,000 at a time", &gain, AtLeast(LEAST_SHARE)),
+            part("the same, one at a time", &gain_singly, AtLeast(LEAST_SHARE_SINGLY)),
+            seconds("collapsed for the first time, CPU for 1 GiB", &[first], 2.0),
+            times("its memory collapsed per small", &[growth], AtMost(1.03)),
+            part("its memory still in small pages", &[small], AtMost(0.05)),
+            part("after BGSAVE with writes: in huge pages", &cycles.left_by_save, Nothing),
+            times("GET then per small, CPU, 1,000 at a time", &cycles.after_save, Nothing),
+            times(
                 "memory at most per its limit, also while it saves",
-                Unit::Times,
-                Spread::of(&cycles.budget),
-                Some(1.0),
+                &cycles.budget,
+                EachAtMost(1.0),
             ),
-            Row::median(
-                "collapsed again, CPU for 1 GiB",
-                Unit::Seconds,
-                Spread::of(&cycles.cost),
-                Some(0.7),
-            ),
-            part("its memory still in small pages then", &cycles.small_again, Some(0.05)),
-            times("GET collapsed again per small, CPU, 1,000 at a time", &cycles.again, None),
-        ]
-        .into_iter()
-        .collect::<Option<_>>()
-        .context("no pair was measured")
+            seconds("collapsed again, CPU for 1 GiB", &cycles.cost, 0.7),
+            part("its memory still in small pages then", &cycles.small_again, AtMost(0.05)),
+            times("GET collapsed again per small, CPU, 1,000 at a time", &cycles.again, Nothing),
+        ])
     }
 
     /// The CPU of a GET of the second server per that of the first, in changing order.
-    fn per_small(&mut self, run: u16, how: Asked) -> Result<f64> {
+    fn per_small(&self, run: u16, how: Asked) -> Result<f64> {
         if run % 2 == 0 {
             let small = self.small.gets(how)?;
             return Ok(self.huge.gets(how)? / small);
@@ -136,7 +118,7 @@ impl<'a> Pair<'a> {
         Ok(huge / self.small.gets(how)?)
     }
 
-    fn pairs(&mut self, runs: u16, how: Asked) -> Result<Vec<f64>> {
+    fn pairs(&self, runs: u16, how: Asked) -> Result<Vec<f64>> {
         (0..runs).map(|run| self.per_small(run, how)).collect()
     }
 
@@ -149,7 +131,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Saves while keys change and a collapse is asked for; then collapses again.
-    fn cycle(&mut self, run: u16, cycles: &mut Cycles) -> Result<()> {
+    fn cycle(&self, run: u16, cycles: &mut Cycles) -> Result<()> {
         self.huge.save()?;
         self.huge.change(CHANGED)?;
         let meanwhile = self.collapse()?;
