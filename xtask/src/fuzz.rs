@@ -10,8 +10,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::thread::ScopedJoinHandle;
 
 use anyhow::{Context, Result, bail, ensure};
+use regex_lite::Regex;
 
 use crate::run;
 
@@ -30,6 +32,9 @@ const FLAGS: &[&str] = &[
     "-Ccodegen-units=1",
 ];
 
+/// What stands before the number of coverage counters that the fuzzer found in its program.
+const COUNTERS: &str = r"INFO: Loaded .*\(";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What is fuzzed [default: everything]
@@ -46,21 +51,30 @@ pub(crate) struct Args {
     max_len: Option<u32>,
 }
 
+impl Args {
+    /// How long the fuzzer tries a target, and with what.
+    fn limits(&self, target: &Target, seconds: u64) -> [String; 2] {
+        let until = match self.executions {
+            Some(executions) => format!("-runs={executions}"),
+            None => format!("-max_total_time={seconds}"),
+        };
+        [until, format!("-max_len={}", self.max_len.unwrap_or(target.longest))]
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<()> {
     let fuzzer = Fuzzer::built()?;
     let targets = chosen(fuzzer.targets()?, &args.targets)?;
     let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(targets.len());
-    let length = Length::of(args, targets.len(), lanes);
+    let seconds = seconds_each(args.seconds, targets.len(), lanes);
     let todo = Mutex::new(targets.into_iter());
-    println!("{}", Row::HEADER);
-    let lane = || fuzzer.lane(&todo, &length);
+    println!("target         executions     exec/s   coverage   corpus");
+    let lane = || fuzzer.lane(&todo, args, seconds);
     let all_well = std::thread::scope(|scope| {
         let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
-        let ended = running.into_iter().map(|lane| match lane.join() {
-            Ok(well) => well,
-            Err(_) => bail!("a lane panicked"),
-        });
-        ended.collect::<Result<Vec<bool>>>()
+        let join =
+            |lane: ScopedJoinHandle<'_, _>| lane.join().unwrap_or_else(|_| bail!("panicked"));
+        running.into_iter().map(join).collect::<Result<Vec<bool>>>()
     })?;
     ensure!(!all_well.contains(&false), "a target failed; the input is named above");
     Ok(())
@@ -85,37 +99,18 @@ impl Target {
 }
 
 /// All of them where none is named.
-fn chosen(all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
-    let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
-    if let Some(unknown) = named.iter().find(|name| !names.contains(&name.as_str())) {
+fn chosen(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
+    if let Some(unknown) = named.iter().find(|name| all.iter().all(|it| it.name != **name)) {
+        let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
         bail!("{unknown} is none of: {}", names.join(" "));
     }
-    let is_wanted = |target: &Target| named.is_empty() || named.contains(&target.name);
-    Ok(all.into_iter().filter(is_wanted).collect())
+    all.retain(|target| named.is_empty() || named.contains(&target.name));
+    Ok(all)
 }
 
-/// How long each target is fuzzed, and with what.
-#[derive(Debug, PartialEq, Eq)]
-struct Length {
-    until: String,
-    max_len: Option<u32>,
-}
-
-impl Length {
-    fn of(args: &Args, targets: usize, lanes: usize) -> Self {
-        let share = |seconds: u64| (seconds * lanes as u64 / targets.max(1) as u64).max(1);
-        let until = match args.executions {
-            Some(executions) => format!("-runs={executions}"),
-            None => format!("-max_total_time={}", share(args.seconds)),
-        };
-        Self { until, max_len: args.max_len }
-    }
-
-    /// What the fuzzer is told.
-    fn arguments(&self, target: &Target) -> [String; 2] {
-        let longest = self.max_len.unwrap_or(target.longest);
-        [self.until.clone(), format!("-max_len={longest}")]
-    }
+/// The seconds of each target, if all of them together have these.
+fn seconds_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
+    (seconds * lanes as u64 / targets.max(1) as u64).max(1)
 }
 
 /// The built program.
@@ -151,24 +146,38 @@ impl Fuzzer {
     }
 
     /// Fuzzes one target after the other until none is left to do; whether all went well.
-    fn lane(&self, todo: &Mutex<impl Iterator<Item = Target>>, length: &Length) -> Result<bool> {
+    fn lane(
+        &self,
+        todo: &Mutex<impl Iterator<Item = Target>>,
+        args: &Args,
+        seconds: u64,
+    ) -> Result<bool> {
         let next = || todo.lock().ok().and_then(|mut targets| targets.next());
         let mut well = true;
         while let Some(target) = next() {
-            let row = self.fuzzed(&target, length)?;
-            well &= row.crash.is_none();
+            let (row, crash) = self.fuzzed(&target, args, seconds)?;
             println!("{row}");
+            if let Some(crash) = crash {
+                println!("  FAILED: {crash}");
+                well = false;
+            }
         }
         Ok(well)
     }
 
-    fn fuzzed(&self, target: &Target, length: &Length) -> Result<Row> {
+    /// A row of the table, and what failed.
+    fn fuzzed(
+        &self,
+        target: &Target,
+        args: &Args,
+        seconds: u64,
+    ) -> Result<(String, Option<String>)> {
         let corpus = self.folder.join("corpus").join(&target.name);
         let artifacts = self.folder.join("artifacts").join(&target.name);
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&artifacts)?;
         let mut command = self.command();
-        command.env("PAGEWISE_PARSER", &target.name).args(length.arguments(target));
+        command.env("PAGEWISE_PARSER", &target.name).args(args.limits(target, seconds));
         command.args(["-print_final_stats=1", "-timeout=10"]);
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
         if let Some(dictionary) = self.seed(&target.name, &corpus)? {
@@ -179,13 +188,14 @@ impl Fuzzer {
         command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let status = command.arg(&corpus).status().with_context(|| target.name.clone())?;
         let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-        let mut row = Row::of(&target.name, &said);
-        if !status.success() {
-            row.crash = Some(crash(&said).unwrap_or_else(|| status.to_string()));
-        } else if counters(&said) == 0 {
-            row.crash = Some("no coverage counters: the fuzzer searches blindly".to_owned());
-        }
-        Ok(row)
+        let crash = if !status.success() {
+            Some(crash(&said).unwrap_or_else(|| status.to_string()))
+        } else if number_after(&said, COUNTERS) == 0 {
+            Some("no coverage counters: the fuzzer searches blindly".to_owned())
+        } else {
+            None
+        };
+        Ok((row(&target.name, &said), crash))
     }
 
     /// Writes the inputs to begin with; the path of the target's dictionary, where it has one.
@@ -215,68 +225,24 @@ fn target() -> Result<String> {
 
 /// Hosts whose files a corpus begins with: this machine, and recordings.
 fn hosts() -> Result<Vec<PathBuf>> {
-    let mut hosts = vec![PathBuf::from("/")];
-    for entry in fs::read_dir(run::project().join("fixtures/hosts"))? {
-        hosts.push(entry?.path());
-    }
-    Ok(hosts)
+    let recordings = fs::read_dir(run::project().join("fixtures/hosts"))?;
+    let paths = recordings.map(|entry| Ok(entry?.path()));
+    std::iter::once(Ok("/".into())).chain(paths).collect()
 }
 
-/// What became of one target.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Row {
-    name: String,
-    executions: u64,
-    per_second: u64,
-    coverage: u64,
-    corpus: u64,
-    crash: Option<String>,
+/// From the fuzzer's words: the last line of progress and the statistics.
+fn row(name: &str, said: &str) -> String {
+    let progress = said.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
+    let executions = number_after(said, "stat::number_of_executed_units: *");
+    let per_second = number_after(said, "stat::average_exec_per_sec: *");
+    let (coverage, corpus) = (number_after(progress, " cov: "), number_after(progress, " corp: "));
+    format!("{name:12} {executions:12} {per_second:10} {coverage:10} {corpus:8}")
 }
 
-impl Row {
-    const HEADER: &str = "target         executions     exec/s   coverage   corpus";
-
-    /// From the fuzzer's words: the last line of progress and the statistics.
-    fn of(name: &str, said: &str) -> Self {
-        let progress = said.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
-        let statistic = |name: &str| {
-            let line =
-                said.lines().find_map(|line| line.strip_prefix("stat::")?.strip_prefix(name));
-            leading_number(line.unwrap_or_default().trim_start_matches(':'))
-        };
-        let after = |label: &str| leading_number(progress.split_once(label).map_or("", |(_, t)| t));
-        Self {
-            name: name.to_owned(),
-            executions: statistic("number_of_executed_units"),
-            per_second: statistic("average_exec_per_sec"),
-            coverage: after(" cov: "),
-            corpus: after(" corp: "),
-            crash: None,
-        }
-    }
-}
-
-impl std::fmt::Display for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, executions, per_second, coverage, corpus, crash } = self;
-        write!(f, "{name:12} {executions:12} {per_second:10} {coverage:10} {corpus:8}")?;
-        match crash {
-            Some(crash) => write!(f, "\n  FAILED: {crash}"),
-            None => Ok(()),
-        }
-    }
-}
-
-fn leading_number(text: &str) -> u64 {
-    let text = text.trim_start();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().unwrap_or(0)
-}
-
-/// How many coverage counters the fuzzer found in its program.
-fn counters(said: &str) -> u64 {
-    let loaded = said.lines().find(|line| line.starts_with("INFO: Loaded "));
-    loaded.and_then(|line| line.split_once('(')).map_or(0, |(_, count)| leading_number(count))
+/// The first number behind what this pattern matches, or 0.
+fn number_after(text: &str, pattern: &str) -> u64 {
+    let number = Regex::new(&format!("{pattern}([0-9]+)")).ok().and_then(|it| it.captures(text));
+    number.and_then(|found| found[1].parse().ok()).unwrap_or(0)
 }
 
 /// The input that failed, and what was said first.
@@ -301,17 +267,8 @@ stat::average_exec_per_sec:     20000
 
     #[test]
     fn a_row_says_what_the_fuzzer_said() {
-        let row = Row::of("memory", SAID);
-        let expected = Row {
-            name: "memory".into(),
-            executions: 200_000,
-            per_second: 20_000,
-            coverage: 512,
-            corpus: 643,
-            crash: None,
-        };
-        assert_eq!(row, expected);
-        assert_eq!(row.to_string().len(), Row::HEADER.len());
+        let expected = "memory             200000      20000        512      643";
+        assert_eq!(row("memory", SAID), expected);
     }
 
     #[test]
@@ -327,28 +284,22 @@ stat::average_exec_per_sec:     20000
     #[test]
     fn a_program_without_counters_is_noticed() {
         let loaded = "INFO: Seed: 1\nINFO: Loaded 1 modules   (9876 inline 8-bit counters): 9876 [0x5, 0x9), \n";
-        assert_eq!(counters(loaded), 9876);
-        assert_eq!(counters(SAID), 0);
-    }
-
-    fn target(name: &str) -> Target {
-        Target { name: name.to_owned(), longest: 7 }
+        assert_eq!([loaded, SAID].map(|said| number_after(said, COUNTERS)), [9876, 0]);
     }
 
     #[test]
     fn seconds_are_shared_and_executions_are_not() {
-        let args = |executions| {
-            let (targets, max_len) = (Vec::new(), Some(10));
-            Args { targets, executions, seconds: 60, max_len }
+        assert_eq!([20, 200].map(|targets| seconds_each(60, targets, 2)), [6, 1]);
+        let limits = |executions, max_len| {
+            let args = Args { targets: Vec::new(), executions, seconds: 60, max_len };
+            args.limits(&target("memory"), 6)
         };
-        let memory = target("memory");
-        let arguments =
-            |executions, targets| Length::of(&args(executions), targets, 2).arguments(&memory);
-        assert_eq!(arguments(None, 20), ["-max_total_time=6", "-max_len=10"]);
-        assert_eq!(arguments(None, 200)[0], "-max_total_time=1");
-        assert_eq!(arguments(Some(5), 20)[0], "-runs=5");
-        let length = Length { until: String::new(), max_len: None };
-        assert_eq!(length.arguments(&memory)[1], "-max_len=7");
+        assert_eq!(limits(None, Some(10)), ["-max_total_time=6", "-max_len=10"]);
+        assert_eq!(limits(Some(5), None), ["-runs=5", "-max_len=7"]);
+    }
+
+    fn target(name: &str) -> Target {
+        Target { name: name.to_owned(), longest: 7 }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// What a passage is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,30 +70,34 @@ impl Joined {
     }
 }
 
+fn events(markdown: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter()
+}
+
 /// Passages in the order of the file.
 pub(crate) fn passages(markdown: &str) -> Vec<Passage> {
-    let lines = LineIndex::new(markdown);
+    let starts = line_starts(markdown);
     let mut passages = Vec::new();
     let mut kinds = vec![Kind::Prose];
     let mut hidden = 0_usize;
     let mut pieces: Vec<Piece> = Vec::new();
-    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
-        let line = lines.line_at(range.start);
+    for (event, range) in events(markdown) {
+        let line = line_at(&starts, range.start);
         match event {
             Event::Text(text) if hidden == 0 => pieces.push(Piece::text(line, text.as_ref())),
             Event::SoftBreak | Event::HardBreak => pieces.push(Piece::text(line, " ")),
             Event::Code(text) if hidden == 0 => {
                 pieces.push(Piece { line, text: format!("`{text}`"), is_code: true });
             }
-            Event::Start(tag) if is_block(&tag) => {
+            Event::Start(tag) if is_block(tag.to_end()) => {
                 flush(&mut passages, &mut pieces, &kinds);
                 kinds.push(kind_within(&tag, &kinds));
-                hidden += usize::from(is_hidden(&tag));
+                hidden += usize::from(is_hidden(tag.to_end()));
             }
-            Event::End(end) if is_block_end(end) => {
+            Event::End(end) if is_block(end) => {
                 flush(&mut passages, &mut pieces, &kinds);
                 kinds.pop();
-                hidden -= usize::from(is_hidden_end(end));
+                hidden -= usize::from(is_hidden(end));
             }
             _ => {}
         }
@@ -109,38 +113,14 @@ fn flush(passages: &mut Vec<Passage>, pieces: &mut Vec<Piece>, kinds: &[Kind]) {
     }
 }
 
-fn is_block(tag: &Tag<'_>) -> bool {
-    is_block_end(tag.to_end())
+/// Whether a tag begins or ends passages; those within a line do not.
+fn is_block(tag: TagEnd) -> bool {
+    use TagEnd::{Emphasis, Image, Link, Strikethrough, Strong, Subscript, Superscript};
+    !matches!(tag, Emphasis | Strong | Strikethrough | Superscript | Subscript | Link | Image)
 }
 
-fn is_block_end(end: pulldown_cmark::TagEnd) -> bool {
-    use pulldown_cmark::TagEnd::{
-        BlockQuote, CodeBlock, Heading, HtmlBlock, Item, List, Paragraph, Table, TableCell,
-        TableHead, TableRow,
-    };
-    matches!(
-        end,
-        Paragraph
-            | Heading(_)
-            | BlockQuote(_)
-            | CodeBlock
-            | HtmlBlock
-            | List(_)
-            | Item
-            | Table
-            | TableHead
-            | TableRow
-            | TableCell
-    )
-}
-
-fn is_hidden(tag: &Tag<'_>) -> bool {
-    is_hidden_end(tag.to_end())
-}
-
-fn is_hidden_end(end: pulldown_cmark::TagEnd) -> bool {
-    use pulldown_cmark::TagEnd::{CodeBlock, HtmlBlock};
-    matches!(end, CodeBlock | HtmlBlock)
+fn is_hidden(tag: TagEnd) -> bool {
+    matches!(tag, TagEnd::CodeBlock | TagEnd::HtmlBlock)
 }
 
 fn kind_within(tag: &Tag<'_>, kinds: &[Kind]) -> Kind {
@@ -153,10 +133,10 @@ fn kind_within(tag: &Tag<'_>, kinds: &[Kind]) -> Kind {
 
 /// Lines wider than `columns` outside tables, code blocks and HTML; targets of links do not count.
 pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> {
-    let lines = LineIndex::new(markdown);
+    let starts = line_starts(markdown);
     let mut exempt: Vec<Range<usize>> = Vec::new();
     let mut targets: Vec<Range<usize>> = Vec::new();
-    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+    for (event, range) in events(markdown) {
         match event {
             Event::Start(Tag::Table(_) | Tag::CodeBlock(_) | Tag::HtmlBlock) => exempt.push(range),
             Event::Start(Tag::Link { .. } | Tag::Image { .. }) => {
@@ -168,17 +148,18 @@ pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> 
         }
     }
     let mut long = Vec::new();
-    for (number, range) in lines.ranges() {
-        if exempt.iter().any(|exempt| exempt.contains(&range.start)) {
+    for (start, line) in starts.iter().zip(markdown.lines()) {
+        if exempt.iter().any(|exempt| exempt.contains(start)) {
             continue;
         }
-        let columns_of = |range: Range<usize>| markdown[range].trim_end().chars().count();
+        let columns_of = |text: &str| text.trim_end().chars().count();
+        let range = *start..start + line.len();
         let within =
             targets.iter().filter(|target| range.start <= target.start && target.end <= range.end);
-        let hidden: usize = within.map(|target| columns_of(target.clone())).sum();
-        let width = columns_of(range.clone()).saturating_sub(hidden);
+        let hidden: usize = within.map(|target| columns_of(&markdown[target.clone()])).sum();
+        let width = columns_of(line).saturating_sub(hidden);
         if width > columns {
-            long.push((number, width));
+            long.push((line_at(&starts, *start), width));
         }
     }
     long
@@ -195,13 +176,13 @@ pub(crate) struct Table {
 
 /// The tables of a file.
 pub(crate) fn tables(markdown: &str) -> Vec<Table> {
-    let lines = LineIndex::new(markdown);
+    let starts = line_starts(markdown);
     let mut tables: Vec<Table> = Vec::new();
     let mut in_body = false;
-    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+    for (event, range) in events(markdown) {
         match event {
             Event::Start(Tag::Table(_)) => {
-                tables.push(Table { line: lines.line_at(range.start), rows: Vec::new() });
+                tables.push(Table { line: line_at(&starts, range.start), rows: Vec::new() });
             }
             Event::Start(Tag::TableHead) => in_body = false,
             Event::Start(Tag::TableRow) => {
@@ -223,33 +204,13 @@ pub(crate) fn tables(markdown: &str) -> Vec<Table> {
 }
 
 /// Where the lines of a text begin.
-#[derive(Debug)]
-struct LineIndex {
-    starts: Vec<usize>,
-    length: usize,
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-impl LineIndex {
-    fn new(text: &str) -> Self {
-        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
-        Self { starts: starts.collect(), length: text.len() }
-    }
-
-    /// From 1.
-    fn line_at(&self, offset: usize) -> usize {
-        self.starts.partition_point(|&start| start <= offset)
-    }
-
-    /// Number and place of each line.
-    fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
-        let ends = self.starts.iter().skip(1).copied().chain([self.length]);
-        self.starts
-            .iter()
-            .copied()
-            .zip(ends)
-            .enumerate()
-            .map(|(at, (start, end))| (at + 1, start..end))
-    }
+/// From 1.
+fn line_at(starts: &[usize], offset: usize) -> usize {
+    starts.partition_point(|&start| start <= offset)
 }
 
 #[cfg(test)]
