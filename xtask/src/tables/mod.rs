@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use regex_lite::Regex;
 
 use crate::prose::{self, Table};
 use crate::ratchet::{Fault, Ratchet};
@@ -119,6 +120,7 @@ fn folders(evidence: &Path) -> Result<Vec<String>> {
             continue;
         }
         let name = entry.file_name().to_string_lossy().into_owned();
+        ensure!(is_folder_name(&name), "evidence/{name}: expected 2026-11-23-MACHINE-EXPERIMENT");
         check_folder(&entry.path()).with_context(|| format!("evidence/{name}"))?;
         names.push(name);
     }
@@ -126,23 +128,20 @@ fn folders(evidence: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// `<year>-<month>-<day>-<machine>-<experiment>`.
+fn is_folder_name(name: &str) -> bool {
+    Regex::new(r"^\d{4}-\d\d-\d\d(-[a-z0-9.]+){2,}$").is_ok_and(|form| form.is_match(name))
+}
+
 fn check_folder(folder: &Path) -> Result<()> {
-    let name =
-        folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    ensure!(is_folder_name(&name), "expected a name like 2026-11-23-MACHINE-EXPERIMENT");
     let (cells, files) = entries(folder)?;
-    let mut sizes = Vec::new();
-    if cells.is_empty() {
-        sizes.push(check_files(&files, FILES, &[SOURCE])?);
-    } else {
-        sizes.push(check_files(&files, &[INDEX], &[SOURCE])?);
-    }
+    let needed = if cells.is_empty() { FILES } else { &[INDEX] };
+    let mut bytes = check_files(&files, needed, &[SOURCE])?;
     for cell in cells {
         let (folders, files) = entries(&cell)?;
         ensure!(folders.is_empty(), "{}: expected no folder in it", cell.display());
-        sizes.push(check_files(&files, FILES, &[]).with_context(|| cell.display().to_string())?);
+        bytes += check_files(&files, FILES, &[]).with_context(|| cell.display().to_string())?;
     }
-    let bytes: u64 = sizes.iter().sum();
     ensure!(bytes <= LARGEST_FOLDER, "{bytes} bytes; at most {LARGEST_FOLDER} are kept");
     Ok(())
 }
@@ -169,22 +168,6 @@ fn check_files(files: &[PathBuf], needed: &[&str], allowed: &[&str]) -> Result<u
     Ok(bytes)
 }
 
-/// `<year>-<month>-<day>-<machine>-<experiment>`.
-fn is_folder_name(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('-').collect();
-    let is_number = |at: usize, digits: usize| {
-        let part = parts.get(at).copied().unwrap_or_default();
-        part.len() == digits && part.chars().all(|c| c.is_ascii_digit())
-    };
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.';
-    let rest = parts.get(3..).unwrap_or_default();
-    is_number(0, 4)
-        && is_number(1, 2)
-        && is_number(2, 2)
-        && rest.len() >= 2
-        && rest.iter().all(|part| !part.is_empty() && part.chars().all(plain))
-}
-
 /// What `lab replay --json` prints of a folder. It fails if the folder's own summary differs.
 fn replay(program: &Path, evidence: &Path, source: &str) -> Result<String> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
@@ -207,19 +190,18 @@ struct Updated {
 fn updated(text: &str, replay: &dyn Fn(&str) -> Result<String>) -> Result<Updated> {
     let lines: Vec<&str> = text.lines().collect();
     let bound = bound_tables(&lines)?;
+    let joined = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     let (mut new, mut next, mut differing) = (String::new(), 0, Vec::new());
     for table in &bound {
         let computed = computed(table, replay).with_context(|| format!("line {}", table.line))?;
-        let old: String =
-            lines[table.content.clone()].iter().map(|line| format!("{line}\n")).collect();
-        if old != computed {
+        if joined(&lines[table.content.clone()]) != computed {
             differing.push(table.line);
         }
-        new.extend(lines[next..table.content.start].iter().map(|line| format!("{line}\n")));
+        new += &joined(&lines[next..table.content.start]);
         new += &computed;
         next = table.content.end;
     }
-    new.extend(lines[next..].iter().map(|line| format!("{line}\n")));
+    new += &joined(&lines[next..]);
     Ok(Updated { text: new, tables: bound.len(), differing })
 }
 
@@ -236,15 +218,16 @@ fn bound_tables(lines: &[&str]) -> Result<Vec<Bound>> {
     while let Some((at, line)) = lines.next() {
         ensure!(line != END, "line {}: {END} without {BEGIN} before it", at + 1);
         let Some(marker) = line.strip_prefix(BEGIN) else { continue };
+        let at_line = || format!("line {}", at + 1);
         let marker = marker.strip_suffix(CLOSE);
-        let marker = marker.with_context(|| format!("line {}: {BEGIN} without {CLOSE}", at + 1))?;
+        let marker = marker.with_context(|| format!("{}: {BEGIN} without {CLOSE}", at_line()))?;
         let mut words = marker.split_whitespace();
-        let source = words.next().with_context(|| format!("line {}: no folder named", at + 1))?;
+        let source = words.next().with_context(|| format!("{}: no folder named", at_line()))?;
         let mut metrics = Vec::new();
         for word in words {
             let names = word.strip_prefix("metrics=");
-            let names = names
-                .with_context(|| format!("line {}: {word:?}: expected metrics=A,B", at + 1))?;
+            let names =
+                names.with_context(|| format!("{}: {word:?}: expected metrics=A,B", at_line()))?;
             metrics.extend(names.split(',').map(str::to_owned));
         }
         let begins = |(_, line): &(usize, &str)| line.starts_with(BEGIN);

@@ -111,6 +111,11 @@ impl Trial {
         chosen.to_vec()
     }
 
+    /// The name of a metric in its row.
+    fn label(&self, name: &str) -> String {
+        format!("{name}{}", if name == self.primary { " (decides)" } else { "" })
+    }
+
     fn arm(&self, at: usize) -> Result<&str> {
         let arm = self.arms.get(at).context("lab replay printed fewer than two arms")?;
         Ok(&arm.name)
@@ -138,59 +143,45 @@ fn find<'a>(metrics: &'a [Metric], name: &str) -> Result<&'a Metric> {
 
 fn rows_of_metrics(trial: &Trial, chosen: &[&str]) -> Result<String> {
     let (first, second) = (trial.arm(0)?, trial.arm(1)?);
-    let pairs = trial.pairs;
-    let mut table = Markdown::new(&[
-        &format!("{pairs} pairs"),
-        first,
-        second,
-        &format!("{second} against {first}"),
-        "",
-    ]);
+    let against = format!("{second} against {first}");
+    let pairs = format!("{} pairs", trial.pairs);
+    let mut table = Markdown::new(vec![pairs, first.into(), second.into(), against, String::new()]);
     for name in trial.names(chosen) {
         let metric = find(&trial.metrics, name)?;
-        let decides = if name == trial.primary { " (decides)" } else { "" };
-        table.row(&[
-            &format!("{name}{decides}"),
-            &metric.shown(metric.a),
-            &metric.shown(metric.b),
-            &metric.change(),
-            &metric.verdict(&trial.primary),
-        ]);
+        let (a, b) = (metric.shown(metric.a), metric.shown(metric.b));
+        let verdict = metric.verdict(&trial.primary);
+        table.row(vec![trial.label(name), a, b, metric.change(), verdict]);
     }
     Ok(table.text)
 }
 
 fn rows_of_arms(trial: &Trial, chosen: &[&str]) -> Result<String> {
     let first = trial.arm(0)?;
-    let names = trial.names(chosen);
-    let mut others = names.clone();
+    let mut others = trial.names(chosen);
     others.retain(|name| *name != trial.primary);
-    let against = format!("against {first}");
-    let mut heading = vec!["arm", trial.primary.as_str(), against.as_str(), ""];
-    heading.extend(&others);
-    let mut table = Markdown::new(&heading);
-    for arm in &trial.arms {
-        if let Some(why) = trial.why_dropped(&arm.name) {
-            table.row(&[&arm.name, UNKNOWN, UNKNOWN, &format!("given up: {why}")]);
+    let mut heading =
+        vec!["arm".into(), trial.primary.clone(), format!("against {first}"), String::new()];
+    heading.extend(others.iter().map(|&name| name.to_owned()));
+    let mut table = Markdown::new(heading);
+    for Arm { name: arm } in &trial.arms {
+        if let Some(why) = trial.why_dropped(arm) {
+            let unknown = || UNKNOWN.to_owned();
+            table.row(vec![arm.clone(), unknown(), unknown(), format!("given up: {why}")]);
             continue;
         }
-        let is_first = arm.name == first;
+        let is_first = arm == first;
         // Every comparison has the first arm's medians.
-        let metrics =
-            if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(&arm.name) };
-        let metrics = metrics.with_context(|| format!("no comparison of arm {}", arm.name))?;
+        let metrics = if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(arm) };
+        let metrics = metrics.with_context(|| format!("no comparison of arm {arm}"))?;
         let median = |metric: &Metric| metric.shown(if is_first { metric.a } else { metric.b });
         let primary = find(metrics, &trial.primary)?;
-        let mut row = vec![arm.name.clone(), median(primary)];
-        if is_first {
-            row.extend([String::new(), String::new()]);
-        } else {
-            row.extend([primary.change(), primary.verdict.clone()]);
-        }
+        let (change, verdict) =
+            if is_first { Default::default() } else { (primary.change(), primary.verdict.clone()) };
+        let mut row = vec![arm.clone(), median(primary), change, verdict];
         for name in &others {
             row.push(median(find(metrics, name)?));
         }
-        table.row(&row.iter().map(String::as_str).collect::<Vec<_>>());
+        table.row(row);
     }
     Ok(table.text)
 }
@@ -201,21 +192,18 @@ fn columns_of_cells(cells: &[Cell], chosen: &[&str]) -> Result<String> {
         cells.iter().all(|cell| cell.trial.others.is_empty()),
         "several machines and more than two arms: name a machine, as FOLDER/CELL"
     );
-    let (a, b) = (first.arm(0)?, first.arm(1)?);
-    let arms = format!("{a} → {b}, {} pairs", first.pairs);
-    let mut heading = vec![arms.as_str()];
-    heading.extend(cells.iter().map(|cell| cell.cell.as_deref().unwrap_or_default()));
-    let mut table = Markdown::new(&heading);
+    let mut heading = vec![format!("{} → {}, {} pairs", first.arm(0)?, first.arm(1)?, first.pairs)];
+    heading.extend(cells.iter().map(|cell| cell.cell.clone().unwrap_or_default()));
+    let mut table = Markdown::new(heading);
     for name in first.names(chosen) {
-        let decides = if name == first.primary { " (decides)" } else { "" };
-        let mut row = vec![format!("{name}{decides}")];
+        let mut row = vec![first.label(name)];
         for cell in cells {
             let metric = find(&cell.trial.metrics, name)?;
             let (a, b) = (metric.shown(metric.a), metric.shown(metric.b));
             let verdict = metric.verdict(&first.primary);
             row.push(format!("{a} → {b}, {}, {verdict}", metric.change()));
         }
-        table.row(&row.iter().map(String::as_str).collect::<Vec<_>>());
+        table.row(row);
     }
     Ok(table.text)
 }
@@ -227,21 +215,25 @@ struct Markdown {
 }
 
 impl Markdown {
-    fn new(heading: &[&str]) -> Self {
-        let mut table = Self { columns: heading.len(), text: String::new() };
+    fn new(heading: Vec<String>) -> Self {
+        let columns = heading.len();
+        let mut table = Self { columns, text: String::new() };
         table.row(heading);
-        table.text += &format!("|{}\n", "---|".repeat(table.columns));
+        table.text += &format!("|{}\n", "---|".repeat(columns));
         table
     }
 
     /// A shorter row is filled up with empty cells.
-    fn row(&mut self, cells: &[&str]) {
-        self.text += "|";
-        for at in 0..self.columns {
-            let cell = cells.get(at).copied().unwrap_or_default().replace('|', "\\|");
-            self.text += &if cell.is_empty() { " |".to_owned() } else { format!(" {cell} |") };
-        }
-        self.text.push('\n');
+    fn row(&mut self, mut cells: Vec<String>) {
+        cells.resize(self.columns, String::new());
+        let cell = |cell: &String| {
+            if cell.is_empty() {
+                " |".to_owned()
+            } else {
+                format!(" {} |", cell.replace('|', "\\|"))
+            }
+        };
+        self.text += &format!("|{}\n", cells.iter().map(cell).collect::<String>());
     }
 }
 
