@@ -305,40 +305,37 @@ mod tests {
     }
 
     #[test]
-    fn large_diffs_without_a_body_are_named_and_small_ones_pass() {
+    fn large_diffs_without_a_body_and_bad_subjects_are_named() {
         let mut made = MadeUp::new();
         let base = made.commit("whatever this was", "a", 50);
-        made.commit("a: change nine lines", "a", 9);
-        made.commit("a: change many lines\n\nThey were wrong.", "a", 300);
-        made.commit("a: update dependencies", "Cargo.lock", 300);
-        assert_eq!(made.check(&base).offenders, Vec::<String>::new());
-        made.commit("a: change ten lines\n\nSigned-off-by: A <a@b>", "a", 10);
-        let checked = made.check(&base);
-        assert_eq!((checked.commits, checked.offenders.len()), (4, 1));
-        assert!(
-            checked.offenders[0].contains("\"a: change ten lines\": 10 changed lines and no body")
-        );
-    }
-
-    #[test]
-    fn a_binary_file_is_no_trivial_diff() {
-        let mut made = MadeUp::new();
-        let base = made.commit("a: begin", "a", 1);
-        fs::write(made.folder.path().join("b.png"), [0, 1, 2, 0]).unwrap();
-        made.commit("a: add a picture", "a", 0);
-        assert_eq!(made.check(&base).offenders.len(), 1);
-    }
-
-    #[test]
-    fn subjects_are_checked_whatever_the_diff() {
-        let mut made = MadeUp::new();
-        let base = made.commit("a: begin", "a", 1);
-        made.commit("wrong", "a", 1);
-        made.commit(&format!("a: {}", "x".repeat(98)), "a", 1);
-        let offenders = made.check(&base).offenders;
-        assert_eq!(offenders.len(), 2);
-        assert!(offenders[0].contains("subject of 101 characters"), "{offenders:?}");
-        assert!(offenders[1].contains("subject without a scope"), "{offenders:?}");
+        let long = format!("a: {}", "x".repeat(98));
+        let cases = [
+            ("a: change nine lines", "a", 9, None),
+            ("a: change many lines\n\nThey were wrong.", "a", 300, None),
+            ("a: update dependencies", "Cargo.lock", 300, None),
+            (
+                "a: change ten lines\n\nSigned-off-by: A <a@b>",
+                "a",
+                10,
+                Some("\"a: change ten lines\": 10 changed lines and no body"),
+            ),
+            ("a: add a picture", "b.png", 0, Some("10 changed lines and no body")),
+            ("wrong", "a", 1, Some("subject without a scope")),
+            (&long, "a", 1, Some("subject of 101 characters")),
+        ];
+        let mut faults: Vec<&str> = Vec::new();
+        for (at, (message, path, lines, fault)) in cases.into_iter().enumerate() {
+            // A binary file is no trivial diff.
+            if path == "b.png" {
+                fs::write(made.folder.path().join(path), [0, 1, 2, 0]).unwrap();
+            }
+            made.commit(message, path, lines);
+            faults.splice(0..0, fault);
+            let Checked { commits, offenders, .. } = made.check(&base);
+            assert_eq!((commits, offenders.len()), (at + 1, faults.len()), "{offenders:?}");
+            let named = offenders.iter().zip(&faults).all(|(line, fault)| line.contains(fault));
+            assert!(named, "{offenders:?}");
+        }
     }
 
     #[test]

@@ -224,10 +224,8 @@ fn target() -> Result<String> {
 }
 
 /// Hosts whose files a corpus begins with: this machine, and recordings.
-fn hosts() -> Result<Vec<PathBuf>> {
-    let recordings = fs::read_dir(run::project().join("fixtures/hosts"))?;
-    let paths = recordings.map(|entry| Ok(entry?.path()));
-    std::iter::once(Ok("/".into())).chain(paths).collect()
+fn hosts() -> Result<Vec<String>> {
+    Ok(std::iter::once("/".to_owned()).chain(run::files(&["fixtures/hosts/*.tar"])?).collect())
 }
 
 /// From the fuzzer's words: the last line of progress and the statistics.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
 use crate::run;
 
@@ -18,23 +18,21 @@ fn licence(path: &str) -> &'static str {
 }
 
 pub(crate) fn main() -> Result<()> {
-    let sources = sources()?;
-    let bare = sources.iter().filter(|(path, text)| !has_head(text, licence(path)));
-    let bare: Vec<String> = bare.map(|(path, _)| format!("  {path}: {}", licence(path))).collect();
-    if !bare.is_empty() {
-        bail!("expected as the first line of\n{}", bare.join("\n"));
+    let mut sources = 0;
+    let mut bare = Vec::new();
+    for path in run::files(&[])? {
+        // Unreadable: not text, or removed and not yet committed.
+        let Ok(text) = fs::read_to_string(run::project().join(&path)) else { continue };
+        if is_source(&path, &text) {
+            sources += 1;
+            if !has_head(&text, licence(&path)) {
+                bare.push(format!("  {path}: {}", licence(&path)));
+            }
+        }
     }
-    println!("{} source files begin with their licence", sources.len());
+    ensure!(bare.is_empty(), "expected as the first line of\n{}", bare.join("\n"));
+    println!("{sources} source files begin with their licence");
     Ok(())
-}
-
-/// Every source file that git knows or does not ignore, with its text.
-fn sources() -> Result<Vec<(String, String)>> {
-    // Unreadable: not text, or removed and not yet committed.
-    let text = |path: &str| fs::read_to_string(run::project().join(path)).ok();
-    let files = run::files(&[])?.into_iter();
-    let texts = files.filter_map(|path| text(&path).map(|text| (path, text)));
-    Ok(texts.filter(|(path, text)| is_source(path, text)).collect())
 }
 
 fn is_source(path: &str, text: &str) -> bool {

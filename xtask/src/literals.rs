@@ -204,32 +204,33 @@ fn unescaped(text: &str, first_line: usize) -> Vec<Piece> {
     let mut line = first_line;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        let mut plain = c;
-        if c == '\\' {
-            match chars.next() {
-                Some('\n') => {
-                    line += 1;
-                    while let Some(space) = chars.next_if(|c| c.is_whitespace()) {
-                        line += usize::from(space == '\n');
-                    }
-                    pieces.push(Piece::text(line, String::new()));
-                    continue;
+        let plain = match (c, (c == '\\').then(|| chars.next()).flatten()) {
+            ('\\', Some('\n')) => {
+                line += 1;
+                while let Some(space) = chars.next_if(|c| c.is_whitespace()) {
+                    line += usize::from(space == '\n');
                 }
-                Some('n' | 't' | 'r') => plain = ' ',
-                Some('u') => {
-                    let digits: String = chars.by_ref().skip(1).take_while(|&c| c != '}').collect();
-                    let code = u32::from_str_radix(&digits, 16).ok();
-                    plain = code.and_then(char::from_u32).unwrap_or(' ');
-                }
-                Some('x') => plain = chars.by_ref().take(2).last().map_or(' ', |_| ' '),
-                Some(other) => plain = other,
-                None => {}
+                pieces.push(Piece::text(line, String::new()));
+                continue;
             }
-        } else if c == '\n' {
-            line += 1;
-            pieces.push(Piece::text(line, " "));
-            continue;
-        }
+            ('\\', Some('u')) => {
+                let digits: String = chars.by_ref().skip(1).take_while(|&c| c != '}').collect();
+                let code = u32::from_str_radix(&digits, 16).ok();
+                code.and_then(char::from_u32).unwrap_or(' ')
+            }
+            ('\\', Some('x')) => {
+                chars.by_ref().take(2).for_each(drop);
+                ' '
+            }
+            ('\\', Some('n' | 't' | 'r')) => ' ',
+            ('\\', Some(other)) => other,
+            ('\n', _) => {
+                line += 1;
+                pieces.push(Piece::text(line, String::new()));
+                ' '
+            }
+            (plain, _) => plain,
+        };
         if let Some(piece) = pieces.last_mut() {
             piece.text.push(plain);
         }

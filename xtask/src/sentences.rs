@@ -7,11 +7,10 @@
 //! it: the heading and the last sentence, the command and the option, or the finding's title.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::literals;
@@ -24,7 +23,7 @@ const HELP: &[&str] =
     &["crates/pagewise/src/*.rs", "crates/experiments/src/*.rs", "crates/terminal/src/*.rs"];
 const RULES: &[&str] =
     &["crates/choose/src/*.rs", "crates/decide/src/*.rs", "crates/plan/src/*.rs"];
-const FIXTURES: &str = "fixtures/hosts";
+const FIXTURES: &str = "fixtures/hosts/*.tar";
 
 /// Shorter ones are labels, not sentences.
 const FEWEST_WORDS: usize = 4;
@@ -207,20 +206,46 @@ fn commands_in(help: &str) -> Vec<String> {
     names.collect()
 }
 
+/// What `doctor` prints.
+#[derive(Debug, Deserialize)]
+struct Document {
+    findings: Vec<Finding>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Finding {
+    id: String,
+    title: String,
+    what: String,
+    why: String,
+}
+
+impl Finding {
+    /// The name of each text, what its reader sees before it, and the text.
+    fn texts(&self) -> [(&str, &str, &str); 3] {
+        let Self { title, what, why, .. } = self;
+        [("title", "", title), ("what", title, what), ("why", title, why)]
+    }
+}
+
 /// What `doctor` says of every recording; a sentence that differs only in its numbers counts once.
 fn findings(program: &Path) -> Result<Vec<Sentence>> {
     let rules = literals::read_all(&run::texts(RULES)?)?;
+    let roots = run::files(&[FIXTURES])?;
+    ensure!(!roots.is_empty(), "{FIXTURES}: no recording");
     let mut known = BTreeSet::new();
     let mut sentences = Vec::new();
-    for root in recordings()? {
-        let text = doctor(program, &root)?;
-        for FindingText { at, title, text } in findings_in(&text)? {
-            let mut last = title;
+    for root in roots {
+        let found = doctor(program, &root)?.findings;
+        for (finding, (key, title, text)) in
+            found.iter().flat_map(|it| it.texts().map(|text| (it, text)))
+        {
+            let mut last = title.to_owned();
             for (_, text) in sentences_of(&[Piece::text(1, text)]) {
                 let before = std::mem::replace(&mut last, text.clone());
                 if known.insert(without_numbers(&text)) {
                     let place = source_of(&rules, &text);
-                    let place = place.unwrap_or_else(|| format!("{}: {at}", root.display()));
+                    let place = place.unwrap_or_else(|| format!("{root}: {}, {key}", finding.id));
                     sentences.push(Sentence { place, before, text });
                 }
             }
@@ -229,71 +254,20 @@ fn findings(program: &Path) -> Result<Vec<Sentence>> {
     Ok(sentences)
 }
 
-/// Folders and archives with recorded hosts.
-fn recordings() -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(run::project().join(FIXTURES)).context(FIXTURES)?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        let name = Path::new(FIXTURES).join(entry.file_name());
-        if entry.file_type()?.is_dir() || name.extension().is_some_and(|ending| ending == "tar") {
-            names.push(name);
-        }
-    }
-    names.sort();
-    ensure!(!names.is_empty(), "{FIXTURES}: no recording");
-    Ok(names)
-}
-
-fn doctor(program: &Path, root: &Path) -> Result<String> {
+fn doctor(program: &Path, root: &str) -> Result<Document> {
     let mut command = run::program(program);
-    command.args(["doctor", "--json", "--min-severity", "info", "--root"]).arg(root);
+    command.args(["doctor", "--json", "--min-severity", "info", "--root", root]);
     let output = command.output().with_context(|| format!("{}", program.display()))?;
     // 3: there are findings
     let is_good = matches!(output.status.code(), Some(0 | 3));
-    ensure!(is_good, "doctor of {}: {}", root.display(), String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).with_context(|| format!("doctor of {}", root.display()))
-}
-
-/// One text of a finding.
-#[derive(Debug, PartialEq, Eq)]
-struct FindingText {
-    /// The rule and the key, as `zram-unused, why`.
-    at: String,
-    /// The finding's title where the text is another one.
-    title: String,
-    text: String,
-}
-
-/// Title, facts and reason of each finding.
-fn findings_in(document: &str) -> Result<Vec<FindingText>> {
-    let document: Value =
-        serde_json::from_str(document).context("doctor printed something else")?;
-    let findings = document["findings"].as_array().context("doctor printed no findings")?;
-    let mut texts = Vec::new();
-    for finding in findings {
-        let text = |key: &str| {
-            finding[key]
-                .as_str()
-                .map(str::to_owned)
-                .with_context(|| format!("a finding without {key}"))
-        };
-        let id = finding["id"].as_str().unwrap_or_default();
-        for key in ["title", "what", "why"] {
-            let title = if key == "title" { String::new() } else { text("title")? };
-            texts.push(FindingText { at: format!("{id}, {key}"), title, text: text(key)? });
-        }
-    }
-    Ok(texts)
+    ensure!(is_good, "doctor of {root}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).with_context(|| format!("doctor of {root}"))
 }
 
 fn without_numbers(text: &str) -> String {
-    let mut plain = String::new();
-    for c in text.chars() {
-        let c = if c.is_ascii_digit() { '#' } else { c };
-        if c != '#' || !plain.ends_with('#') {
-            plain.push(c);
-        }
+    let mut plain = text.replace(|c: char| c.is_ascii_digit(), "#");
+    while plain.contains("##") {
+        plain = plain.replace("##", "#");
     }
     plain
 }
@@ -486,11 +460,9 @@ mod tests {
     #[test]
     fn findings_are_read_from_doctors_document() {
         let document = r#"{"findings": [{"id": "a", "title": "T", "what": "W", "why": "Y"}]}"#;
-        let texts = findings_in(document).unwrap();
-        let at: Vec<&str> = texts.iter().map(|text| text.at.as_str()).collect();
-        assert_eq!(at, ["a, title", "a, what", "a, why"]);
-        let titles: Vec<&str> = texts.iter().map(|text| text.title.as_str()).collect();
-        assert_eq!(titles, ["", "T", "T"]);
-        assert!(findings_in("{}").is_err());
+        let Document { findings } = serde_json::from_str(document).unwrap();
+        let expected = [("title", "", "T"), ("what", "T", "W"), ("why", "T", "Y")];
+        assert_eq!((findings[0].id.as_str(), findings[0].texts()), ("a", expected));
+        assert!(serde_json::from_str::<Document>("{}").is_err());
     }
 }
