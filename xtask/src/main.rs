@@ -14,7 +14,6 @@ mod literals;
 mod long_runs;
 mod power_loss;
 mod prose;
-mod ratchet;
 mod run;
 mod sentences;
 mod suite;
@@ -38,7 +37,7 @@ enum Chore {
     /// Check the messages of new commits: `scope: verb phrase`, and a body
     Commits(commits::Args),
     /// Check what users read for banned turns of phrase, and documents for long lines
-    Words(words::Args),
+    Words,
     /// Draw user-visible sentences at random, to be read by somebody new
     Sentences(sentences::Args),
     /// Compute the tables in documents from the runs in evidence/
@@ -90,7 +89,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Circles => circles::main(),
         Chore::Heads => heads::main(),
         Chore::Commits(args) => commits::main(&args),
-        Chore::Words(args) => words::main(&args),
+        Chore::Words => words::main(),
         Chore::Sentences(args) => sentences::main(&args),
         Chore::Tables(args) => tables::main(&args),
         Chore::Artefact(args) => artefact::main(&args),

@@ -7,19 +7,15 @@
 use std::fs;
 use std::ops::Range;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::literals;
 use crate::prose::{self, Joined, Piece};
-use crate::ratchet::{self, Fault, Ratchet};
 use crate::run;
 
 /// Widest line of a document, in characters.
 const COLUMNS: usize = 120;
-
-const TURNS: &str = "turns";
-const LONG_LINES: &str = "long-lines";
 
 /// The documents, as patterns of git.
 pub(crate) const DOCUMENTS: &[&str] = &[
@@ -35,17 +31,6 @@ pub(crate) const DOCUMENTS: &[&str] = &[
 ];
 const SOURCES: &[&str] = &["crates/*/src/*.rs"];
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// List every place, also those that xtask/ratchet.toml still allows
-    #[arg(long)]
-    all: bool,
-    /// Write the counts of xtask/ratchet.toml anew, if their sums are not larger than before
-    #[arg(long)]
-    lower: bool,
-}
-
-/// Phrases that are banned, and what to write instead.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Turn {
@@ -112,33 +97,27 @@ fn is_phrase(text: &str, at: usize, phrase: &str) -> bool {
     [before, after].iter().flatten().all(|c| !c.is_alphanumeric())
 }
 
-pub(crate) fn main(args: &Args) -> Result<()> {
-    ensure!(!(args.all && args.lower), "--all only lists");
-    let turns = faults(&Turns::read()?)?;
-    let long_lines = long_lines()?;
-    let kinds = [(TURNS, &turns), (LONG_LINES, &long_lines)];
-    if args.all {
-        kinds
-            .iter()
-            .flat_map(|(_, faults)| faults.iter())
-            .for_each(|fault| println!("{}", ratchet::shown(fault)));
-        return Ok(());
-    }
-    let mut ratchet = Ratchet::read()?;
-    if args.lower {
-        kinds.iter().try_for_each(|(kind, faults)| ratchet.lower(kind, faults))?;
-    }
-    let checks = kinds.map(|(kind, faults)| ratchet.check(kind, faults));
-    let mut wrong = Vec::new();
-    for check in checks {
-        match check {
-            Ok(line) => println!("{line}"),
-            Err(error) => wrong.push(error.to_string()),
-        }
-    }
-    if !wrong.is_empty() {
-        bail!("{}", wrong.join("\n"));
-    }
+/// A fault, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    pub(crate) what: String,
+}
+
+/// An error that lists the faults, if there are any.
+pub(crate) fn ensure_none(faults: &[Fault]) -> Result<()> {
+    let shown = |Fault { path, line, what }: &Fault| format!("  {path}:{line}: {what}");
+    let lines: Vec<String> = faults.iter().map(shown).collect();
+    ensure!(lines.is_empty(), "{} faults:\n{}", lines.len(), lines.join("\n"));
+    Ok(())
+}
+
+pub(crate) fn main() -> Result<()> {
+    let mut faults = faults(&Turns::read()?)?;
+    faults.extend(long_lines()?);
+    ensure_none(&faults)?;
+    println!("no banned turn of phrase and no long line");
     Ok(())
 }
 
@@ -178,6 +157,14 @@ fn long_lines() -> Result<Vec<Fault>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_are_listed_with_their_places() {
+        let fault = |path: &str| Fault { path: path.to_owned(), line: 1, what: "x".to_owned() };
+        let error = ensure_none(&[fault("a.md"), fault("b.md")]).unwrap_err().to_string();
+        assert_eq!(error, "2 faults:\n  a.md:1: x\n  b.md:1: x");
+        assert!(ensure_none(&[]).is_ok());
+    }
 
     const LIST: &str = "[[turn]]\nnot = [\"is told\", \"be told\"]\nbut = '\"is reported\"'\nunless_before = [\"apart\"]\n";
 

@@ -2,8 +2,8 @@
 //! Raw runs in `evidence/` → the tables of the documents, computed by the program's own `lab replay`.
 //!
 //! `<!-- evidence: FOLDER -->` before a table and `<!-- /evidence -->` after it bind the two. A table of
-//! figures that was measured in another way says so: `<!-- by hand: COMMAND -->`. Tables that say neither
-//! are counted in `xtask/ratchet.toml`. `evidence/README.md` describes folders and markers.
+//! figures that was measured in another way says so: `<!-- by hand: COMMAND -->`. A table that says neither
+//! is a fault. `evidence/README.md` describes folders and markers.
 
 mod numbers;
 mod pictures;
@@ -17,10 +17,9 @@ use anyhow::{Context, Result, bail, ensure};
 use regex_lite::Regex;
 
 use crate::prose::{self, Table};
-use crate::ratchet::{Fault, Ratchet};
 use crate::run;
+use crate::words::{self, Fault};
 
-const UNMARKED: &str = "tables-without-evidence";
 /// Documents with measurements, as patterns of git.
 const DOCUMENTS: &[&str] = &["docs/*.md", "README.md", "kernel/zmerge/README.md"];
 
@@ -43,9 +42,6 @@ pub(crate) struct Args {
     /// Change nothing, and fail if a table differs from its runs
     #[arg(long)]
     check: bool,
-    /// Write the counts of tables without evidence anew, if their sum is not larger than before
-    #[arg(long)]
-    lower: bool,
     /// The program that replays the runs [default: built from this tree]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -103,12 +99,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         "{bound} tables and {pictures} pictures agree with the runs of {} folders",
         folders.len()
     );
-    let mut ratchet = Ratchet::read()?;
-    if args.lower {
-        ratchet.lower(UNMARKED, &unmarked)?;
-    }
-    println!("{}", ratchet.check(UNMARKED, &unmarked)?);
-    Ok(())
+    words::ensure_none(&unmarked)
 }
 
 /// The folders of evidence, each checked for its name, its files and its size.
