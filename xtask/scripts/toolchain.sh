@@ -67,10 +67,12 @@ if [ -n "$packages" ]; then
 		die "something to build with is missing; this brings it:" "  sudo apt-get update && sudo $install $packages"
 	printf 'toolchain: installing what is missing to build with: %s\n' "$packages" >&2
 	# With other repositories unreachable, Debian's may still do: whether installing works is what counts.
-	apt-get update --quiet=2 || true
+	apt-get update --quiet=2 2>/dev/null || true
 	# shellcheck disable=SC2086 # words are meant
-	$install --quiet=2 $packages >&2 ||
+	if ! errors=$($install --quiet=2 $packages 2>&1 >/dev/null); then
+		grep '^E: ' <<<"$errors" | head -n 3 >&2 || true
 		die "not installed: $packages" "  next: see that apt's mirror can be reached, then try again"
+	fi
 fi
 
 found=$("${RUSTC:-rustc}" --version | cut -d ' ' -f 2)
