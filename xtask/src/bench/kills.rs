@@ -81,15 +81,16 @@ fn victims(folder: &Path) -> Result<Vec<Victim>> {
 /// How often each was ended by a signal, and what that left lent.
 #[derive(Debug, Default)]
 struct Count {
-    runs: u32,
-    put_back: u32,
+    runs: usize,
+    put_back: usize,
 }
 
 pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("pagewise-kills-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
-    let watcher = Watcher::start(program, &folder)?;
-    let done = all(kills, aborts, program, &folder);
+    let borrower = Borrower { program, folder: &folder };
+    let watcher = Watcher::start(&borrower)?;
+    let done = all(kills, aborts, &borrower);
     watcher.end()?;
     let (counts, left) = done?;
     println!(
@@ -120,9 +121,9 @@ until "$0" undo > /dev/null 2>&1; do [ $((n += 1)) -lt 60 ] || exit 1; sleep 1; 
 until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt 120 ] || exit 2; done"#;
 
     /// A session of its own, so that a Ctrl-C does not reach it; its input ends with this process.
-    fn start(program: &Path, folder: &Path) -> Result<Self> {
-        let mut watcher = in_folder(run::program("setsid"), folder);
-        watcher.args(["sh", "-c", Self::UNDO]).args([program, folder]);
+    fn start(borrower: &Borrower<'_>) -> Result<Self> {
+        let mut watcher = borrower.in_folder(Path::new("setsid"));
+        watcher.args(["sh", "-c", Self::UNDO]).args([borrower.program, borrower.folder]);
         Ok(Self(watcher.stdin(Stdio::piped()).spawn().context("setsid, of util-linux")?))
     }
 
@@ -138,24 +139,23 @@ until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt
 
 type Counts = BTreeMap<(&'static str, &'static str), Count>;
 
-fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts, Vec<String>)> {
+fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<String>)> {
     let subject = vec![1_u8; SUBJECT];
-    let victims = victims(folder)?;
-    let machine = Machine { program, folder };
-    let first = machine.state()?;
+    let victims = victims(borrower.folder)?;
+    let first = borrower.state()?;
     println!("{} things are compared before and after each run", first.0.len());
     let (mut counts, mut suspects, mut left) = (Counts::new(), Vec::new(), Vec::new());
     let signals = (0..kills).map(|_| "KILL").chain((0..aborts).map(|_| "ABRT"));
     for (number, (signal, victim)) in signals.zip(victims.iter().cycle()).enumerate() {
-        let before = machine.state()?;
-        let after = ended(program, folder, victim, signal)?;
-        let undone = undo(program, folder);
+        let before = borrower.state()?;
+        let after = borrower.run_and_end(victim, signal)?;
+        let undone = run::output(borrower.command().arg("undo"));
         let count = counts.entry((victim.verb, signal)).or_default();
         count.runs += 1;
-        count.put_back += undone.as_ref().map_or(0, |undone| put_back(undone));
+        count.put_back += undone.as_ref().map_or(0, |undone| undone.matches(": put back").count());
         let verb = victim.verb;
         let run = format!("run {number}, {verb}, {signal} after {after:?}; undo said {undone:?}");
-        let new = machine.state()?.since(&before);
+        let new = borrower.state()?.since(&before);
         // a test beside this may set a value and put it back meanwhile
         let new = new.into_iter().filter(|thing| !first.0.contains(thing));
         suspects.extend(new.map(|thing| (thing, run.clone())));
@@ -163,61 +163,21 @@ fn all(kills: u16, aborts: u16, program: &Path, folder: &Path) -> Result<(Counts
             left.push(run);
         }
     }
-    left.extend(stays(suspects, &machine)?);
-    let gone = first.since(&machine.state()?);
+    left.extend(stays(suspects, borrower)?);
+    let gone = first.since(&borrower.state()?);
     left.extend(gone.into_iter().map(|thing| format!("not there any more: {thing}")));
     std::hint::black_box(subject);
     Ok((counts, left))
 }
 
-/// Starts one and ends it.
-fn ended(program: &Path, folder: &Path, victim: &Victim, signal: &str) -> Result<Duration> {
-    let mut child = borrowing(program, folder)
-        .args(&victim.arguments)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let after = victim.latest.mul_f64(fastrand::f64());
-    std::thread::sleep(after);
-    send(&mut child, signal)?;
-    child.wait()?;
-    Ok(after)
-}
-
-fn send(child: &mut Child, signal: &str) -> Result<()> {
-    if child.try_wait()?.is_none() {
-        let pid = child.id().to_string();
-        run::succeed(run::program("kill").args([&format!("-{signal}"), "--", &pid]))?;
-    }
-    Ok(())
-}
-
-fn borrowing(program: &Path, folder: &Path) -> Command {
-    in_folder(run::program(program), folder)
-}
-
-fn in_folder(mut command: Command, folder: &Path) -> Command {
-    command.env("PAGEWISE_STATE", folder.join("state")).env("TMPDIR", folder);
-    command.env("PAGEWISE_LOCK", folder.join("run"));
-    command
-}
-
-fn undo(program: &Path, folder: &Path) -> Result<String> {
-    run::output(borrowing(program, folder).arg("undo"))
-}
-
-fn put_back(undone: &str) -> u32 {
-    u32::try_from(undone.matches(": put back").count()).unwrap_or(u32::MAX)
-}
-
 /// Of those things the ones that do not go away by themselves within two minutes after the last run.
-fn stays(suspects: Vec<(String, String)>, machine: &Machine<'_>) -> Result<Vec<String>> {
+fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec<String>> {
     let mut there = suspects;
     for _ in 0..120 {
         if there.is_empty() {
             break;
         }
-        let now = machine.state()?;
+        let now = borrower.state()?;
         there.retain(|(thing, _)| now.0.contains(thing));
         std::thread::sleep(Duration::from_secs(1));
     }
@@ -228,13 +188,39 @@ fn stays(suspects: Vec<(String, String)>, machine: &Machine<'_>) -> Result<Vec<S
 #[derive(Debug, PartialEq)]
 struct State(BTreeSet<String>);
 
-/// Read by the program that is tried, and in folders.
-struct Machine<'a> {
+/// The program that is tried, with a folder for its journals, its locks and its files.
+struct Borrower<'a> {
     program: &'a Path,
     folder: &'a Path,
 }
 
-impl Machine<'_> {
+impl Borrower<'_> {
+    fn command(&self) -> Command {
+        self.in_folder(self.program)
+    }
+
+    fn in_folder(&self, program: &Path) -> Command {
+        let mut command = run::program(program);
+        command.env("PAGEWISE_STATE", self.folder.join("state")).env("TMPDIR", self.folder);
+        command.env("PAGEWISE_LOCK", self.folder.join("run"));
+        command
+    }
+
+    /// Starts a run and ends it; after how long.
+    fn run_and_end(&self, victim: &Victim, signal: &str) -> Result<Duration> {
+        let mut command = self.command();
+        command.args(&victim.arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let after = victim.latest.mul_f64(fastrand::f64());
+        std::thread::sleep(after);
+        if child.try_wait()?.is_none() {
+            let pid = child.id().to_string();
+            run::succeed(run::program("kill").args([&format!("-{signal}"), "--", &pid]))?;
+        }
+        child.wait()?;
+        Ok(after)
+    }
+
     /// Every setting that is read, by its name and what it is of. Cgroups are listed as such: others
     /// come and go, with their limits.
     fn settings(&self) -> Result<BTreeSet<String>> {
