@@ -12,15 +12,21 @@
 
 mod archive;
 pub mod hostile;
+mod lent;
 mod loans;
 pub mod made_host;
 pub mod power_loss;
 mod program;
 pub mod scene;
 mod target;
+mod thing;
+mod turn;
 mod work;
 
-pub use loans::{Loans, read, run, write};
+pub use lent::Lent;
+pub use loans::{Loans, made, read, run, take_turn, write};
 pub use program::{ProgramRun, empty_folder, finish, folder_on_disk};
 pub use target::{Target, read_process, rollup, target_program};
+pub use thing::Thing;
+pub use turn::Turn;
 pub use work::Work;

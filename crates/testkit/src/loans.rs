@@ -5,12 +5,44 @@
 //! runs what it was told, last first, when its input ends: when the test drops [`Loans`], and just
 //! as well when the test panics or is killed. It is a session of its own, so that a Ctrl-C at the
 //! terminal does not reach it.
+//!
+//! A test that borrows waits for its [`Turn`] first, and the shell has the turn until it has put everything back.
 
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::thing::Thing;
+use crate::turn::{FOLDER, Turn};
+
+/// How long a device that somebody has open is waited for: a safety net.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until no other run of tests borrows from this machine; this process has the turn until it ends. As another
+/// user than root, who can borrow nothing, it waits for nobody.
+///
+/// # Panics
+///
+/// Where another run has it for longer than tests take.
+pub fn take_turn() -> &'static Option<Turn> {
+    static TURN: OnceLock<Option<Turn>> = OnceLock::new();
+    TURN.get_or_init(|| {
+        let is_root = rustix::process::geteuid().is_root();
+        is_root.then(|| Turn::wait().unwrap_or_else(|error| panic!("{error}")))
+    })
+}
+
+/// Notes what was made, for who looks at the end of all tests what is left: `xtask` does.
+pub fn made(thing: &Thing) {
+    take_turn();
+    let list = OpenOptions::new().append(true).create(true).open(Path::new(FOLDER).join("made"));
+    // only root can; what others make goes with their processes
+    let _ = list.and_then(|mut list| writeln!(list, "{thing}"));
+}
 
 /// Everything borrowed so far.
 #[derive(Debug)]
@@ -27,10 +59,13 @@ impl Loans {
     #[expect(clippy::new_without_default, reason = "it starts a program")]
     #[must_use]
     pub fn new() -> Self {
+        let lock = take_turn().as_ref().and_then(Turn::file);
+        let lock = lock.map_or_else(Stdio::null, |file| file.try_clone().expect("a copy").into());
         let watcher = Command::new("setsid")
-            .args(["sh", "-c", "tac | sh"])
+            // who has the file of the lock open has the turn
+            .args(["sh", "-c", "exec 3>&1 > /dev/null; tac | sh"])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(lock)
             .spawn()
             .expect("setsid, of util-linux");
         Self { watcher }
@@ -48,7 +83,8 @@ impl Loans {
         // between the line above and this one a kill would leave an empty, unused device behind
         self.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"));
         let reset = format!("echo 1 > /sys/block/zram{id}/reset");
-        self.promise(&format!("for i in $(seq 100); do {reset} && break; sleep 0.05; done"));
+        self.promise(&format!("for i in $(seq 1200); do {reset} && break; sleep 0.05; done"));
+        made(&Thing::zram(id).expect("the device that was made"));
         write(&format!("/sys/block/zram{id}/disksize"), disksize);
         id
     }
@@ -58,6 +94,7 @@ impl Loans {
         let path = folder.join("swapfile");
         let shown = path.display().to_string();
         self.promise(&format!("rm -f '{shown}'"));
+        made(&Thing::Path(path.clone()));
         run(
             "dd",
             &["if=/dev/zero", &format!("of={shown}"), "bs=1M", &format!("count={megabytes}")],
@@ -70,6 +107,7 @@ impl Loans {
     /// Switches a swap area on.
     pub fn swap_on(&mut self, area: &str, priority: i32) {
         self.promise(&format!("swapoff '{area}'"));
+        made(&Thing::swap(area));
         run("swapon", &["--priority", &priority.to_string(), area]);
     }
 
@@ -109,17 +147,17 @@ pub fn read(path: &str) -> String {
 }
 
 /// Writes a setting. As root, the program opens block devices for a moment to see whether they are swap, so one that
-/// is busy is tried again for up to 5 s.
+/// is busy is tried again for a minute.
 ///
 /// # Panics
 ///
 /// Where it is refused.
 pub fn write(path: &str, value: &str) {
+    let until = Instant::now() + PATIENCE;
     let mut written = std::fs::write(path, value);
-    for _ in 0..100 {
-        if !written.as_ref().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy) {
-            break;
-        }
+    while written.as_ref().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy)
+        && Instant::now() < until
+    {
         sleep(Duration::from_millis(50));
         written = std::fs::write(path, value);
     }

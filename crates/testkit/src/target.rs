@@ -54,7 +54,7 @@ impl Target {
 
     /// Waits until it has ended; its remains stay.
     pub fn wait_for_state(&self, requested: &str) {
-        for _ in 0..1000 {
+        for _ in 0..12_000 {
             let stat = read_process(self.pid(), "stat");
             if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(requested))
             {
@@ -67,7 +67,7 @@ impl Target {
 
     /// Waits until it is called so.
     pub fn wait_for_name(&self, requested: &str) {
-        for _ in 0..1000 {
+        for _ in 0..12_000 {
             if read_process(self.pid(), "comm").trim() == requested {
                 return;
             }

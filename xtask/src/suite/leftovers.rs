@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the tests of a job left on this machine: devices, swap, loop devices and cgroups that were not there before.
+//! What the tests of a job left on this machine.
+//!
+//! Other programs make zram devices, swap and cgroups meanwhile. So only this counts: what tests and the runs that
+//! they started made, which they list in the folder of the [turn](super::turn), and cgroups whose names only tests
+//! give.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,33 +11,37 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use super::outcome::{Outcome, State};
+use super::thing::Thing;
+use super::turn;
 
 /// The kernel takes a cgroup away some time after its last process has ended.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Where memory cgroups are, in version 2 and 1.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
+/// How names of cgroups begin that only tests give.
+const NAMES: [&str; 2] = ["pagewise-test", "pagewise-faults"];
 
-/// What is there, one line each.
+/// What of tests is there, one line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Machine(BTreeSet<String>);
 
 impl Machine {
+    /// What is listed is that of whoever has the turn, and only root has it.
     pub(super) fn look() -> Self {
-        let named = |folder: &str, prefix: &str| -> Vec<String> {
+        let is_root = rustix::process::geteuid().is_root();
+        let list = fs::read_to_string(Path::new(turn::FOLDER).join("made")).unwrap_or_default();
+        Self::of(if is_root { &list } else { "" }, &GROUPS)
+    }
+
+    fn of(list: &str, groups: &[&str]) -> Self {
+        let listed = list.lines().filter_map(Thing::parse).filter(Thing::is_there);
+        let mut found: BTreeSet<String> = listed.map(|thing| thing.to_string()).collect();
+        for folder in groups {
             let names = fs::read_dir(folder).into_iter().flatten().flatten();
             let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            names
-                .filter(|name| name.starts_with(prefix))
-                .map(|name| format!("{folder}/{name}"))
-                .collect()
-        };
-        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-        let swaps = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-        let is_attached = |device: &String| Path::new(device).join("loop/backing_file").exists();
-        let mut found: BTreeSet<String> = swaps.map(|area| format!("swap on {area}")).collect();
-        found.extend(named("/sys/block", "zram"));
-        found.extend(named("/sys/block", "loop").into_iter().filter(is_attached));
-        found.extend(GROUPS.iter().flat_map(|folder| named(folder, "pagewise")));
+            let ours = names.filter(|name| NAMES.iter().any(|own| name.starts_with(own)));
+            found.extend(ours.map(|name| format!("path {folder}/{name}")));
+        }
         Self(found)
     }
 
@@ -82,5 +90,18 @@ mod check {
         };
         assert_eq!(before.left(goes, Duration::from_secs(60)), [""; 0]);
         assert_eq!(looks.get(), 3);
+    }
+
+    #[test]
+    fn only_what_tests_list_or_name_is_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["pagewise-test-x", "pagewise-1-2", "listed", "other"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        let list = format!("path {}\npath {}\nnonsense\n", path("listed"), path("gone"));
+        let found = Machine::of(&list, &[&folder.path().display().to_string()]);
+        let expected = ["listed", "pagewise-test-x"].map(|name| format!("path {}", path(name)));
+        assert_eq!(found, Machine(BTreeSet::from(expected)));
     }
 }

@@ -12,9 +12,15 @@ mod programs;
 mod remembered;
 mod steps;
 mod table;
+#[path = "../../../crates/testkit/src/thing.rs"]
+#[expect(dead_code, unreachable_pub, reason = "tests need more of it")]
+mod thing;
 mod tiers;
 mod times;
 mod trace;
+#[path = "../../../crates/testkit/src/turn.rs"]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests need more of it"))]
+#[expect(unreachable_pub, reason = "other crates use it")]
 mod turn;
 
 use std::path::PathBuf;
@@ -154,7 +160,6 @@ fn setting(tier: Tier, quick: bool, names: Vec<String>) -> Result<Setting> {
         toolchain: remembered::toolchain()?,
         passed: run::project().join("xtask/passed.toml"),
         given: for_guests(quick)?,
-        turn: shared_cache(&[])?.join("borrowing.lock"),
         names,
     })
 }

@@ -15,7 +15,8 @@ use super::outcome::{Outcome, State};
 use super::programs::{self, ForGuests, Targets, TestProgram};
 use super::remembered::{self, Done, Passed, Runs, Step};
 use super::steps::{self, STEPS};
-use super::{trace, turn};
+use super::trace;
+use super::turn::Turn;
 use crate::commits::NOT_CHECKED;
 use crate::run;
 
@@ -65,8 +66,6 @@ pub(super) struct Setting {
     pub(super) toolchain: String,
     pub(super) passed: PathBuf,
     pub(super) given: ForGuests,
-    /// The file whose lock says that a run borrows settings of this machine.
-    pub(super) turn: PathBuf,
     /// Only tests whose name contains one of these; all without.
     pub(super) names: Vec<String>,
 }
@@ -83,20 +82,22 @@ fn job(name: &str, phase: &'static str, after: &[&'static str], guess: f64, work
     Job { name, phase, after, borrows, guest_cpus, is_urgent, guess, stops_all, work }
 }
 
-/// One that borrows settings of this machine: alone in this run, and in its turn among several runs.
+/// One that borrows settings of this machine: alone in this run, and in its turn among several runs. Without root it
+/// can borrow nothing.
 fn borrowing(
-    setting: &Setting,
     name: &str,
     phase: &'static str,
     after: &[&'static str],
     guess: f64,
     work: impl FnOnce() -> Result<Outcome> + Send + 'static,
 ) -> Job {
-    let turn = setting.turn.clone();
     let work = move || {
-        let _turn = turn::wait(&turn)?;
+        let is_root = rustix::process::geteuid().is_root();
+        let turn = is_root.then(Turn::wait).transpose()?;
         let machine = Machine::look();
-        Ok((machine.judge(work()?), Vec::new()))
+        let outcome = machine.judge(work()?);
+        drop(turn);
+        Ok((outcome, Vec::new()))
     };
     Job { borrows: true, ..job(name, phase, after, guess, Box::new(work)) }
 }
@@ -291,7 +292,7 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
         program.run(&own, &arguments, None)
     };
     Ok(Some(if borrows {
-        borrowing(setting, &name, "unit tests", &[], 60.0, work)
+        borrowing(&name, "unit tests", &[], 60.0, work)
     } else {
         job(&name, "unit tests", &[], 10.0, Box::new(move || Ok((work()?, Vec::new()))))
     }))
@@ -381,7 +382,7 @@ fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job
             let arguments: Vec<&str> = ["--test-threads=1"].into_iter().chain(names).collect();
             root.run("root tests", &arguments, Some(&own.given))
         };
-        jobs.push(borrowing(setting, "root tests", "root", &[], 240.0, work));
+        jobs.push(borrowing("root tests", "root", &[], 240.0, work));
     }
     if setting.names.is_empty() {
         jobs.push(kills(setting)?);
@@ -418,7 +419,7 @@ fn kills(setting: &Setting) -> Result<Job> {
     command.arg(&setting.given.static_program);
     let seconds = if setting.tier == Tier::Long { 1200.0 } else { 60.0 };
     let work = move || ran("kills", &mut command);
-    Ok(borrowing(setting, "kills", "root", &["root tests"], seconds, work))
+    Ok(borrowing("kills", "root", &["root tests"], seconds, work))
 }
 
 /// One heavy step by itself, with what it needs.

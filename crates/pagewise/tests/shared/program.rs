@@ -6,8 +6,9 @@ use std::process::Command;
 
 pub(crate) use pagewise_testkit::{ProgramRun, empty_folder, finish};
 
-/// The program with these arguments and none of the caller's colour settings.
+/// The program with these arguments and none of the caller's colour settings. Root's runs may borrow.
 pub(crate) fn pagewise(arguments: &[&str]) -> Command {
+    pagewise_testkit::take_turn();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
     command.args(arguments);
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A folder of journals → what the program's runs have lent there, and what of it is still there.
+//!
+//! A debug build of the program keeps journals of runs that have ended in a folder `ended` beside the others, where
+//! there is such a folder; a program as it is shipped removes them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::made;
+use crate::thing::Thing;
+
+/// What runs have lent whose journals are in one folder.
+#[derive(Debug)]
+pub struct Lent {
+    state: PathBuf,
+}
+
+impl Lent {
+    /// By runs that get this folder as `PAGEWISE_STATE` from now on. Makes it.
+    ///
+    /// # Panics
+    /// Where it cannot be made.
+    #[must_use]
+    pub fn by_runs_in(state: &Path) -> Self {
+        let mut private = fs::DirBuilder::new();
+        private.recursive(true).mode(0o700).create(state.join("ended")).expect("a folder of state");
+        made(&Thing::Journals(state.to_owned()));
+        Self { state: state.to_owned() }
+    }
+
+    /// All that a journal has named so far: zram devices, swap, swap files, cgroups.
+    #[must_use]
+    pub fn all(&self) -> BTreeSet<Thing> {
+        let folders = [self.state.clone(), self.state.join("ended")];
+        let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+        // one that is renamed or removed meanwhile
+        let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
+        texts.flat_map(|text| things(&text)).collect()
+    }
+
+    /// What of it is there now.
+    #[must_use]
+    pub fn there(&self) -> Vec<Thing> {
+        self.all().into_iter().filter(Thing::is_there).collect()
+    }
+
+    /// Whether a zram device of a run is there now.
+    #[must_use]
+    pub fn has_zram(&self) -> bool {
+        self.there().iter().any(|thing| matches!(thing, Thing::Zram { .. }))
+    }
+
+    /// Whether swap of a run is on now.
+    #[must_use]
+    pub fn has_swap(&self) -> bool {
+        self.there().iter().any(|thing| matches!(thing, Thing::Swap { .. }))
+    }
+
+    /// Asserts that runs have lent a zram device, and that nothing that they lent is left.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    #[track_caller]
+    pub fn assert_zram_went_back(&self) {
+        let all = self.all();
+        let is_zram = |thing: &Thing| matches!(thing, Thing::Zram { .. });
+        assert!(all.iter().any(is_zram), "no zram device was lent: {all:?}");
+        assert_eq!(self.there(), []);
+    }
+}
+
+/// What was lent is checked again at the end of all tests, when the folder of the journals is gone.
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.all().iter().for_each(made);
+    }
+}
+
+/// What the records of one journal name. A line without a whole record is the last one of a run that was killed.
+fn things(journal: &str) -> Vec<Thing> {
+    let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records.filter_map(|line| thing(&line["record"])).collect()
+}
+
+fn thing(record: &Value) -> Option<Thing> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    if record["event"] == "made" {
+        let number = u32::try_from(record["device"]["number"].as_u64()?).ok()?;
+        return Some(Thing::Zram { number, diskseq: record["device"]["diskseq"].as_u64()? });
+    }
+    let what = &record["what"];
+    match what["kind"].as_str()? {
+        "swap-on" => {
+            Some(Thing::Swap { area: text(&what["area"])?, diskseq: what["diskseq"].as_u64() })
+        }
+        "swap-file" => Some(Thing::Path(text(&what["path"])?.into())),
+        "group" => Some(Thing::Path(text(&what["folder"])?.into())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_names_what_was_lent() {
+        let journal = r#"{"record":{"event":"began","boot_id":"b","pid":1,"unix_seconds":1,"pagewise":"1"},"crc32":"0"}
+{"record":{"event":"taking","loan":1,"what":{"kind":"zram","others":[0],"newest_diskseq":8,"announced":1}},"crc32":"0"}
+{"record":{"event":"made","loan":1,"device":{"number":2,"diskseq":9}},"crc32":"0"}
+{"record":{"event":"taking","loan":2,"what":{"kind":"swap-on","area":"/dev/zram2","diskseq":9}},"crc32":"0"}
+{"record":{"event":"taking","loan":3,"what":{"kind":"swap-file","path":"/x","folder_inode":2}},"crc32":"0"}
+{"record":{"event":"taking","loan":4,"what":{"kind":"group","folder":"/g","home":null}},"crc32":"0"}
+{"record":{"event":"tak"#;
+        let area = "/dev/zram2".to_owned();
+        let expected = [
+            Thing::Zram { number: 2, diskseq: 9 },
+            Thing::Swap { area, diskseq: Some(9) },
+            Thing::Path("/x".into()),
+            Thing::Path("/g".into()),
+        ];
+        assert_eq!(things(journal), expected);
+    }
+
+    #[test]
+    fn journals_of_runs_that_have_ended_count_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let lent = Lent::by_runs_in(&state);
+        assert_eq!(lent.all(), BTreeSet::new());
+        let journal = |path: &Path| {
+            let path = path.display();
+            format!(
+                r#"{{"record":{{"event":"taking","loan":1,"what":{{"kind":"group","folder":"{path}"}}}}}}"#
+            )
+        };
+        let (gone, there) = (folder.path().join("gone"), folder.path().to_owned());
+        fs::write(state.join("1.b.journal"), journal(&gone)).unwrap();
+        fs::write(state.join("ended/1-1.b.journal"), journal(&there)).unwrap();
+        assert_eq!(lent.all().len(), 2);
+        assert_eq!(lent.there(), [Thing::Path(there)]);
+        assert!(!lent.has_zram() && !lent.has_swap());
+    }
+}
