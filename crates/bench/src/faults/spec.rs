@@ -100,7 +100,7 @@ pub struct Progress {
 pub struct Control<'a> {
     /// Set by somebody else to end it: within a tenth of a second.
     pub stop: &'a AtomicBool,
-    /// When it must be over.
+    /// When it must be over: no later round is begun or finished then. The first one that counts is measured whole.
     pub until: Option<Instant>,
     /// Called before each measurement and at the end.
     pub progress: &'a mut dyn FnMut(Progress),
