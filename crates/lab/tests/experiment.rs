@@ -676,11 +676,11 @@ fn the_command_starts_when_its_neighbour_is_ready() {
     for run in good(conducted(&experiment)) {
         assert!(run.end == RunEnd::Exited { status: 0 }, "{run:?}");
     }
-    for (script, why) in [
-        ("echo full; exit 3", "it ended before it printed \"filled\""),
-        ("echo full; exec sleep 1000", "it did not print \"filled\" before the deadline"),
+    for (script, why, milliseconds) in [
+        ("echo full; exit 3", "it ended before it printed \"filled\"", 60_000),
+        ("echo full; exec sleep 1000", "it did not print \"filled\" before the deadline", 500),
     ] {
-        let deadline = Duration::from_millis(500);
+        let deadline = Duration::from_millis(milliseconds);
         let experiment = Experiment { neighbour: neighbour(script), deadline, ..command.clone() };
         let trouble = conducted(&experiment).trouble.unwrap().to_string();
         assert!(trouble.contains(why), "{trouble}");
