@@ -5,28 +5,20 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::machine::{Loans, pagewise_json, read};
+use crate::machine::{Lent, Loans, Thing, pagewise_json, read};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// What a bench may touch of the machine.
+/// Settings that a bench changes for a while.
 #[derive(Debug, PartialEq)]
-struct Left {
-    devices: BTreeSet<String>,
-    swaps: String,
+struct Settings {
     page_cluster: String,
     zswap: Vec<String>,
 }
 
-impl Left {
+impl Settings {
     fn now() -> Self {
-        let names = std::fs::read_dir("/sys/block").unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        Self {
-            devices: names.filter(|name| name.starts_with("zram")).collect(),
-            swaps: read("/proc/swaps"),
-            page_cluster: read("/proc/sys/vm/page-cluster"),
-            zswap: zswap_parameters(),
-        }
+        Self { page_cluster: read("/proc/sys/vm/page-cluster"), zswap: zswap_parameters() }
     }
 }
 
@@ -42,39 +34,54 @@ fn zswap_parameters() -> Vec<String> {
     all
 }
 
-/// The sequence numbers of all zram devices: unlike names they are never given twice.
-fn disks() -> BTreeSet<String> {
-    let number = |name| std::fs::read_to_string(format!("/sys/block/{name}/diskseq")).ok();
-    Left::now().devices.into_iter().filter_map(number).collect()
+/// Where a bench keeps its journal; `undo` empties it, whatever happens to the test.
+struct State {
+    // these two are dropped first: they need the folder
+    _loans: Loans,
+    lent: Lent,
+    folder: tempfile::TempDir,
+    before: Settings,
 }
 
-/// A folder for the journal that is emptied by `undo`, whatever happens to the test.
-fn state() -> (tempfile::TempDir, Loans) {
-    let folder = pagewise_testkit::folder_on_disk();
-    let mut loans = Loans::new();
-    let (program, path) = (env!("CARGO_BIN_EXE_pagewise"), folder.path().display());
-    loans.promise(&format!(
-        "PAGEWISE_LOCK='{path}' PAGEWISE_STATE='{path}/state' '{program}' undo > /dev/null || true"
-    ));
-    (folder, loans)
-}
+impl State {
+    fn new() -> Self {
+        let folder = pagewise_testkit::folder_on_disk();
+        let mut loans = Loans::new();
+        let (program, path) = (env!("CARGO_BIN_EXE_pagewise"), folder.path().display());
+        loans.promise(&format!(
+            "PAGEWISE_LOCK='{path}' PAGEWISE_STATE='{path}/state' '{program}' undo > /dev/null || true"
+        ));
+        let lent = Lent::by_runs_in(&folder.path().join("state"));
+        Self { _loans: loans, lent, folder, before: Settings::now() }
+    }
 
-fn bench(state: &tempfile::TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
-    command.arg("bench").args(arguments).env("PAGEWISE_STATE", state.path().join("state"));
-    command.env("PAGEWISE_LOCK", state.path());
-    command
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
+        command.args(arguments).env("PAGEWISE_STATE", self.folder.path().join("state"));
+        command.env("PAGEWISE_LOCK", self.folder.path());
+        command
+    }
+
+    fn bench(&self, arguments: &[&str]) -> Command {
+        self.command(&[&["bench"], arguments].concat())
+    }
+
+    /// A bench has borrowed a device, and nothing of it is left.
+    #[track_caller]
+    fn assert_all_is_back(&self) {
+        self.lent.assert_zram_went_back();
+        assert_eq!(Settings::now(), self.before);
+    }
 }
 
 /// Bounds that no load of the machine changes.
 #[test]
 fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
-    let (state, _loans) = state();
-    let before = Left::now();
+    let state = State::new();
     let mix = ["--quick", "--size", "16M", "--mix", "text:80,random:20", "--json"];
-    let output = bench(&state, &mix).output().unwrap();
+    let output = state.bench(&mix).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(Left::now(), before);
+    state.assert_all_is_back();
     let message: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(message["layer"], "zram");
 
@@ -98,12 +105,11 @@ fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
 /// Whatever zswap of this kernel has: what it lacks is named, and zram is measured anyway.
 #[test]
 fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
-    let (state, _loans) = state();
-    let before = Left::now();
+    let state = State::new();
     let words = ["--quick", "--size", "4M", "--mix", "text:80,random:20", "--zswap", "--json"];
-    let output = bench(&state, &words).output().unwrap();
+    let output = state.bench(&words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(Left::now(), before);
+    state.assert_all_is_back();
     let message: Value = serde_json::from_slice(&output.stdout).unwrap();
     let not_measured = message["not_measured"].to_string();
     let is_random = |row: &&Value| row["memory"] == "private" && row["access"] == "random";
@@ -114,7 +120,7 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
     };
     let (zram, zswap) = (stores("zram"), stores("zswap"));
     assert!(!zram.is_empty(), "{not_measured}");
-    assert_eq!(zswap.is_empty(), before.zswap.is_empty(), "{not_measured}");
+    assert_eq!(zswap.is_empty(), state.before.zswap.is_empty(), "{not_measured}");
     if zswap.is_empty() {
         assert!(not_measured.contains("swap with zswap"), "{not_measured}");
         return;
@@ -169,35 +175,33 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
 
 #[test]
 fn bench_that_is_killed_leaves_nothing_after_the_next_start() {
-    let (state, _loans) = state();
-    let before = Left::now();
-    let others = disks();
-    let has_device = |now: &Left| now.devices.len() > before.devices.len();
-    let has_swap = |now: &Left| now.swaps != before.swaps;
+    let state = State::new();
+    let has_device = |lent: &[Thing]| lent.iter().any(|it| matches!(it, Thing::Zram { .. }));
+    let has_swap = |lent: &[Thing]| lent.iter().any(|it| matches!(it, Thing::Swap { .. }));
     let mix = ["--quick", "--size", "4M", "--mix", "text:100"];
     // while it fills, measures, and swaps; each start puts back what the one before it left
     for (lent, milliseconds) in [
-        (&has_device as &dyn Fn(&Left) -> bool, 0),
+        (&has_device as &dyn Fn(&[Thing]) -> bool, 0),
         (&has_device, 100),
         (&has_device, 700),
         (&has_device, 2500),
         (&has_swap, 0),
     ] {
-        let left: BTreeSet<String> = disks().difference(&others).cloned().collect();
-        let mut run = Running::start(&mut bench(&state, &mix));
-        run.wait_until(|now| disks().is_disjoint(&left) && lent(now));
+        let left = state.lent.there();
+        let own = || {
+            let there = state.lent.there();
+            let is_left = there.iter().any(|thing| left.contains(thing));
+            if is_left { Vec::new() } else { there }
+        };
+        let mut run = Running::start(&mut state.bench(&mix));
+        run.wait_until(|| lent(&own()));
         std::thread::sleep(Duration::from_millis(milliseconds));
-        run.kill_while(lent);
-        assert!(lent(&Left::now()), "killed after {milliseconds} ms, it leaves nothing");
+        run.kill_while(|| lent(&own()));
+        assert!(lent(&own()), "killed after {milliseconds} ms, it leaves nothing");
     }
-    let undo = Command::new(env!("CARGO_BIN_EXE_pagewise"))
-        .args(["undo", "--json"])
-        .env("PAGEWISE_STATE", state.path().join("state"))
-        .env("PAGEWISE_LOCK", state.path())
-        .output()
-        .unwrap();
+    let undo = state.command(&["undo", "--json"]).output().unwrap();
     assert!(undo.status.success(), "{}", String::from_utf8_lossy(&undo.stderr));
-    assert_eq!(Left::now(), before);
+    state.assert_all_is_back();
 }
 
 /// A bench that does not outlive its test.
@@ -209,9 +213,9 @@ impl Running {
     }
 
     /// Waits until the machine is so, which must be before it ends.
-    fn wait_until(&mut self, so: impl Fn(&Left) -> bool) {
+    fn wait_until(&mut self, so: impl Fn() -> bool) {
         let until = Instant::now() + Duration::from_secs(120);
-        while !so(&Left::now()) {
+        while !so() {
             assert!(Instant::now() < until, "waited for two minutes");
             assert_eq!(self.0.try_wait().unwrap(), None, "it has ended before");
             std::thread::sleep(Duration::from_millis(5));
@@ -219,13 +223,13 @@ impl Running {
     }
 
     /// Kills it while the machine is so: it is stopped first, so that nothing changes in between.
-    fn kill_while(&mut self, so: impl Fn(&Left) -> bool) {
+    fn kill_while(&mut self, so: impl Fn() -> bool) {
         let pid = self.0.id().to_string();
         for _ in 0..100 {
             self.wait_until(&so);
             crate::machine::run("kill", &["-STOP", &pid]);
-            self.wait_until(|_| all_threads_stand(&pid));
-            if so(&Left::now()) {
+            self.wait_until(|| all_threads_stand(&pid));
+            if so() {
                 self.0.kill().unwrap();
                 self.0.wait().unwrap();
                 return;
@@ -251,74 +255,74 @@ impl Drop for Running {
 }
 
 /// Processes that a bench started to be swapped out.
-fn workers(bench: u32) -> Vec<String> {
-    let children = Command::new("pgrep").args(["-P", &bench.to_string()]).output().unwrap();
-    let children = String::from_utf8(children.stdout).unwrap();
+fn workers(bench: u32) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{bench}/task/{bench}/children"));
+    let children = children.unwrap_or_default();
     let is_worker = |pid: &&str| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.starts_with(b"PAGEWISE_FAULTS=")
     };
-    children.lines().filter(is_worker).map(str::to_owned).collect()
+    let workers = children.split_whitespace().filter(is_worker);
+    workers.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
 /// As a panic of the release build ends them.
 #[test]
 fn bench_says_that_workers_crashed_and_gives_back_what_they_used() {
-    let (state, _loans) = state();
-    let before = Left::now();
+    let state = State::new();
     let mix = ["--quick", "--size", "4M", "--mix", "text:100", "--json"];
-    let answer = std::fs::File::create(state.path().join("answer")).unwrap();
-    let mut run =
-        Running(bench(&state, &mix).stdout(answer).stderr(Stdio::null()).spawn().unwrap());
-    let (until, mut ended) = (Instant::now() + Duration::from_secs(120), 0);
+    let answer = state.folder.path().join("answer");
+    let out = std::fs::File::create(&answer).unwrap();
+    let mut run = Running(state.bench(&mix).stdout(out).stderr(Stdio::null()).spawn().unwrap());
+    let (until, mut ended) = (Instant::now() + Duration::from_secs(600), 0);
     let status = loop {
         for worker in workers(run.0.id()) {
-            let sent = Command::new("kill").args(["-ABRT", &worker]).stderr(Stdio::null()).status();
-            ended += u32::from(sent.unwrap().success());
+            ended += u32::from(kill_process(worker, Signal::ABORT).is_ok());
         }
         if let Some(status) = run.0.try_wait().unwrap() {
             break status;
         }
-        assert!(Instant::now() < until, "waited for two minutes");
+        assert!(Instant::now() < until, "waited for ten minutes");
         std::thread::sleep(Duration::from_millis(2));
     };
-    let message: Value =
-        serde_json::from_str(&read(state.path().join("answer").to_str().unwrap())).unwrap();
+    let message: Value = serde_json::from_str(&read(answer.to_str().unwrap())).unwrap();
     assert!(status.success() && ended > 0, "{status}, {ended} workers");
     let not_measured = message["not_measured"].to_string();
     assert!(not_measured.contains("the worker was ended by signal 6"), "{not_measured}");
     assert!(!message["rows"].as_array().unwrap().is_empty(), "the block layer needs no worker");
-    assert_eq!(Left::now(), before);
+    state.assert_all_is_back();
 }
 
 #[test]
 fn bench_says_what_a_second_one_has_to_wait_for() {
-    let (state, _loans) = state();
-    let before = Left::now();
+    let state = State::new();
     let mix = ["--quick", "--size", "4M", "--mix", "text:100", "--no-swap"];
-    let mut first = Running::start(&mut bench(&state, &mix));
+    let mut first = Running::start(&mut state.bench(&mix));
     // the lock is taken before the first device is
-    first.wait_until(|now| now.devices != before.devices);
-    let second = bench(&state, &mix).output().unwrap();
+    first.wait_until(|| state.lent.has_zram());
+    // it is not over before the second one has asked
+    let pid = Pid::from_child(&first.0);
+    kill_process(pid, Signal::STOP).unwrap();
+    let second = state.bench(&mix).output().unwrap();
     let output = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{output}");
     assert!(output.contains(&first.0.id().to_string()), "{output}");
+    kill_process(pid, Signal::CONT).unwrap();
     assert!(first.0.wait().unwrap().success());
-    assert_eq!(Left::now(), before);
+    state.assert_all_is_back();
 }
 
 #[test]
 fn bench_goes_on_without_an_algorithm_that_the_kernel_refuses() {
-    let (state, _loans) = state();
-    let before = Left::now();
+    let state = State::new();
     let arguments =
         ["--quick", "--size", "1M", "--mix", "text:100", "--no-swap", "--json", "--algorithm"];
     let output =
-        bench(&state, &[&arguments[..], &["nonsense", "--algorithm", "lz4"]].concat()).output();
+        state.bench(&[&arguments[..], &["nonsense", "--algorithm", "lz4"]].concat()).output();
     let message: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
     assert_eq!(message["not_measured"][0]["what"], "nonsense", "{}", message["not_measured"]);
     assert!(message["rows"].as_array().unwrap().iter().all(|row| row["algorithm"] == "lz4"));
-    assert_eq!(Left::now(), before);
+    state.assert_all_is_back();
     let status = pagewise_json(&["status", "--json"], &[0]);
     assert!(status["zram"].is_array());
 }

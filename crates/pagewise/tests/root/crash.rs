@@ -13,11 +13,11 @@ use crate::machine::{Place, read, said, write};
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 const SET: [&str; 4] = ["--a", "vm.extfrag_threshold=401", "--b", "vm.extfrag_threshold=601"];
 /// Longer than any of this takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A trial that has taken a knob and a cgroup.
 fn trial(place: &Place, environment: &[(&str, &str)]) -> Command {
-    let line = [&["trial"][..], &SET, &["--memory", "64M", "--", "sleep", "60"]].concat();
+    let line = [&["trial"][..], &SET, &["--memory", "64M", "--", "sleep", "600"]].concat();
     let mut command = place.command(&line);
     command.envs(environment.iter().copied()).stdout(Stdio::null()).stderr(Stdio::piped());
     command

@@ -172,7 +172,7 @@ fn undo_works_on_a_full_disk() {
     let (mut place, before) = (Place::new(), read(KNOB));
     let disk = place.small_disk();
     let state = disk.join("state");
-    let words = [&["trial"][..], &SET, &["--memory", "64M", "--", "sleep", "60"]].concat();
+    let words = [&["trial"][..], &SET, &["--memory", "64M", "--", "sleep", "600"]].concat();
     let mut command = place.command(&words);
     command.env("PAGEWISE_STATE", &state).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();

@@ -21,6 +21,7 @@ impl Held {
 
     /// Starts it as the command says; it has arranged its memory when this returns.
     pub(crate) fn started(command: &mut Command) -> Self {
+        crate::machine::take_turn();
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
         let orders = child.stdin.take();
@@ -56,6 +57,11 @@ impl Held {
         rollup(self.pid(), "AnonHugePages")
     }
 
+    /// KiB of anonymous memory, as its part of what it shares: unlike that of files, no other process changes it.
+    pub(crate) fn anon(&self) -> u64 {
+        rollup(self.pid(), "Pss_Anon")
+    }
+
     /// KiB of proportional size.
     pub(crate) fn pss(&self) -> u64 {
         rollup(self.pid(), "Pss")
@@ -74,7 +80,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         drop(self.orders.take());
-        let until = Instant::now() + Duration::from_secs(5);
+        let until = Instant::now() + Duration::from_secs(60);
         while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -119,6 +125,7 @@ impl Group {
         let v1 = PathBuf::from("/sys/fs/cgroup/memory");
         let root = if v1.exists() { v1 } else { PathBuf::from("/sys/fs/cgroup") };
         let folder = root.join(name);
+        crate::machine::made(&crate::machine::Thing::Path(folder.clone()));
         std::fs::create_dir(&folder).expect("a cgroup");
         Self { folder, path: format!("/{name}") }
     }
@@ -138,11 +145,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for _ in 0..100 {
-            if std::fs::remove_dir(&self.folder).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
+        let until = Instant::now() + Duration::from_secs(60);
+        while std::fs::remove_dir(&self.folder).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
 use pagewise_model::{Compressor, Refusal};
 
-use crate::machine::{Loans, read};
+use crate::machine::{Loans, Thing, made, read};
 
 /// Lends zram devices and nothing else.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ impl Lender for ZramLender {
             sysfs.display()
         ));
         self.loans.promise(&format!("! [ -e {0} ] || echo 1 > {0}/reset", sysfs.display()));
+        made(&Thing::zram(number).expect("the device that was made"));
         self.out.lock().expect("unpoisoned").push(number);
         if let Err(refused) = set_up(number, spec) {
             self.return_loan(LoanId(number.into()))?;
@@ -61,7 +62,8 @@ impl Lender for ZramLender {
 
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal> {
         let number = u32::try_from(loan.0).expect("it was one");
-        set(number, "reset", "1")?;
+        // whoever lists block devices may have it open for a moment
+        crate::machine::write(&format!("/sys/block/zram{number}/reset"), "1");
         crate::machine::write("/sys/class/zram-control/hot_remove", &number.to_string());
         self.out.lock().expect("unpoisoned").retain(|&one| one != number);
         Ok(())

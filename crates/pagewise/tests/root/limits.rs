@@ -23,7 +23,7 @@ fn idle_while(group: &Group, held: &mut Held, mut act: impl FnMut(&mut Held)) ->
         let watch = scope.spawn(|| survey(group, &["--for", "3s"]));
         while !watch.is_finished() {
             act(held);
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(10));
         }
         watch.join().expect("a document")
     });

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::held::Group;
@@ -55,21 +56,32 @@ fn forget(program: &Path) {
     done(Command::new("dd").args([&input, "iflag=nocache", "count=0", "status=none"]));
 }
 
-/// Starts the program in the group and waits until it has mapped its code.
+/// Bytes that a process has read, its recordings' own text included.
+fn bytes_read(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).expect("it runs");
+    text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).expect("a count")
+}
+
+/// Starts the program in the group, waits until it has mapped its code, and stops it with SIGSTOP: how much of its code
+/// it reads again while memory is short would depend on how busy the machine is.
 fn start(group: &Group, program: &Path, output: &Path) -> Ends {
     let mut command = group.command(program);
-    command.args(["capture", "--every", "1s", "--for", "10m"]).arg(output);
+    command.args(["capture", "--every", "1s", "--for", "1h"]).arg(output);
     let child = Ends(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let until = Instant::now() + Duration::from_secs(60);
-    let mut last = 0;
+    let (pid, until) = (child.0.id(), Instant::now() + Duration::from_secs(120));
+    let mut before = (bytes_read(pid), 0);
     loop {
-        std::thread::sleep(Duration::from_secs(2));
-        let now = mapped_code(child.0.id(), program);
-        if now > 1024 && now == last {
-            return child;
+        let code = mapped_code(pid, program);
+        assert!(Instant::now() < until, "{code} KiB of code after two minutes");
+        // it has read as much as all before once more, so it has done the same again
+        if code > 1024 && bytes_read(pid) >= 2 * before.0 {
+            if code == before.1 {
+                kill_process(Pid::from_child(&child.0), Signal::STOP).unwrap();
+                return child;
+            }
+            before = (bytes_read(pid), code);
         }
-        assert!(Instant::now() < until, "{now} KiB of code after a minute");
-        last = now;
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

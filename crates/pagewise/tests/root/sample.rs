@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::machine::{Loans, output_as_nobody, run, write};
+use crate::machine::{Loans, Thing, made, output_as_nobody, run, write};
 use pagewise_observe::HostRoot;
 use pagewise_sample::{
     Choice, OpenError, Options, Origin, Sample, Sharing, Target as Source, WhyUnread, open,
@@ -23,30 +23,37 @@ fn looked(source: &Source, choice: Choice) -> (Vec<u8>, Sample) {
     (bytes, sampler.finish())
 }
 
+/// KiB of anonymous and shared memory of a process, as its part of what it shares. Files are left out: how many
+/// others map a library changes all the time.
+fn pss(pid: u32) -> u64 {
+    rollup(pid, "Pss_Anon") + rollup(pid, "Pss_Shmem")
+}
+
 /// What is to change by a look, or not: KiB of anonymous memory of the host and of the targets (their
 /// proportional size), KiB in swap, minor and major faults of our thread.
 fn state(pids: &[u32]) -> [i64; 5] {
     let signed = |number: u64| i64::try_from(number).expect("a size");
-    let sum = |name: &str| pids.iter().map(|pid| signed(rollup(*pid, name))).sum();
+    let sum = |of: &dyn Fn(u32) -> u64| pids.iter().map(|pid| signed(of(*pid))).sum();
     let meminfo = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
     let anon = meminfo.lines().find_map(|line| line.strip_prefix("AnonPages:"));
     let anon = anon.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("KiB");
     let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("stat");
     let words: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
     let fault = |at: usize| words.get(at).and_then(|word| word.parse().ok()).expect("faults");
-    [anon, sum("Pss"), sum("Swap"), fault(7), fault(9)]
+    [anon, sum(&pss), sum(&|pid| rollup(pid, "Swap")), fault(7), fault(9)]
 }
 
 /// Looks at every page several times, and prints what that changed: a row of the table in
-/// docs/measured/scan.md. Medians, and what the host's memory did while nobody looked for as long, after every
+/// docs/measured/scan.md, for which PAGEWISE_LOOKS is 31. Medians, and what the host's memory did while nobody looked for as long, after every
 /// fifth time: the rest of the machine does not hold still.
 fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
-    const TIMES: usize = 31;
+    let times =
+        std::env::var("PAGEWISE_LOOKS").map_or(5, |times| times.parse().expect("how often"));
     let host = HostRoot::live().expect("a root");
     let (mut changes, mut idle, mut disturbed) = (Vec::new(), Vec::new(), Vec::new());
     let changed =
         |before: [i64; 5], after: [i64; 5]| [0, 1, 2, 3, 4].map(|at| after[at] - before[at]);
-    for number in 0..TIMES {
+    for number in 0..times {
         let (before, begun) = (state(pids), Instant::now());
         let options = Options { choice: Choice::Exact, others_allowed: true, ..Options::default() };
         let mut sampler = open(&host, source, options).expect("something to look at");
@@ -65,7 +72,7 @@ fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
         all[all.len() / 2]
     };
     let [anon, pss, swap, minor, major] = [0, 1, 2, 3, 4].map(|at| median(&changes, at));
-    let (idle, last) = (median(&idle, 0), disturbed[TIMES - 1]);
+    let (idle, last) = (median(&idle, 0), disturbed[times - 1]);
     let (unshared, referenced) = (last.unshared_pages.get(), last.referenced_pages.get());
     println!(
         "| {what} | {anon:+} ({idle:+}) | {pss:+} | {swap:+} | {minor}, {major} | {unshared} | {referenced} |"
@@ -84,7 +91,8 @@ fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
     let path = format!("/pagewise-test-{}", std::process::id());
     let folder = format!("{mount}{path}");
     // what was in it may take a moment to be gone
-    loans.promise(&format!("for i in $(seq 100); do rmdir '{folder}' && break; sleep 0.1; done"));
+    loans.promise(&format!("for i in $(seq 600); do rmdir '{folder}' && break; sleep 0.1; done"));
+    made(&Thing::Path(folder.clone().into()));
     run("mkdir", &[&folder]);
     write(&format!("{folder}/{file}"), limit);
     (folder, path)
@@ -138,7 +146,7 @@ fn merged_pages_stay_merged_and_are_shown_once() {
         merged() >= all
     });
     assert!(done, "{} merged", merged());
-    let (merged_before, pss) = (merged(), rollup(target.pid(), "Pss"));
+    let (merged_before, before) = (merged(), pss(target.pid()));
 
     let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
     assert_eq!(sample.sharing, Sharing::ByFrame);
@@ -148,9 +156,9 @@ fn merged_pages_stay_merged_and_are_shown_once() {
 
     // ksmd may still be merging the last ones; what is taken apart becomes fewer
     assert!(merged() + 16 > merged_before, "{merged_before} to {}", merged());
-    // Unsharing would raise it; a process beside that maps the same files lowers it.
-    let pss_after = rollup(target.pid(), "Pss");
-    assert!(pss_after < pss + 256, "KiB: {pss} to {pss_after}");
+    // unsharing would raise it
+    let after = pss(target.pid());
+    assert!(after < before + 256, "KiB: {before} to {after}");
     prints_what_changes("16 MiB merged by KSM", &[target.pid()], &Source::Process(target.pid()));
 }
 
@@ -190,6 +198,7 @@ fn a_device_of_odd_size_is_shown_to_its_end() {
     let device = run("losetup", &["--find", "--show", "--read-only", file.to_str().unwrap()]);
     let device = device.trim();
     loans.promise(&format!("losetup --detach '{device}'"));
+    made(&Thing::Loop { device: device.to_owned(), file: file.clone() });
     let (bytes, sample) = looked(&Source::Device(device.into()), Choice::Exact);
     assert_eq!(sample.sampled().get(), 11);
     assert_eq!(bytes[..contents.len()], contents);
@@ -269,8 +278,9 @@ fn a_frozen_process_is_looked_at() {
         ("/sys/fs/cgroup", "cgroup.freeze", "1", "0")
     };
     let folder = format!("{mount}/pagewise-test-{}", std::process::id());
-    loans.promise(&format!("for i in 1 2 3 4 5; do rmdir '{folder}' && break; sleep 0.2; done"));
+    loans.promise(&format!("for i in $(seq 300); do rmdir '{folder}' && break; sleep 0.2; done"));
     loans.promise(&format!("kill {}", target.pid()));
+    made(&Thing::Path(folder.clone().into()));
     run("mkdir", &[&folder]);
     write(&format!("{folder}/cgroup.procs"), &target.pid().to_string());
     loans.promise(&format!("echo {thawed} > {folder}/{file}"));

@@ -43,11 +43,11 @@ fn collapse_makes_huge_pages_and_keeps_contents() {
 #[test]
 fn sparse_memory_is_left_alone_and_does_not_grow() {
     let held = Held::start("map 128 1 8");
-    let before = held.pss();
+    let before = held.anon();
     let done = collapse(held.pid(), &[]);
     assert_eq!(number(&done, "/left_alone/sparse"), 64, "{done}");
     assert_eq!(number(&done, "/collapsed"), 0);
-    assert!(held.pss() * 10 <= before * 11, "{before} → {}", held.pss());
+    assert!(held.anon() * 10 <= before * 11, "{before} → {}", held.anon());
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn a_dry_run_changes_nothing_and_says_what_would_be() {
 fn what_a_fork_shares_is_never_copied() {
     let mut held = Held::start("map 64 1 1");
     held.obey("fork");
-    let before = held.pss();
+    let before = held.anon();
     let done = collapse(held.pid(), &[]);
     assert_eq!(number(&done, "/collapsed"), 0, "{done}");
     assert_eq!(number(&done, "/left_alone/shared"), 32, "{done}");
     // a copy would be ours alone, and not half of what two share
-    assert!(held.pss() < before + 4096, "{before} → {} KiB", held.pss());
+    assert!(held.anon() < before + 4096, "{before} → {} KiB", held.anon());
     held.obey("reap");
     assert_eq!(number(&collapse(held.pid(), &[]), "/collapsed"), 32);
 }
@@ -192,14 +192,14 @@ fn evidence_has_a_moment_for_each_phase_and_a_page() {
 #[test]
 fn a_neighbour_that_did_not_opt_in_stays_as_it_is() {
     let mut neighbour = Held::start("map 32 1 1");
-    let (huge, pss) = (neighbour.huge(), neighbour.pss());
+    let (huge, anon) = (neighbour.huge(), neighbour.anon());
     let advised = Held::start("huge 32 1 1");
     assert!(advised.huge() > 0);
     let other = Held::start("map 32 1 1");
     collapse(other.pid(), &[]);
     assert!(other.huge() >= 32 * 1024);
     assert_eq!(neighbour.huge(), huge);
-    assert!(neighbour.pss().abs_diff(pss) < 1024, "{pss} → {}", neighbour.pss());
+    assert!(neighbour.anon().abs_diff(anon) < 1024, "{anon} → {}", neighbour.anon());
     assert_eq!(neighbour.obey("check"), "done");
 }
 
@@ -328,7 +328,7 @@ fn a_container_that_opted_in_gets_huge_pages_and_no_other_does() {
     let neighbours = [None, Some("off"), Some("advised"), Some("yes")]
         .map(|asks| started(&other, "map 32 1 1", asks));
     let untouched = || neighbours.iter().chain([&sidecar]);
-    let before: Vec<u64> = untouched().map(Held::pss).collect();
+    let before: Vec<u64> = untouched().map(Held::anon).collect();
 
     let ran = run(&["--json", "thp", "collapse", "--opted-in"]);
     let done: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.err));
@@ -342,7 +342,7 @@ fn a_container_that_opted_in_gets_huge_pages_and_no_other_does() {
     assert!(opted_in.huge() >= 32 * 1024);
     for (held, before) in untouched().zip(before) {
         assert_eq!(held.huge(), 0);
-        assert!(held.pss().abs_diff(before) < 1024, "{before} → {}", held.pss());
+        assert!(held.anon().abs_diff(before) < 1024, "{before} → {}", held.anon());
     }
     let shown = run(&["thp", "--container", "0a11ce"]);
     assert!(
@@ -368,19 +368,21 @@ fn each_container_has_its_own_budget_over_all_passes_and_late_ones_are_found() {
     let before = one.pss() * 1024;
     let words = ["--json", "thp", "collapse", "--opted-in", "--watch", "--every", "200ms"];
     let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
-    let late = started(&second, "map 32 1 1", Some("on"));
-    let until = Instant::now() + Duration::from_secs(60);
-    while late.huge() < 32 * 1024 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
+    let mut late = started(&second, "map 32 1 1", Some("on"));
+    late.wait_until("found", |late| late.huge() >= 32 * 1024);
+    // the first one comes first in each pass; some passes more, in each of which it could grow again: after each of
+    // these the late one is huge again
+    let grown = one.anon();
+    for _ in 0..4 {
+        for order in ["fork", "write", "reap"] {
+            late.obey(order);
+        }
+        late.wait_until("huge again", |late| late.huge() >= 32 * 1024);
     }
-    // the first one comes first in each pass; some passes more, in each of which it could grow again
-    let grown = one.pss();
-    std::thread::sleep(Duration::from_secs(2));
-    let later = one.pss();
+    let later = one.anon();
     let pid = watch.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
     let ended = watch.wait_with_output().expect("an end");
-    assert!(late.huge() >= 32 * 1024, "the late one was not found");
     assert!(later < grown + 256, "{grown} → {later} KiB");
     let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
     assert_eq!(done["units"].as_array().map(Vec::len), Some(2), "{done}");
@@ -405,15 +407,15 @@ fn a_cgroup_at_its_limit_stops_it() {
 fn signals_reach_the_command_that_is_run() {
     let began = Instant::now();
     let mut run = Command::new(env!("CARGO_BIN_EXE_pagewise"));
-    let mut run = run.args(["thp", "run", "--", "sleep", "60"]).spawn().expect("it runs");
+    let mut run = run.args(["thp", "run", "--", "sleep", "600"]).spawn().expect("it runs");
     // from then on it hands signals on
     let children = format!("/proc/{0}/task/{0}/children", run.id());
     while std::fs::read_to_string(&children).is_ok_and(|list| list.trim().is_empty()) {
-        assert!(began.elapsed() < Duration::from_secs(20), "nothing was started");
+        assert!(began.elapsed() < Duration::from_secs(120), "nothing was started");
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = run.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
     assert_eq!(run.wait().expect("an end").code(), Some(143));
-    assert!(began.elapsed() < Duration::from_secs(50));
+    assert!(began.elapsed() < Duration::from_secs(500));
 }

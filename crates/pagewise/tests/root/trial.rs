@@ -18,7 +18,7 @@ use pagewise_stats::{Experiment, Metric, judge};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::machine::{Place, read, said};
+use crate::machine::{Place, Thing, made, read, said};
 
 /// A knob whose change for a moment nobody feels.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
@@ -106,7 +106,7 @@ fn eating(arms: Vec<TrialArm>) -> Experiment {
         warm_up: 1,
         seed: 1,
         memory_limit_bytes: Some(LIMIT),
-        deadline: Duration::from_secs(60),
+        deadline: Duration::from_secs(600),
         clock: Clock::Real,
         profile: true,
         counted_from: None,
@@ -131,19 +131,10 @@ impl Place {
     }
 }
 
-/// What swaps, and the zram devices that are there.
-fn swap_and_devices() -> (String, Vec<String>) {
-    let disks = std::fs::read_dir("/sys/block").unwrap().flatten();
-    let names = disks.map(|disk| disk.file_name().to_string_lossy().into_owned());
-    let mut zram: Vec<String> = names.filter(|name| name.starts_with("zram")).collect();
-    zram.sort();
-    (read("/proc/swaps"), zram)
-}
-
 /// Two tiers, a file, and none at all, for a command that does not fit.
 #[test]
 fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
-    let (place, before) = (Place::new(), swap_and_devices());
+    let place = Place::new();
     let zram = TrialSwap::Zram {
         size_bytes: 8 << 20,
         algorithm: None,
@@ -158,7 +149,7 @@ fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
         arm("file", Some(vec![file])),
     ]);
     let runs = place.conducted(&experiment);
-    assert_eq!(swap_and_devices(), before);
+    place.lent.assert_zram_went_back();
     assert!(!place.folder.path().join("state").read_dir().unwrap().any(is_journal));
     assert!(!Path::new("/var/tmp").read_dir().unwrap().any(is_swap_of_ours));
     let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
@@ -209,7 +200,7 @@ fn meminfo(name: &str) -> String {
 /// them, and the pages that came in are counted alike. Afterwards zswap is off and empty, as before.
 #[test]
 fn an_arm_with_zswap_has_its_pages_there_and_the_other_none() {
-    let (place, before) = (Place::new(), (zswap_parameters(), swap_and_devices()));
+    let (place, before) = (Place::new(), zswap_parameters());
     let file = TrialSwap::File { size_bytes: 64 << 20, priority: None };
     let compressor = read("/sys/module/zswap/parameters/compressor").trim().to_owned();
     let zswap =
@@ -218,7 +209,9 @@ fn an_arm_with_zswap_has_its_pages_there_and_the_other_none() {
     let metrics = vec![Metric::parse("disk-swap-writes").unwrap()];
     let experiment = Experiment { metrics, ..eating(arms) };
     let runs = place.conducted(&experiment);
-    assert_eq!((zswap_parameters(), swap_and_devices()), before);
+    assert_eq!(zswap_parameters(), before);
+    assert!(place.lent.all().iter().any(|thing| matches!(thing, Thing::Swap { .. })));
+    assert_eq!(place.lent.there(), []);
     assert_eq!(meminfo("Zswapped"), "0 kB");
     let of = |name: &str| runs.iter().filter(move |run| run.arm == name).collect::<Vec<_>>();
     for run in of("zswap") {
@@ -270,7 +263,8 @@ fn neighbours_that_are_killed_meanwhile_are_no_victims() {
     let shown = neighbour.display();
     place
         .loans
-        .promise(&format!("for i in $(seq 100); do rmdir '{shown}' && break; sleep 0.1; done"));
+        .promise(&format!("for i in $(seq 600); do rmdir '{shown}' && break; sleep 0.1; done"));
+    made(&Thing::Path(neighbour.clone()));
     std::fs::create_dir(&neighbour).unwrap();
     crate::machine::write(&format!("{shown}/{limit}"), "8M");
     let status = place.folder.path().join("status");
@@ -394,7 +388,7 @@ fn killed_it_leaves_nothing() {
 fn stopped_it_says_what_was_not_given_back() {
     let (mut place, before) = (Place::new(), read(KNOB));
     place.loans.setting(KNOB, &before);
-    let script = format!("echo 777 > {KNOB}; exec sleep 60");
+    let script = format!("echo 777 > {KNOB}; exec sleep 600");
     let options = ["trial", "--a", "vm.extfrag_threshold=400", "--b", "vm.extfrag_threshold=600"];
     let mut command = place.command(&[&options[..], &["--", "sh", "-c", &script]].concat());
     let mut trial = Killed(command.stderr(Stdio::piped()).spawn().unwrap());

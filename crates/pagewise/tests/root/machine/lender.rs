@@ -2,9 +2,11 @@
 //! A [`Lender`] of [`Loans`]: what an experiment borrows is given back also when it is killed.
 //!
 //! The way back of a loan holds only as long as its token, a file, is there: a number of a zram device
-//! that was given back early may be somebody else's when the others go back.
+//! that was given back early may be somebody else's when the others go back. The file `lent` beside the tokens lists
+//! what was lent so far.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,7 +15,7 @@ use pagewise_model::lend::{
 };
 use pagewise_model::{Bytes, Compressor, Refusal};
 
-use pagewise_testkit::Loans;
+use pagewise_testkit::{Loans, Thing, made};
 
 /// Where version 1 keeps the memory groups, and version 2 all of them.
 const HIERARCHIES: [(&str, &str); 2] =
@@ -48,6 +50,14 @@ impl LoansLender {
         loan
     }
 
+    /// Before it is made, where its name is known by then.
+    fn list(&self, thing: &Thing) {
+        let mut options = std::fs::OpenOptions::new();
+        let list = options.append(true).create(true).open(self.tokens.join("lent"));
+        writeln!(list.expect("a folder for tokens"), "{thing}").expect("room for a line");
+        made(thing);
+    }
+
     fn promised(&mut self, way_back: String, take: &str) -> Result<LoanId, Refusal> {
         let loan = self.promise(way_back);
         shell(take).inspect_err(|_| drop(self.return_loan(loan)))?;
@@ -74,6 +84,7 @@ impl Lender for LoansLender {
         let loan = self.promise(format!(
             "echo 1 > {shown}/reset; echo {number} > /sys/class/zram-control/hot_remove"
         ));
+        self.list(&Thing::zram(number).expect("the device that was made"));
         let mut set_up = String::new();
         if let Some(Compressor { algorithm, level }) = &spec.compressor {
             assert_eq!(*level, None, "no test sets a level");
@@ -89,6 +100,7 @@ impl Lender for LoansLender {
 
     fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
         let area = spec.area.path().display();
+        self.list(&Thing::swap(&area.to_string()));
         let priority = spec.priority.map_or(String::new(), |number| format!("-p {number}"));
         let take = format!("mkswap {area}; swapon {priority} {area}");
         self.promised(format!("swapoff {area}"), &take)
@@ -97,6 +109,7 @@ impl Lender for LoansLender {
     fn lend_swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Refusal> {
         let path = folder.join("swapfile");
         let shown = path.display();
+        self.list(&Thing::Path(path.clone()));
         let blocks = size.get() / 4096;
         let take =
             format!("dd if=/dev/zero of='{shown}' bs=4096 count={blocks}; chmod 600 '{shown}'");
@@ -112,9 +125,10 @@ impl Lender for LoansLender {
         let (parent, limit) = HIERARCHIES.iter().find(there).expect("a memory controller");
         let folder = Path::new(parent).join(format!("pagewise-faults-{}", std::process::id()));
         let shown = folder.display();
+        self.list(&Thing::Path(folder.clone()));
         let way_back = format!(
             "for pid in $(cat {shown}/cgroup.procs); do kill -9 $pid; done; \
-             for wait in 1 2 3 4 5 6 7 8 9; do rmdir {shown} && break; sleep 0.2; done; \
+             for wait in $(seq 300); do rmdir {shown} && break; sleep 0.2; done; \
              [ ! -e {shown} ]"
         );
         let mut take = format!("mkdir {shown}; ");

@@ -7,12 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
-use super::Loans;
+use super::{Lent, Loans};
 
 /// One at a time: they set the same knobs, and each would spoil the other's times.
 pub(crate) struct Place {
-    // dropped first: it needs the folder
+    // these two are dropped first: they need the folder
     pub(crate) loans: Loans,
+    /// What runs in this place have lent.
+    pub(crate) lent: Lent,
     pub(crate) folder: TempDir,
     _alone: MutexGuard<'static, ()>,
 }
@@ -29,12 +31,13 @@ impl Place {
         let mut loans = Loans::new();
         let program = env!("CARGO_BIN_EXE_pagewise");
         loans.promise(&format!(
-            "for i in 1 2 3 4 5; do PAGEWISE_LOCK='{}' PAGEWISE_STATE='{}' '{program}' undo \
+            "for i in $(seq 60); do PAGEWISE_LOCK='{}' PAGEWISE_STATE='{}' '{program}' undo \
              > /dev/null && break; sleep 1; done",
             folder.path().join("run").display(),
             folder.path().join("state").display()
         ));
-        Self { loans, folder, _alone: alone }
+        let lent = Lent::by_runs_in(&folder.path().join("state"));
+        Self { loans, lent, folder, _alone: alone }
     }
 
     /// A disk with hardly any room, until this ends.
