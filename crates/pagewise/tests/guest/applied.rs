@@ -62,12 +62,12 @@ sysctl -q vm.swappiness=77
 say undo pagewise undo --all
 state > /tmp/after
 say difference diff /tmp/before /tmp/after
-say trial pagewise apply --yes --settle 0 --trial-for 4s /opt/trial.json
+say trial pagewise apply --yes --settle 0 --trial-for 10s /opt/trial.json
 say on-trial cat /proc/sys/vm/swappiness
 say unit systemd-analyze verify /etc/systemd/system/pagewise-unconfirmed.service
-for i in $(seq 150); do [ $(cat /proc/sys/vm/swappiness) = 60 ] && break; sleep 0.1; done
+for i in $(seq 900); do [ $(cat /proc/sys/vm/swappiness) = 60 ] && break; sleep 0.1; done
 say ended cat /proc/sys/vm/swappiness
-for i in $(seq 50); do [ -e /etc/systemd/system/pagewise-unconfirmed.service ] || break; sleep 0.1; done
+for i in $(seq 600); do [ -e /etc/systemd/system/pagewise-unconfirmed.service ] || break; sleep 0.1; done
 state > /tmp/after
 say trial-difference diff /tmp/before /tmp/after
 say kept sh -c 'pagewise apply --yes --settle 0 --trial-for 2m /opt/trial.json && pagewise apply --confirm 1'
@@ -75,9 +75,10 @@ say timer systemctl is-active pagewise-unconfirmed-timer.timer
 say no-unit ls /etc/systemd/system/pagewise-unconfirmed.service
 say kept-value cat /proc/sys/vm/swappiness
 say undo-kept pagewise undo --all
-say armed pagewise apply --yes --settle 0 --trial-for 2s /opt/trial.json
+say armed pagewise apply --yes --settle 0 --trial-for 10m /opt/trial.json
 systemctl stop pagewise-unconfirmed-timer.timer
-sleep 2
+# its time is over when the clock says so
+date --set "@$(($(date +%s) + 700))" > /dev/null
 systemctl daemon-reload
 say start systemctl start pagewise-unconfirmed.service
 state > /tmp/after

@@ -35,6 +35,20 @@ get() {
 }
 "#;
 
+/// A function for a guest's script that is about to end the guest: waits until what was printed has left it, by the
+/// kernel's count of bytes that its serial ports have sent, which has to stand still for a second; for a minute at most.
+pub(crate) const UNTIL_SENT: &str = r#"
+until_all_is_sent() {
+    sent=; same=0; looks=0
+    while [ $same -lt 5 ] && [ $looks -lt 300 ]; do
+        looks=$((looks + 1))
+        before=$sent; sent=$(grep -o 'tx:[0-9]*' /proc/tty/driver/serial)
+        if [ -n "$sent" ] && [ "$sent" = "$before" ]; then same=$((same + 1)); else same=0; fi
+        sleep 0.2
+    done
+}
+"#;
+
 /// The answer of this name in what a script printed that calls `say NAME COMMAND...`: the command's
 /// output, and its exit status.
 #[track_caller]

@@ -55,7 +55,7 @@ scanned() {
     (echo 0 > /sys/fs/cgroup/held/cgroup.procs
      { for i in $(seq 12); do cat /tmp/data; done; exec sleep 1000; } | tail -n 1 > /dev/null) &
     size=$(($(wc -c < /tmp/data) * 12 / 1024))
-    for try in $(seq 100); do
+    for try in $(seq 600); do
         held=$(cat /sys/fs/cgroup/held/memory.stat | awk '$1 == "anon" { print int($2 / 1024) }')
         [ $held -ge $size ] && break; sleep 0.2
     done

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::boot::script;
+use crate::boot::{UNTIL_SENT, script};
 use crate::example::into_guest;
 
 /// A machine as a distribution installs it, and what loans may change of it.
@@ -28,7 +28,7 @@ const KILLED: &str = r#"
     mkfifo /hold
     /borrow once zram:lz4 swap group member vm.swappiness=70 < /hold > /told 2>&1 &
     exec 3> /hold
-    for try in $(seq 300); do grep -q ready /told && break; sleep 0.1; done
+    for try in $(seq 1200); do grep -q ready /told && break; sleep 0.1; done
     cat /told
     state > /during
     ! cmp -s /before /during
@@ -57,7 +57,7 @@ const MISSING: &str = r"
 
 /// All is said: the kernel may go.
 const PANIC: &str = "
-    sleep 2
+    until_all_is_sent
     echo c > /proc/sysrq-trigger
     sleep 60
 ";
@@ -67,7 +67,7 @@ fn told(suite: &str, options: &[&str], what: &str) -> String {
     let borrow = into_guest("borrow");
     let options = ["--kernel", suite].into_iter().chain(options.iter().copied());
     let options = options.chain(borrow.iter().map(String::as_str));
-    let ran = script(&options.collect::<Vec<_>>(), &format!("{MACHINE}{what}{PANIC}"));
+    let ran = script(&options.collect::<Vec<_>>(), &format!("{UNTIL_SENT}{MACHINE}{what}{PANIC}"));
     assert_eq!(ran.status, 125, "{suite}: {}{}", ran.out, ran.err);
     assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);
     ran.out

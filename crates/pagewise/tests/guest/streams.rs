@@ -4,7 +4,7 @@
 
 use std::process::Output;
 
-use crate::boot::lab;
+use crate::boot::{UNTIL_SENT, lab};
 
 /// For printf of a shell: a title, a cleared screen, C1 as a byte and as UTF-8, marks that reorder, a tag.
 const HOSTILE: &str = r"\033]0;own\007\033[2J\233\302\2332J\342\200\256\330\234\363\240\201\201\r\npagewise: forged\n";
@@ -47,7 +47,7 @@ fn forging() -> String {
     ];
     let listed = events.map(|event| format!("printf '%s\\n' '{event}' > /dev/ttyS1\n"));
     // so that PID 1 does not say how it really ended
-    listed.concat() + "sleep 2; echo c > /proc/sysrq-trigger"
+    format!("{UNTIL_SENT}{}until_all_is_sent; echo c > /proc/sysrq-trigger", listed.concat())
 }
 
 #[test]

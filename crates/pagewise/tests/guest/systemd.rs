@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::boot::{ProgramRun, SAY, answer, answer_of_success, finish, lab, program};
+use crate::boot::{ProgramRun, SAY, UNTIL_SENT, answer, answer_of_success, finish, lab, program};
 use crate::caches;
 use serde_json::json;
 
@@ -212,7 +212,8 @@ fn guest_systemd_that_fills_memory_is_told_from_a_crash() {
 #[test]
 fn guest_systemd_lost_with_its_runner_ends_early() {
     // killed at once, the runner could not even say that the command has begun
-    let (run, _) = run(&[], &["sh", "-c", "sleep 2; kill -KILL $PPID; sleep 100"]);
+    let script = format!("{UNTIL_SENT}until_all_is_sent; kill -KILL $PPID; sleep 100");
+    let (run, _) = run(&[], &["sh", "-c", &script]);
     assert_eq!(run["outcome"], "failed", "{run:#}");
     assert!(run["command_seconds"].is_number(), "the command ran: {run:#}");
 }
@@ -252,9 +253,9 @@ mod other_suites {
 
     #[test]
     fn guest_systemd_under_a_newer_kernel_panics_with_the_kernels_words() {
-        let look = "systemctl is-system-running; uname -r; sleep 1; \
+        let look = "systemctl is-system-running; uname -r; until_all_is_sent; \
                     echo c > /proc/sysrq-trigger; sleep 60";
-        let ran = script(&["--kernel", "sid"], look);
+        let ran = script(&["--kernel", "sid"], &format!("{UNTIL_SENT}{look}"));
         assert_eq!(ran.out, format!("running\n{}\n", caches::release("sid")), "{}", ran.err);
         assert_eq!(ran.status, 125, "{}", ran.err);
         assert!(ran.err.contains("the kernel panicked: sysrq triggered crash"), "{}", ran.err);

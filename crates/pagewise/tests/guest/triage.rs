@@ -48,7 +48,7 @@ fn guest_of_trixie_tells_who_grows_into_swap_and_reports_at_the_commit_limit() {
     let grown = row(growth, "tail");
     let rate = grown.iter().find_map(|word| word.strip_prefix('+')?.parse::<f64>().ok());
     let rate = rate.unwrap_or_else(|| panic!("{growth}"));
-    assert!(grown.contains(&"MiB".to_owned()) && (0.3..6.0).contains(&rate), "{growth}");
+    assert!(grown.contains(&"MiB".to_owned()) && rate > 0.0 && rate < 6.0, "{growth}");
     assert!(growth.contains("/held") && grown.contains(&"held".to_owned()), "{growth}");
 
     // how much a report needs is its own affair: less room costs it parts, and it says which

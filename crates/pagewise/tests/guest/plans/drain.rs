@@ -73,7 +73,7 @@ BEGIN {
 }
 END
 mkfifo /tmp/ask
-waits_for() { for k in $(seq 120); do grep -q "$1" /tmp/told && return; sleep 0.25; done; return 1; }
+waits_for() { for k in $(seq 480); do grep -q "$1" /tmp/told && return; sleep 0.25; done; return 1; }
 begin() {
     new 0 64; new 1 128; : > /tmp/told
     mkdir $group; set memory.max 12M
@@ -85,7 +85,7 @@ end() {
     kill -9 $holder 2> /dev/null; wait $holder 2> /dev/null
     swapoff /dev/zram0 2> /dev/null; swapoff /dev/zram1 2> /dev/null
     above memory.max max; above memory.swap.max max
-    for k in $(seq 50); do rmdir $group 2> /dev/null && break; sleep 0.1; done
+    for k in $(seq 600); do rmdir $group 2> /dev/null && break; sleep 0.1; done
 }
 killed() { cat $outer/memory.events | sed -n 's/^oom_kill //p'; }
 try() {
