@@ -80,11 +80,13 @@ impl Loans {
     /// A zram device of our own with `disksize`, never one that was there. Answers its number.
     pub fn zram(&mut self, disksize: &str) -> u32 {
         let id: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
-        // between the line above and this one a kill would leave an empty, unused device behind
-        self.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"));
-        let reset = format!("echo 1 > /sys/block/zram{id}/reset");
+        let own = Thing::zram(id).expect("the device that was made");
+        let is_own = own.is_there_in_shell();
+        // between the lines above and this one a kill would leave an empty, unused device behind
+        self.promise(&format!("! {is_own} || echo {id} > /sys/class/zram-control/hot_remove"));
+        let reset = format!("! {is_own} || echo 1 > /sys/block/zram{id}/reset");
         self.promise(&format!("for i in $(seq 1200); do {reset} && break; sleep 0.05; done"));
-        made(&Thing::zram(id).expect("the device that was made"));
+        made(&own);
         write(&format!("/sys/block/zram{id}/disksize"), disksize);
         id
     }

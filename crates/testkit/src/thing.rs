@@ -79,6 +79,18 @@ impl Thing {
         }
     }
 
+    /// A command for a shell that succeeds while a zram device, or what has a path, is still there.
+    #[must_use]
+    pub fn is_there_in_shell(&self) -> String {
+        match self {
+            Self::Zram { number, diskseq } => {
+                format!("grep -qsx {diskseq} /sys/block/zram{number}/diskseq")
+            }
+            Self::Path(path) => format!("test -e '{}'", path.display()),
+            _ => "true".to_owned(),
+        }
+    }
+
     /// What [`Display`](fmt::Display) writes.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {

@@ -23,13 +23,13 @@ fn with_prediction(mut step: Value, metric: &str, value: f64, interval: [f64; 2]
 fn half_random() -> Vec<u8> {
     let mut bytes = vec![0; 64 << 20];
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for (at, byte) in bytes.iter_mut().enumerate().filter(|(at, _)| at % 4096 < 2048) {
-        if at % 8 == 0 {
+    for page in bytes.chunks_exact_mut(4096) {
+        for word in page[..2048].chunks_exact_mut(8) {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
         }
-        *byte = state.to_le_bytes()[at % 8];
     }
     bytes
 }

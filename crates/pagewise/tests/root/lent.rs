@@ -44,13 +44,13 @@ impl Lender for ZramLender {
     fn lend_zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
         let number: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
         let sysfs = PathBuf::from(format!("/sys/block/zram{number}"));
-        // given back already, unless the test failed
-        self.loans.promise(&format!(
-            "! [ -e {0} ] || echo {number} > /sys/class/zram-control/hot_remove",
-            sysfs.display()
-        ));
-        self.loans.promise(&format!("! [ -e {0} ] || echo 1 > {0}/reset", sysfs.display()));
-        made(&Thing::zram(number).expect("the device that was made"));
+        let own = Thing::zram(number).expect("the device that was made");
+        // given back already, unless the test failed; then the number may be that of somebody else's device
+        let is_own = own.is_there_in_shell();
+        self.loans
+            .promise(&format!("! {is_own} || echo {number} > /sys/class/zram-control/hot_remove"));
+        self.loans.promise(&format!("! {is_own} || echo 1 > {}/reset", sysfs.display()));
+        made(&own);
         self.out.lock().expect("unpoisoned").push(number);
         if let Err(refused) = set_up(number, spec) {
             self.return_loan(LoanId(number.into()))?;

@@ -121,7 +121,7 @@ fn code_that_is_pinned_stays_while_files_stream_through_memory() {
     // its pages belong to the group that reads them first
     done(group.command(Path::new("cp")).arg(PROGRAM).arg(&program));
     done(Command::new("sync").arg(&program));
-    std::fs::File::create(&stream).unwrap().set_len(8 * LIMIT).unwrap();
+    std::fs::File::create(&stream).unwrap().set_len(4 * LIMIT).unwrap();
 
     forget(&program);
     let free = start(&group, &program, &folder.path().join("free"));
