@@ -144,7 +144,7 @@ impl Cache {
     /// Where it cannot be made, or somebody else could change what lies there.
     pub fn open_in(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::make(folder)?;
-        for part in ["locks", "runs", "new"] {
+        for part in ["locks", "runs", "queue", "new"] {
             // Their paths are used: a link may lead elsewhere for kernels and userlands only.
             folder.sub(part)?;
             folder.child(part)?;

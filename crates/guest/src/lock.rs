@@ -2,6 +2,7 @@
 //! Locks on files of ours. The kernel drops them with the process, so a killed one leaves none.
 
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,6 +27,17 @@ pub(crate) enum Kind {
     Alone,
 }
 
+/// Who has the lock on a file.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// Somebody else.
+    ByOther,
+    /// Nobody had it; now it is ours.
+    ByNobody(Lock),
+    /// There is no such file.
+    Gone,
+}
+
 impl Lock {
     /// Takes it if nobody else has it.
     pub(crate) fn attempt(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
@@ -37,6 +49,20 @@ impl Lock {
             .truncate(false)
             .open(path)
             .with_path(path)?;
+        Self::of_file(file, path, kind)
+    }
+
+    /// Takes it alone if nobody else has it, without making the file.
+    pub(crate) fn probe(path: &Path) -> Result<Held, Error> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Held::Gone),
+            opened => opened.with_path(path)?,
+        };
+        let lock = Self::of_file(file, path, Kind::Alone)?;
+        Ok(lock.map_or(Held::ByOther, Held::ByNobody))
+    }
+
+    fn of_file(file: File, path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
         let operation = match kind {
             Kind::Shared => FlockOperation::NonBlockingLockShared,
             Kind::Alone => FlockOperation::NonBlockingLockExclusive,
@@ -79,5 +105,18 @@ mod tests {
         assert!(alone.is_some() && Lock::attempt(&path, Kind::Shared).unwrap().is_none());
         let stop = AtomicBool::new(true);
         assert!(matches!(Lock::wait(&path, Kind::Alone, &stop), Err(Error::Stopped)));
+    }
+
+    #[test]
+    fn a_probe_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(matches!(Lock::probe(&path).unwrap(), Held::Gone) && !path.exists());
+        let alone = Lock::attempt(&path, Kind::Alone).unwrap();
+        assert!(matches!(Lock::probe(&path).unwrap(), Held::ByOther));
+        drop(alone);
+        let taken = Lock::probe(&path).unwrap();
+        assert!(matches!(taken, Held::ByNobody(_)));
+        assert!(Lock::attempt(&path, Kind::Alone).unwrap().is_none());
     }
 }

@@ -158,7 +158,8 @@ pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
 }
 
 /// How the names of tests begin whose guest has two processors.
-const WIDE: [&str; 3] = ["bench::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
+const WIDE: [&str; 4] =
+    ["bench::", "turns::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
 
 /// Virtual processors of the guest of a test, or of a module's tests.
 pub(super) fn guest_cpus(test: &str) -> usize {

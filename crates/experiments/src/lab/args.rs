@@ -157,6 +157,9 @@ pub(crate) struct LabRun {
     /// swap pages of other programs to the swap of the arm
     #[arg(long)]
     pub(crate) allow_shared_swap: bool,
+    /// Start each guest at once, without waiting for its turn, for memory or for idle CPUs
+    #[arg(long)]
+    pub(crate) now: bool,
     /// Write the results of every run, the verdicts and HTML pages with charts to this folder, which must be empty or
     /// new
     #[arg(long, value_name = "DIR")]
@@ -318,6 +321,16 @@ pub(crate) struct Guest {
     /// Emulate the CPU of the guest even if KVM is available
     #[arg(long)]
     pub(crate) emulate: bool,
+    /// Start the guest at once, without waiting for its turn, for memory or for idle CPUs
+    #[arg(
+        long,
+        long_help = "Start the guest at once. Without this option, guests that use the same cache start in the \
+        order in which they were requested; the first of them starts when the guests together have at most \
+        three quarters of the memory of this machine, this memory is available, and enough CPUs are not busy \
+        with other guests. With this option, the guest waits for none of this, so that it and other guests may \
+        be slow or run out of memory."
+    )]
+    pub(crate) now: bool,
     /// Pass the output of the command to your terminal unchanged; use this option for binary data, and only if
     /// you trust the command
     #[arg(

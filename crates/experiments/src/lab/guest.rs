@@ -114,6 +114,7 @@ fn described(args: &args::Guest) -> anyhow::Result<Guest> {
         accelerator: args.emulate.then_some(Accelerator::Tcg),
         packages: args.package.clone(),
         lose_power: args.lose_power,
+        now: args.now,
         ..Guest::new(program, args.command.clone())
     })
 }

@@ -30,6 +30,8 @@ pub(super) struct Machines<'a> {
     /// Swap is lent although the host uses other swap.
     shares_swap: bool,
     keeps_names: bool,
+    /// Guests wait for no others.
+    now: bool,
 }
 
 /// What became of a cell.
@@ -64,9 +66,13 @@ impl CellOutcome {
 /// Makes the folder for evidence, of an experiment on a machine.
 type Keep<'a> = dyn FnMut(&Experiment, &Snapshot) -> anyhow::Result<Option<Folder>> + 'a;
 
-/// Refuses what certainly fails, before anything is made.
-pub(super) fn check(cells: &[Cell]) -> anyhow::Result<()> {
+/// Refuses what certainly fails or has no effect, before anything is made.
+pub(super) fn check(cells: &[Cell], now: bool) -> anyhow::Result<()> {
     let on_host = cells.iter().any(|cell| cell.runner == Runner::Host);
+    if now && cells.iter().all(|cell| cell.runner == Runner::Host) {
+        let what = "lab run: --now starts guests at once, but this experiment runs on this host";
+        bail!(Refusal::advised(what.to_owned(), "omit --now, or add --runner guest"));
+    }
     if on_host && !rustix::process::geteuid().is_root() {
         let what = "lab run: swap, settings and cgroups of this host are borrowed by root only";
         let next = "run it as root, or in guests, which need no root: --runner guest";
@@ -82,7 +88,7 @@ impl<'a> Machines<'a> {
         stop: &'a Stop,
     ) -> Self {
         let (shares_swap, keeps_names) = (wanted.allow_shared_swap, wanted.keep_names);
-        Self { global, host, stop, shares_swap, keeps_names }
+        Self { global, host, stop, shares_swap, keeps_names, now: wanted.now }
     }
 
     /// Whether evidence keeps the names of the host and what was typed.
@@ -165,6 +171,7 @@ impl<'a> Machines<'a> {
             (cell, machine),
             (&kernel, &cache),
             &program,
+            self.now,
             self.stop.flag(),
             &mut hear,
         )?;

@@ -28,7 +28,7 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
     let (file, cells) = picked(&wanted.picked)?;
     let host = HostRoot::live().context("/")?;
     let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
-    machines::check(&cells)?;
+    machines::check(&cells, wanted.now)?;
     let folders = folders(wanted.evidence.as_deref(), &file, &cells)?;
     let stop = Stop::listen()?;
     say_time(global, &file, &cells);

@@ -48,6 +48,10 @@ pub struct Guest {
     pub program: PathBuf,
     /// What may run at the same time.
     pub budget: Budget,
+    /// Start at once, whoever waits and whatever runs.
+    pub now: bool,
+    /// What the run is for, as others that wait read it; without it, the command.
+    pub purpose: Option<String>,
     /// Optional packages that a guest that reboots is to have; others have them all.
     pub packages: Vec<String>,
     /// Kill QEMU so long after the command has printed the line [`crate::wire::LOSE_POWER`].
@@ -87,10 +91,17 @@ impl Guest {
             accelerator: None,
             program,
             budget: Budget::of_this_machine(),
+            now: false,
+            purpose: None,
             packages: Vec::new(),
             lose_power: None,
             boot: None,
         }
+    }
+
+    /// What others that wait for it are told that it runs.
+    pub(super) fn label(&self) -> String {
+        self.purpose.clone().unwrap_or_else(|| self.argv.join(" "))
     }
 
     /// Whether this is the boot that prepares the root disk for those after it.

@@ -75,7 +75,7 @@ impl<'a> InstalledGuest<'a> {
         guest.boot = Some(DiskBoot { number: 0, removed });
         let emulator = Emulator::choose(qemu, &guest, (kernel, cache), stop)?;
         let _ = hear(GuestEvent::Chosen(emulator.accelerator));
-        let slot = take_slot(&guest, cache, stop, hear)?;
+        let slot = take_slot(&guest, kernel, cache, stop, hear)?;
         let root = slot.folder.join("root");
         root_disk::copy(&kept.open(&kept.path(userland::DISK))?, &root)?;
         guest.disks = keep_empty(&guest.disks, &slot.folder)?;

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::accelerator::{Accelerator, SANDBOX};
 use super::disk::{self, Backed};
 use super::guest::Guest;
-use super::run_slot::mark;
+use super::process::mark;
 use crate::error::Error;
 use crate::kernel::Image;
 use crate::program;

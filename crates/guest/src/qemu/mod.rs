@@ -11,6 +11,7 @@ mod log;
 mod machine;
 mod outcome;
 mod power;
+mod process;
 mod proof;
 mod root_disk;
 mod run;

@@ -4,7 +4,8 @@
 //!
 //! QEMU sets a machine up with some hypervisors inside of hypervisors, and no kernel ever comes up in
 //! it: it stops at an instruction that the outer one cannot emulate. So the first guest is preceded by
-//! one with nothing to do. While one run finds out, others wait for its answer.
+//! one with nothing to do. While one run finds out, others wait for its answer, and have no place in the queue yet:
+//! so it starts at once, as with `--now`.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -47,6 +48,8 @@ pub(super) fn comes_up(
         start_deadline: PATIENCE,
         deadline: PATIENCE,
         budget: guest.budget,
+        now: true,
+        purpose: Some("trying KVM".to_owned()),
         ..Guest::new(guest.program.clone(), vec!["true".to_owned()])
     };
     let run = super::run(&idle, kernel, cache, stop, &mut |_| ControlFlow::Continue(()))?;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_model::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
 
 use super::accelerator::{Accelerator, DEVICE, NoKvm, kvm};
 use super::disk::{Access, Disk};
@@ -31,8 +32,8 @@ use super::guest::Guest;
 use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judged};
 use super::power::PowerCut;
 use super::proof::comes_up;
-use super::run_slot::RunSlot;
-use super::{disk, initramfs, log, machine};
+use super::run_slot::{RunSlot, SlotRequest};
+use super::{disk, initramfs, log, machine, process};
 use crate::cache::{Cache, CacheEntry};
 use crate::error::{Error, ErrorContext};
 use crate::kernel::{Image, Kernel};
@@ -98,7 +99,7 @@ pub fn run(
     if hear(GuestEvent::Chosen(emulator.accelerator)).is_break() {
         return Ok(emulator.nothing_yet());
     }
-    let slot = take_slot(guest, cache, stop, hear)?;
+    let slot = take_slot(guest, kernel, cache, stop, hear)?;
     let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
     let place = BootPlace { slot: &slot, folder: &slot.folder, root };
     boot(guest, images, &emulator, place, stop, hear)
@@ -108,9 +109,10 @@ pub(super) fn find_qemu() -> Result<PathBuf, Error> {
     program::find("qemu-system-x86_64", "qemu-system-x86")
 }
 
-/// Waits until there is room for the guest.
+/// Waits for the guest's turn, and until there is room for it.
 pub(super) fn take_slot(
     guest: &Guest,
+    kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
     hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
@@ -118,7 +120,14 @@ pub(super) fn take_slot(
     let mut note = |line: &str| {
         let _ = hear(GuestEvent::Note(line));
     };
-    RunSlot::take(cache, guest.cpus, guest.memory, guest.budget, stop, &mut note)
+    let request = SlotRequest {
+        label: &format!("{}: {}", kernel.name, guest.label()),
+        cpus: guest.cpus,
+        memory: guest.memory,
+        budget: guest.budget,
+        now: guest.now,
+    };
+    RunSlot::take(cache, request, stop, &mut note)
 }
 
 /// What a guest starts from.
@@ -446,7 +455,7 @@ impl Watch {
     }
 
     fn check_guest(&mut self) {
-        if let Some(seconds) = cpu_seconds(self.qemu.id()) {
+        if let Some(seconds) = process::cpu_seconds(Pid::from_child(&self.qemu)) {
             self.run.cpu_seconds = seconds;
         }
         let _ = log::limit(&self.log, LONGEST_LOG);
@@ -563,13 +572,4 @@ fn read_errors(err: ChildStderr) -> String {
     let mut bytes = Vec::new();
     let _ = err.take(COMPLAINTS).read_to_end(&mut bytes);
     last_lines(&String::from_utf8_lossy(&bytes), 3).join("; ")
-}
-
-/// User and system time, in hundredths of a second; the program's name may hold spaces.
-fn cpu_seconds(pid: u32) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut words = text.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let mut time = || words.next()?.parse::<u32>().ok().map(f64::from);
-    let ticks = rustix::param::clock_ticks_per_second();
-    Some((time()? + time()?) / f64::from(u32::try_from(ticks).ok()?))
 }

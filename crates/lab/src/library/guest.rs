@@ -84,8 +84,8 @@ pub struct GuestRun {
     pub errors: String,
 }
 
-/// Runs a cell in a guest. `program` is the static program; `hear` gets each event and ends the guest
-/// with [`ControlFlow::Break`].
+/// Runs a cell in a guest. `program` is the static program; with `now` the guest waits for no other one; `hear`
+/// gets each event and ends the guest with [`ControlFlow::Break`].
 ///
 /// # Errors
 /// Where no guest could be started.
@@ -93,10 +93,11 @@ pub fn run_in_guest(
     (cell, machine): (&Cell, &Machine),
     (kernel, cache): (&Kernel, &Cache),
     program: &Path,
+    now: bool,
     stop: &AtomicBool,
     hear: &mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 ) -> Result<GuestRun, Error> {
-    let guest = described(cell, machine, program)?;
+    let guest = described(cell, machine, program, now)?;
     let mut message = GuestMessages::default();
     let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
         GuestEvent::Chosen(accelerator) => hear(&TrialEvent::Clock(clock(machine, accelerator))),
@@ -173,7 +174,7 @@ impl GuestMessages {
 }
 
 /// The cell's machine, with all that its workload needs.
-fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Error> {
+fn described(cell: &Cell, machine: &Machine, program: &Path, now: bool) -> Result<Guest, Error> {
     let mut disks: Vec<Disk> = machine.disk.into_iter().map(Disk::Empty).collect();
     let size = scratch::size(cell);
     let scratch = if machine.count {
@@ -199,6 +200,8 @@ fn described(cell: &Cell, machine: &Machine, program: &Path) -> Result<Guest, Er
         environment: vec![("TMPDIR".to_owned(), scratch::FOLDER.to_owned())],
         disks,
         count: machine.count,
+        now,
+        purpose: Some(format!("lab run {}", cell.name)),
         ..Guest::new(program.to_owned(), argv)
     })
 }

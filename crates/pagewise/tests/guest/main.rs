@@ -37,6 +37,7 @@ mod swap_faults;
 mod systemd;
 mod thp;
 mod triage;
+mod turns;
 mod zmerge;
 mod zswap;
 

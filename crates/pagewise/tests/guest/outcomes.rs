@@ -360,7 +360,7 @@ fn guest_counts_of_sid_repeat_within_one_percent() {
     counts_repeat("sid", 2);
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
@@ -464,6 +464,7 @@ fn next_start(cache: &Path) -> String {
     let mut next = program();
     let next = finish(next.args(["lab", "cache", "prune", "none"]).env("PAGEWISE_CACHE", cache));
     assert_eq!((next.status, names(&cache.join("runs"))), (0, Vec::new()), "{}", next.err);
+    assert_eq!(names(&cache.join("queue")), Vec::<String>::new(), "{}", next.err);
     assert!(all_locks_are_free(cache));
     next.err
 }

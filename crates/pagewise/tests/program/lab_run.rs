@@ -96,3 +96,13 @@ fn what_cannot_be_run_is_refused_before_anything_is_done() {
         assert!(ran.out.is_empty(), "{arguments:?}: {}", ran.out);
     }
 }
+
+/// Nothing would be started that could wait.
+#[test]
+fn now_is_refused_for_an_experiment_on_this_host() {
+    let home = home("mine.toml", OWN);
+    let ran = lab(home.path(), &["run", "mine", "--now"]);
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("--now starts guests at once"), "{}", ran.err);
+    assert!(ran.err.contains("omit --now, or add --runner guest"), "{}", ran.err);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! QEMU processes as `/proc` shows them: found by the folder of their run, their CPU time and memory, and their end.
+//!
+//! Each QEMU has the folder of its run among its arguments (its *mark*). A process number that another run wrote down
+//! would not do: numbers are those of one PID namespace, and several may share a cache. A QEMU in a PID namespace
+//! that is not below ours is not found.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::disk::comma_doubled;
+
+/// What this guest's QEMU alone has among its arguments.
+pub(super) fn mark(folder: &Path) -> OsString {
+    let mut name = OsString::from("guest=");
+    name.push(comma_doubled(folder));
+    name
+}
+
+/// The QEMU of each of these folders that has one; reads the arguments of all processes.
+pub(super) fn qemus_of<'a>(
+    folders: impl IntoIterator<Item = &'a PathBuf>,
+) -> HashMap<&'a PathBuf, Pid> {
+    let marks: Vec<(OsString, &PathBuf)> =
+        folders.into_iter().map(|folder| (mark(folder), folder)).collect();
+    let mut found = HashMap::new();
+    if marks.is_empty() {
+        return found;
+    }
+    for pid in pids() {
+        let arguments = arguments(pid).unwrap_or_default();
+        let mut words = arguments.split(|byte| *byte == 0);
+        let marked = words.find_map(|word| {
+            marks.iter().find(|(mark, _)| mark.as_encoded_bytes() == word).map(|(_, folder)| folder)
+        });
+        if let Some(folder) = marked {
+            found.insert(*folder, pid);
+        }
+    }
+    found
+}
+
+fn pids() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(Pid::from_raw)
+}
+
+fn arguments(pid: Pid) -> Option<Vec<u8>> {
+    fs::read(file(pid, "cmdline")).ok()
+}
+
+fn file(pid: Pid, name: &str) -> String {
+    format!("/proc/{}/{name}", pid.as_raw_nonzero())
+}
+
+/// Ends a QEMU whose runner is gone: the process whose guest is named after this folder.
+pub(super) fn kill_qemu(folder: &Path) -> bool {
+    let mark = mark(folder);
+    pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
+}
+
+/// Kills this process, if the mark is among its arguments, and waits until it is gone. The handle
+/// keeps its number from becoming somebody else's.
+fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
+    let is_marked = |line: Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == mark);
+    is_marked(arguments(pid)?).then_some(())?;
+    let process = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    is_marked(arguments(pid)?).then_some(())?;
+    rustix::process::pidfd_send_signal(&process, Signal::KILL).ok()?;
+    let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience));
+    Some(())
+}
+
+/// User and system time in seconds.
+pub(super) fn cpu_seconds(pid: Pid) -> Option<f64> {
+    let stat = Stat::read(pid)?;
+    Some((stat.number(UTIME)? + stat.number(STIME)?) / hertz()?)
+}
+
+/// Its start in clock ticks since boot: together with the number, this names a process for ever.
+pub(super) fn start_ticks(pid: Pid) -> Option<u64> {
+    Stat::read(pid)?.word(STARTTIME)?.parse().ok()
+}
+
+/// How long ago a process started that started at this tick.
+pub(super) fn age(start_ticks: u64) -> Option<Duration> {
+    let now = clock_gettime(ClockId::Boottime);
+    let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
+    #[expect(clippy::cast_precision_loss, reason = "ticks of 10 ms since boot")]
+    let started = Duration::try_from_secs_f64(start_ticks as f64 / hertz()?).ok()?;
+    Some(now.saturating_sub(started))
+}
+
+/// Memory that it has in RAM, in bytes.
+pub(super) fn resident(pid: Pid) -> Option<u64> {
+    let statm = fs::read_to_string(file(pid, "statm")).ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// The CPU time that its threads have used, and that for which they were runnable and waited for a CPU. Without the
+/// latter, guests on a busy machine would seem to need less, the busier it is. A kernel without `schedstat` shows
+/// only the time used.
+pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
+    let threads = fs::read_dir(file(pid, "task")).ok()?.flatten();
+    let of_thread = |thread: fs::DirEntry| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let mut words = text.split_whitespace().map(|word| word.parse::<u64>().ok());
+        Some(words.next()??.saturating_add(words.next()??))
+    };
+    let known: Vec<u64> = threads.filter_map(of_thread).collect();
+    if known.is_empty() {
+        return Duration::try_from_secs_f64(cpu_seconds(pid)?).ok();
+    }
+    Some(Duration::from_nanos(known.into_iter().fold(0, u64::saturating_add)))
+}
+
+/// `/proc/PID/stat` behind the program's name, which may hold spaces.
+struct Stat(String);
+
+/// Fields of `/proc/PID/stat`, counted from the one behind the name.
+const UTIME: usize = 11;
+const STIME: usize = 12;
+const STARTTIME: usize = 19;
+
+impl Stat {
+    fn read(pid: Pid) -> Option<Self> {
+        let text = fs::read_to_string(file(pid, "stat")).ok()?;
+        Some(Self(text.rsplit_once(')')?.1.to_owned()))
+    }
+
+    fn word(&self, field: usize) -> Option<&str> {
+        self.0.split_whitespace().nth(field)
+    }
+
+    fn number(&self, field: usize) -> Option<f64> {
+        self.word(field)?.parse::<u32>().ok().map(f64::from)
+    }
+}
+
+fn hertz() -> Option<f64> {
+    u32::try_from(rustix::param::clock_ticks_per_second()).ok().map(f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This process has used CPU time, has threads and memory, and is younger than the machine.
+    #[test]
+    fn a_process_is_read_as_proc_shows_it() {
+        let own = rustix::process::getpid();
+        let spent = || (cpu_seconds(own).unwrap(), cpu_demand(own).unwrap());
+        let (used, demand) = spent();
+        while spent().0 < used + 0.05 {
+            std::hint::black_box((0..100_000_u64).sum::<u64>());
+        }
+        assert!(spent().1 > demand);
+        assert!(resident(own).unwrap() > 1 << 20);
+        let ticks = start_ticks(own).unwrap();
+        let boot = clock_gettime(ClockId::Boottime).tv_sec;
+        assert!(i128::from(age(ticks).unwrap().as_secs()) <= i128::from(boot));
+        assert_eq!(start_ticks(own), Some(ticks));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_readings() {
+        let gone = Pid::from_raw(i32::MAX).unwrap();
+        assert_eq!((cpu_demand(gone), resident(gone), start_ticks(gone)), (None, None, None));
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What runs, and the CPUs that it keeps busy → whether one more guest may start, or what it lacks.
+//!
+//! Memory is counted as it was asked for, because a guest may still touch what it has not touched yet. CPUs are
+//! counted as they were used lately, so a guest that sleeps holds up nobody: see [`super::load`].
+
+use std::fmt;
+
+use pagewise_model::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::load::Load;
+use super::note::{RunNote, cpus};
+
+/// So much of a CPU may be used by guests that sleep: their timers, and QEMU's own threads.
+const IDLE: f64 = 0.25;
+
+/// What guests of one user may take together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Processors.
+    pub cpus: u32,
+    /// Memory.
+    pub memory: u64,
+}
+
+/// What a guest waits for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Shortage {
+    /// Busy ones, of so many.
+    Cpus { busy: f64, all: u32 },
+    /// What the guests that run asked for, of what all may have.
+    Memory { taken: u64, all: u64 },
+    /// What the machine has available beside what the guests that run may still take.
+    Available(u64),
+}
+
+impl Budget {
+    /// As many processors as there are, and three quarters of memory.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let system = rustix::system::sysinfo();
+        // Word sizes differ between architectures.
+        let memory = u64::from(system.mem_unit).saturating_mul(system.totalram as u64);
+        Self { cpus: u32::try_from(cpus).unwrap_or(u32::MAX), memory: memory / 4 * 3 }
+    }
+
+    /// What is missing for one more guest; nothing if no other runs.
+    pub(super) fn shortage(
+        self,
+        requested: &RunNote,
+        running: &[&RunNote],
+        load: Load,
+    ) -> Option<Shortage> {
+        if running.is_empty() {
+            return None;
+        }
+        let taken = running.iter().fold(0, |sum: u64, one| sum.saturating_add(one.memory));
+        // a guest with more CPUs than there are needs all of them
+        let needed = f64::from(requested.cpus.min(self.cpus));
+        if taken.saturating_add(requested.memory) > self.memory {
+            Some(Shortage::Memory { taken, all: self.memory })
+        } else if let Some(left) = load.memory_left.filter(|left| *left < requested.memory) {
+            Some(Shortage::Available(left))
+        } else if load.busy + needed > f64::from(self.cpus) + IDLE {
+            Some(Shortage::Cpus { busy: load.busy, all: self.cpus })
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpus { busy, all } => write!(f, "{busy:.1} of {} are busy", cpus(*all)),
+            Self::Memory { taken, all } => write!(
+                f,
+                "the running guests have {} of the {} that all guests may have",
+                Bytes::new(*taken),
+                Bytes::new(*all)
+            ),
+            Self::Available(left) => write!(
+                f,
+                "this machine has {} available beside what the running guests may still take",
+                Bytes::new(*left)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: Budget = Budget { cpus: 2, memory: 2 << 30 };
+
+    fn note(cpus: u32, mebibytes: u64) -> RunNote {
+        RunNote::new(cpus, Bytes::new(mebibytes << 20), "x")
+    }
+
+    fn shortage(requested: &RunNote, running: &[&RunNote], busy: f64) -> Option<String> {
+        let load = Load { busy, memory_left: None };
+        MACHINE.shortage(requested, running, load).map(|it| it.to_string())
+    }
+
+    #[test]
+    fn one_guest_may_always_run() {
+        let load = Load { busy: 9.0, memory_left: Some(0) };
+        assert_eq!(MACHINE.shortage(&note(64, 1 << 20), &[], load), None);
+    }
+
+    #[test]
+    fn cpus_are_counted_as_they_are_used() {
+        let (small, wide, running) = (note(1, 256), note(2, 256), note(2, 256));
+        assert_eq!(shortage(&small, &[&running], 1.2), None);
+        assert_eq!(shortage(&small, &[&running], 1.3).unwrap(), "1.3 of 2 CPUs are busy");
+        assert_eq!(shortage(&wide, &[&running], 0.2), None);
+        assert!(shortage(&wide, &[&running], 0.3).is_some());
+        assert_eq!(shortage(&note(64, 256), &[&running], 0.2), None);
+        assert!(shortage(&note(64, 256), &[&running], 0.3).is_some());
+    }
+
+    #[test]
+    fn memory_is_counted_as_it_was_asked_for_and_as_there_is() {
+        let (running, large) = (note(1, 1024), note(1, 1024));
+        let told = shortage(&large, &[&running], 0.0).unwrap();
+        assert_eq!(told, "the running guests have 1.1 GiB of the 2.0 GiB that all guests may have");
+        let small = note(1, 256);
+        assert_eq!(shortage(&small, &[&running], 0.0), None);
+        let short = |left| {
+            let load = Load { busy: 0.0, memory_left: Some(left) };
+            MACHINE.shortage(&small, &[&running], load)
+        };
+        assert_eq!(short(small.memory), None);
+        let left = small.memory - 1;
+        assert_eq!(short(left), Some(Shortage::Available(left)));
+    }
+}

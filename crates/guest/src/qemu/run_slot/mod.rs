@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A guest's folder: also its place among the guests that run at the same time.
+//!
+//! Each run has a folder with a lock that its runner holds, and a note of what the guest takes and who runs it. The
+//! kernel drops the lock with the runner, however that ends: so a folder without a holder is what a killed runner
+//! left, and whoever comes next removes it and says so ([`leftovers`]).
+//!
+//! Runs start in the order in which they came ([`queue`]), whatever they need: else one that needs much would be
+//! overtaken as long as others come that need little. The first in the queue starts if there is memory for it and
+//! CPUs are free ([`budget`], [`load`]); one guest may always run. A run that is stopped (SIGSTOP) as the first keeps
+//! its place, so the others wait for it; [`announcer`] names it. `now` waits for nobody and counts like any other.
+
+mod announcer;
+mod budget;
+mod leftovers;
+mod load;
+mod note;
+mod places;
+mod queue;
+
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pagewise_model::Bytes;
+
+use self::announcer::{Announcer, Reason};
+use self::load::{Load, LoadMeter, Running};
+use self::note::RunNote;
+use self::queue::Ticket;
+use crate::cache::Cache;
+use crate::error::{Error, ErrorContext};
+use crate::files;
+use crate::lock::{Kind, Lock};
+
+pub use self::budget::Budget;
+pub use self::leftovers::clean;
+
+/// How often a run that waits looks whether it may start.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A folder of our own, until it is dropped.
+#[derive(Debug)]
+pub(super) struct RunSlot {
+    pub(super) folder: PathBuf,
+    _lock: Lock,
+}
+
+impl Drop for RunSlot {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Which place a run needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SlotRequest<'a> {
+    /// The kernel and the command, for others that wait.
+    pub(super) label: &'a str,
+    pub(super) cpus: u32,
+    /// Of the guest.
+    pub(super) memory: Bytes,
+    /// What all may take.
+    pub(super) budget: Budget,
+    /// Wait for nobody.
+    pub(super) now: bool,
+}
+
+/// How a run waits.
+struct Wait<'a> {
+    stop: &'a AtomicBool,
+    tell: &'a mut dyn FnMut(&str),
+    measure: &'a mut dyn FnMut(&[Running]) -> Load,
+    look: Duration,
+}
+
+impl RunSlot {
+    /// Waits for its turn and until what the guest takes is free, unless the user stops us.
+    pub(super) fn take(
+        cache: &Cache,
+        request: SlotRequest<'_>,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Self, Error> {
+        let mut meter = LoadMeter::default();
+        let mut measure = |running: &[Running]| meter.measure(running);
+        let mut wait = Wait { stop, tell, measure: &mut measure, look: LOOK };
+        Self::take_in_turn(cache, request, &mut wait)
+    }
+
+    fn take_in_turn(
+        cache: &Cache,
+        request: SlotRequest<'_>,
+        wait: &mut Wait<'_>,
+    ) -> Result<Self, Error> {
+        let note = RunNote::new(request.cpus, request.memory, request.label);
+        if request.now {
+            let _admission = wait.admission(cache)?;
+            return Self::new(cache, &note);
+        }
+        let ticket = {
+            let _admission = wait.admission(cache)?;
+            Ticket::take(&places::queue(cache), &note)?
+        };
+        let mut announcer = Announcer::default();
+        loop {
+            let place = ticket.place()?;
+            let is_first = place.ahead.is_empty();
+            let admission = is_first.then(|| wait.admission(cache)).transpose()?;
+            let running = places::running(cache)?;
+            // also while others are first: then there are readings to compare when the turn comes
+            let load = (wait.measure)(&running);
+            let reason = if admission.is_some() {
+                let notes: Vec<&RunNote> = running.iter().map(|run| &run.note).collect();
+                match request.budget.shortage(&note, &notes, load) {
+                    // the ticket goes after the folder is there
+                    None => return Self::new(cache, &note),
+                    Some(shortage) => Reason::Short(shortage, place.behind),
+                }
+            } else {
+                Reason::Ahead(place)
+            };
+            drop(admission);
+            if let Some(line) = announcer.line(&note, &running, &reason) {
+                (wait.tell)(&line);
+            }
+            std::thread::sleep(wait.look);
+            if wait.stop.load(Ordering::SeqCst) {
+                return Err(Error::Stopped);
+            }
+        }
+    }
+
+    /// The caller holds the admission lock.
+    fn new(cache: &Cache, note: &RunNote) -> Result<Self, Error> {
+        let folder = new_folder(&places::runs(cache))?;
+        let lock = Lock::attempt(&folder.join(places::LOCK), Kind::Alone)?.ok_or(Error::Stopped)?;
+        let slot = Self { folder, _lock: lock };
+        let note = serde_json::to_vec(&note.renewed()).unwrap_or_default();
+        files::write(&slot.folder.join(places::NOTE), &note, 0o600)?;
+        Ok(slot)
+    }
+}
+
+impl Wait<'_> {
+    /// The admission lock, when what killed runs left is gone.
+    fn admission(&mut self, cache: &Cache) -> Result<Lock, Error> {
+        let lock = Lock::wait(&places::admission(cache), Kind::Alone, self.stop)?;
+        for left in leftovers::clean_admitted(cache)? {
+            (self.tell)(&left);
+        }
+        Ok(lock)
+    }
+}
+
+/// Process numbers are unique in one namespace only, and several may share a cache.
+fn new_folder(runs: &Path) -> Result<PathBuf, Error> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let folder = runs.join(format!("{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.with_path(&folder).map(|()| folder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread::Scope;
+
+    use super::*;
+    use crate::qemu::process;
+
+    /// Longer than anything takes: who waits so long waits in vain.
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const BUDGET: Budget = Budget { cpus: 2, memory: 1 << 40 };
+    /// Two of these do not fit.
+    const MOST: Bytes = Bytes::new((1 << 39) + 1);
+    const LITTLE: Bytes = Bytes::new(1 << 20);
+
+    fn request(label: &str, cpus: u32, memory: Bytes) -> SlotRequest<'_> {
+        SlotRequest { label, cpus, memory, budget: BUDGET, now: false }
+    }
+
+    /// As if each guest used all its CPUs.
+    fn all_busy(running: &[Running]) -> Load {
+        let busy = running.iter().map(|run| f64::from(run.note.cpus)).sum();
+        Load { busy, memory_left: None }
+    }
+
+    fn take_at_once(cache: &Cache, lines: &mut Vec<String>) -> RunSlot {
+        let mut tell = |line: &str| lines.push(line.to_owned());
+        let stop = AtomicBool::new(false);
+        let (mut measure, look) = (all_busy, Duration::from_millis(1));
+        let mut wait = Wait { stop: &stop, tell: &mut tell, measure: &mut measure, look };
+        RunSlot::take_in_turn(cache, request("at once", 1, LITTLE), &mut wait).unwrap()
+    }
+
+    /// Runs that come one after the other: each when the one before has said what it waits for.
+    struct Runs<'env> {
+        cache: &'env Cache,
+        measure: &'env (dyn Fn(&[Running]) -> Load + Sync),
+        started: Sender<(&'static str, Result<RunSlot, Error>)>,
+        results: Receiver<(&'static str, Result<RunSlot, Error>)>,
+    }
+
+    impl<'env> Runs<'env> {
+        fn new(cache: &'env Cache, measure: &'env (dyn Fn(&[Running]) -> Load + Sync)) -> Self {
+            let (started, results) = channel();
+            Self { cache, measure, started, results }
+        }
+
+        /// One more; the lines that it says while it waits.
+        fn come<'scope>(
+            &self,
+            scope: &'scope Scope<'scope, 'env>,
+            name: &'static str,
+            request: SlotRequest<'static>,
+            stop: &'env AtomicBool,
+        ) -> Receiver<String> {
+            let (say, lines) = channel();
+            let (cache, measure, started) = (self.cache, self.measure, self.started.clone());
+            scope.spawn(move || {
+                let mut tell = |line: &str| {
+                    // nobody may listen any more
+                    let _ = say.send(line.to_owned());
+                };
+                let mut measure = |running: &[Running]| measure(running);
+                let look = Duration::from_millis(1);
+                let mut wait = Wait { stop, tell: &mut tell, measure: &mut measure, look };
+                let slot = RunSlot::take_in_turn(cache, request, &mut wait);
+                let _ = started.send((name, slot));
+            });
+            lines
+        }
+
+        /// One that has to wait; what it says.
+        fn wait<'scope>(
+            &self,
+            scope: &'scope Scope<'scope, 'env>,
+            name: &'static str,
+            request: SlotRequest<'static>,
+            stop: &'env AtomicBool,
+        ) -> String {
+            self.come(scope, name, request, stop).recv_timeout(PATIENCE).unwrap()
+        }
+
+        fn next(&self) -> (&'static str, Result<RunSlot, Error>) {
+            self.results.recv_timeout(PATIENCE).unwrap()
+        }
+
+        fn next_slot(&self) -> (&'static str, RunSlot) {
+            let (name, slot) = self.next();
+            (name, slot.unwrap())
+        }
+    }
+
+    #[test]
+    fn the_third_waits_for_two_processors() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let mut lines = Vec::new();
+        let (one, two) = (take_at_once(&cache, &mut lines), take_at_once(&cache, &mut lines));
+        assert!(two.folder.is_dir() && one.folder != two.folder && lines.is_empty());
+        let (runs, go_on) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            // it has found no room, and goes on only when there is some
+            let listed = runs.wait(scope, "third", request("third", 1, LITTLE), &go_on);
+            assert!(listed.contains("place 1 of 1 in the queue"), "{listed}");
+            assert!(listed.matches(": at once, 1.0 MiB, 1 CPU").count() == 2, "{listed}");
+            assert!(
+                listed.contains("needs 1 CPU and 129.0 MiB: 2.0 of 2 CPUs are busy"),
+                "{listed}"
+            );
+            assert!(runs.results.try_recv().is_err());
+            drop(one);
+            assert_eq!(runs.next_slot().0, "third");
+        });
+        drop(two);
+        assert_eq!(places::folders(&cache).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(fs::read_dir(folder.path().join("queue")).unwrap().count(), 0);
+    }
+
+    /// Five of all sizes, of which no two fit: each starts when the one before has ended.
+    #[test]
+    fn runs_start_in_the_order_in_which_they_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let first = take_at_once(&cache, &mut Vec::new());
+        let sizes =
+            [("a", 2, LITTLE), ("b", 1, MOST), ("c", 2, MOST), ("d", 2, LITTLE), ("e", 1, MOST)];
+        let (runs, go_on) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for (index, (name, cpus, memory)) in sizes.into_iter().enumerate() {
+                let line = runs.wait(scope, name, request(name, cpus, memory), &go_on);
+                let place = format!("place {0} of {0} in the queue", index + 1);
+                assert!(line.contains(&place), "{line}");
+                let reason =
+                    if index == 0 { "1.0 of 2 CPUs are busy" } else { ": a, 1.0 MiB, 2 CPUs" };
+                assert!(line.contains(reason), "{line}");
+            }
+            drop(first);
+            for (expected, ..) in sizes {
+                let (name, slot) = runs.next_slot();
+                assert_eq!(name, expected);
+                assert!(runs.results.try_recv().is_err());
+                drop(slot);
+            }
+        });
+    }
+
+    /// One that takes both processors waits for one that takes one; another of these comes later, and would fit.
+    #[test]
+    fn who_waits_is_not_overtaken() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let first = take_at_once(&cache, &mut Vec::new());
+        let (runs, go_on) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let line = runs.wait(scope, "wide", request("wide", 2, LITTLE), &go_on);
+            assert!(line.contains("1.0 of 2 CPUs are busy"), "{line}");
+            let line = runs.wait(scope, "narrow", request("narrow", 1, LITTLE), &go_on);
+            assert!(line.contains("the first in the queue has not started yet: pid "), "{line}");
+            drop(first);
+            for expected in ["wide", "narrow"] {
+                let (name, slot) = runs.next_slot();
+                assert_eq!(name, expected);
+                drop(slot);
+            }
+        });
+    }
+
+    /// Of three that wait, the first is stopped, the second was killed before, the third starts.
+    #[test]
+    fn who_goes_leaves_its_place_to_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let first = take_at_once(&cache, &mut Vec::new());
+        let (runs, go_on) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            runs.wait(scope, "stopped", request("stopped", 2, MOST), &stop);
+            // what is left of a run that was killed: a ticket without a lock, which whoever sees it first removes
+            files::write(&folder.path().join("queue/2"), b"{}", 0o600).unwrap();
+            let line = runs.wait(scope, "third", request("third", 2, MOST), &go_on);
+            assert!(line.contains("place 2 of 2"), "{line}");
+            stop.store(true, Ordering::SeqCst);
+            let (name, ended) = runs.next();
+            assert!(name == "stopped" && matches!(ended, Err(Error::Stopped)));
+            drop(first);
+            assert_eq!(runs.next_slot().0, "third");
+        });
+        assert_eq!(fs::read_dir(folder.path().join("queue")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_guest_that_sleeps_lets_another_one_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let busy = Mutex::new(2.0);
+        let measure = |_: &[Running]| Load { busy: *busy.lock().unwrap(), memory_left: None };
+        let (_one, go_on) = (take_at_once(&cache, &mut Vec::new()), AtomicBool::new(false));
+        let runs = Runs::new(&cache, &measure);
+        std::thread::scope(|scope| {
+            runs.wait(scope, "other", request("other", 2, LITTLE), &go_on);
+            assert!(runs.results.try_recv().is_err());
+            *busy.lock().unwrap() = 0.05;
+            assert_eq!(runs.next_slot().0, "other");
+        });
+    }
+
+    #[test]
+    fn memory_that_the_machine_does_not_have_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let left = Mutex::new(1 << 20);
+        let measure = |_: &[Running]| Load { busy: 0.0, memory_left: Some(*left.lock().unwrap()) };
+        let (_one, go_on) = (take_at_once(&cache, &mut Vec::new()), AtomicBool::new(false));
+        let runs = Runs::new(&cache, &measure);
+        std::thread::scope(|scope| {
+            let line = runs.wait(scope, "other", request("other", 1, LITTLE), &go_on);
+            assert!(line.contains("this machine has 1.0 MiB available"), "{line}");
+            *left.lock().unwrap() = 1 << 30;
+            assert_eq!(runs.next_slot().0, "other");
+        });
+    }
+
+    #[test]
+    fn now_waits_for_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let first = take_at_once(&cache, &mut Vec::new());
+        let (runs, stop) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            runs.wait(scope, "waits", request("waits", 2, MOST), &stop);
+            let now = SlotRequest { now: true, ..request("now", 64, MOST) };
+            let lines = runs.come(scope, "now", now, &stop);
+            let (name, slot) = runs.next_slot();
+            assert!(name == "now" && slot.folder.is_dir() && lines.recv().is_err());
+            // it counts for those that wait
+            assert_eq!(places::running(&cache).unwrap().len(), 2);
+            drop(first);
+            assert!(runs.results.recv_timeout(Duration::from_millis(50)).is_err());
+            drop(slot);
+            assert_eq!(runs.next_slot().0, "waits");
+        });
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let _taken = [(); 2].map(|()| take_at_once(&cache, &mut Vec::new()));
+        let (runs, stop) = (Runs::new(&cache, &all_busy), AtomicBool::new(true));
+        std::thread::scope(|scope| {
+            runs.come(scope, "stopped", request("stopped", 1, LITTLE), &stop);
+            assert!(matches!(runs.next().1, Err(Error::Stopped)));
+        });
+        assert_eq!(fs::read_dir(folder.path().join("queue")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open_in(folder.path()).unwrap();
+        let left = folder.path().join("runs/1234-0");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("initramfs"), b"x").unwrap();
+        // One has the mark of a QEMU, the other only reads the log.
+        let log = left.join("kernel.log").into_os_string();
+        let sleeper = |word: &std::ffi::OsStr| {
+            let mut sleeper = std::process::Command::new("sh");
+            // ends with its input, so that nothing of it outlives the test
+            sleeper.args(["-c", "read line"]).arg(word);
+            let sleeper = sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap();
+            // it is spawned a moment before the kernel shows its arguments
+            let line = format!("/proc/{}/cmdline", sleeper.id());
+            let shown = [word.as_encoded_bytes(), b"\0"].concat();
+            let is_shown = |_| {
+                std::thread::sleep(Duration::from_millis(1));
+                fs::read(&line).unwrap().ends_with(&shown)
+            };
+            assert!((0..10_000).any(is_shown), "{line} shows no arguments");
+            sleeper
+        };
+        let (mut qemu, mut reader) = (sleeper(&process::mark(&left)), sleeper(&log));
+        let mut lines = Vec::new();
+        let slot = take_at_once(&cache, &mut lines);
+        assert!(lines.len() == 1 && lines[0].contains("1234-0 and its QEMU, left"), "{lines:?}");
+        assert_eq!(qemu.wait().unwrap().signal(), Some(9));
+        assert!(reader.try_wait().unwrap().is_none());
+        reader.kill().unwrap();
+        reader.wait().unwrap();
+        assert!(!left.exists() && slot.folder.exists());
+        assert!(clean(&cache, &AtomicBool::new(false)).unwrap().is_empty());
+    }
+}

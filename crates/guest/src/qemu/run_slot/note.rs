@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a run tells others that use the same cache: in its folder while it runs, in its ticket while it waits.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use pagewise_model::{Bytes, duration};
+use serde::{Deserialize, Serialize};
+
+use crate::program::printable_line;
+
+/// What QEMU takes beyond the guest's memory: its own, and that for translated code.
+const OVERHEAD: u64 = 128 << 20;
+/// So many characters of a guest's kernel and command are shown to others.
+const LONGEST_LABEL: usize = 60;
+
+/// A run's needs, and who it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RunNote {
+    /// Virtual processors.
+    pub(super) cpus: u32,
+    /// Bytes, with what QEMU takes for itself.
+    pub(super) memory: u64,
+    /// Runs of older versions do not say who they are.
+    #[serde(default)]
+    run: Option<Runner>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Runner {
+    pid: u32,
+    /// As `/proc/self/ns/pid` names it: the number is of use only to who is in the same one.
+    pid_namespace: String,
+    /// Of the run or of its wait, in seconds since 1970.
+    since: u64,
+    /// The kernel, and the first words of the command.
+    label: String,
+}
+
+impl RunNote {
+    /// This process's note, from now on.
+    pub(super) fn new(cpus: u32, memory: Bytes, label: &str) -> Self {
+        let mut shown: String = label.chars().take(LONGEST_LABEL).collect();
+        if shown.len() < label.len() {
+            shown.push('…');
+        }
+        Self {
+            cpus,
+            memory: memory.get().saturating_add(OVERHEAD),
+            run: Some(Runner {
+                pid: std::process::id(),
+                pid_namespace: pid_namespace(),
+                since: now(),
+                label: shown,
+            }),
+        }
+    }
+
+    /// The same from now on.
+    pub(super) fn renewed(&self) -> Self {
+        let run = self.run.clone().map(|run| Runner { since: now(), ..run });
+        Self { run, ..self.clone() }
+    }
+
+    /// As others are told: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0 MiB, 1 CPU`.
+    pub(super) fn described(&self) -> String {
+        let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
+        let size = format!("{memory}, {}", cpus(self.cpus));
+        let Some(run) = &self.run else {
+            return format!("a run of another version of pagewise: {size}");
+        };
+        let elsewhere =
+            if run.pid_namespace == pid_namespace() { "" } else { " of another PID namespace" };
+        let age = now().saturating_sub(run.since);
+        let age = duration::rough(f64::from(u32::try_from(age).unwrap_or(u32::MAX)));
+        let (pid, since, label) = (run.pid, clock(run.since), printable_line(&run.label));
+        format!("pid {pid}{elsewhere} since {since} ({age}): {label}, {size}")
+    }
+}
+
+/// A number of CPUs, as `1 CPU`.
+pub(super) fn cpus(number: u32) -> String {
+    if number == 1 { "1 CPU".to_owned() } else { format!("{number} CPUs") }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// The time of day here.
+fn clock(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|it| Timestamp::from_second(it).ok());
+    time.map_or_else(
+        || "?".to_owned(),
+        |time| time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string(),
+    )
+}
+
+fn pid_namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_describes_its_run_as_ps_and_the_user_know_it() {
+        let note = RunNote::new(2, Bytes::new(512 << 20), "trixie: sh -c \x1b[2J");
+        let told = note.described();
+        let start = format!("pid {} since ", std::process::id());
+        assert!(told.starts_with(&start), "{told}");
+        assert!(told.ends_with("): trixie: sh -c \\u{1b}[2J, 512.0 MiB, 2 CPUs"), "{told}");
+        let kept: RunNote = serde_json::from_slice(&serde_json::to_vec(&note).unwrap()).unwrap();
+        assert_eq!(kept, note);
+        assert_eq!(note.renewed().memory, note.memory);
+    }
+
+    #[test]
+    fn a_long_command_is_shortened() {
+        let told = RunNote::new(1, Bytes::new(1 << 30), &"ä".repeat(1000)).described();
+        assert!(told.contains(&format!("{}…,", "ä".repeat(60))), "{told}");
+    }
+
+    #[test]
+    fn a_note_of_an_older_version_counts_and_one_of_elsewhere_says_so() {
+        let old: RunNote = serde_json::from_str(r#"{"cpus":1,"memory":671088640}"#).unwrap();
+        let told = old.described();
+        assert_eq!(told, "a run of another version of pagewise: 512.0 MiB, 1 CPU");
+        let mut note = RunNote::new(1, Bytes::new(1 << 30), "x");
+        if let Some(run) = &mut note.run {
+            "pid:[1]".clone_into(&mut run.pid_namespace);
+        }
+        assert!(note.described().contains(" of another PID namespace since "));
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The order of runs that wait: a numbered ticket each, in the cache's folder `queue`.
+//!
+//! A ticket is a file that its run keeps locked. The kernel drops the lock with the process, however that ends, so a
+//! ticket without a lock is one of a run that was killed: whoever stands behind removes it. Numbers are given under
+//! the admission lock, each higher than all that are there. So nobody can get a number below that of one that
+//! waits, and a ticket that is removed is never one that was just made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::note::RunNote;
+use crate::error::{Error, ErrorContext};
+use crate::files;
+use crate::lock::{Held, Kind, Lock};
+
+/// A place in the queue, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    queue: PathBuf,
+    number: u64,
+    _lock: Lock,
+}
+
+/// The queue, as one of those in it sees it.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Those that start before, the next one first. Who has just come may not have written its note.
+    pub(super) ahead: Vec<Option<RunNote>>,
+    /// How many came later.
+    pub(super) behind: usize,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(path(&self.queue, self.number));
+    }
+}
+
+impl Ticket {
+    /// Takes the last place. The caller holds the admission lock.
+    pub(super) fn take(queue: &Path, note: &RunNote) -> Result<Self, Error> {
+        let number = numbers(queue)?.last().map_or(1, |last| last.saturating_add(1));
+        let path = path(queue, number);
+        let note = serde_json::to_vec(note).unwrap_or_default();
+        files::write(&path, &note, 0o600)?;
+        let lock = Lock::attempt(&path, Kind::Alone)?.ok_or(Error::Stopped)?;
+        Ok(Self { queue: queue.to_owned(), number, _lock: lock })
+    }
+
+    /// Where it stands; tickets of killed runs before it are removed.
+    pub(super) fn place(&self) -> Result<Place, Error> {
+        let (mut ahead, mut behind) = (Vec::new(), 0);
+        for number in numbers(&self.queue)? {
+            if number > self.number {
+                behind += 1;
+            } else if number < self.number && is_waiting(&self.queue, number)? {
+                let note = fs::read(path(&self.queue, number)).unwrap_or_default();
+                ahead.push(serde_json::from_slice(&note).ok());
+            }
+        }
+        Ok(Place { ahead, behind })
+    }
+}
+
+/// Removes the tickets of killed runs. The caller holds the admission lock.
+pub(super) fn clean(queue: &Path) -> Result<(), Error> {
+    numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
+}
+
+/// Whether its run lives; if not, the ticket is removed.
+fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
+    let path = path(queue, number);
+    Ok(match Lock::probe(&path)? {
+        Held::ByOther => true,
+        Held::ByNobody(_lock) => {
+            let _ = fs::remove_file(&path);
+            false
+        }
+        Held::Gone => false,
+    })
+}
+
+/// In ascending order; files with other names are none of ours.
+fn numbers(queue: &Path) -> Result<Vec<u64>, Error> {
+    let entries = fs::read_dir(queue).with_path(queue)?.flatten();
+    let mut numbers: Vec<u64> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn path(queue: &Path, number: u64) -> PathBuf {
+    queue.join(number.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewise_model::Bytes;
+
+    fn note(label: &str) -> RunNote {
+        RunNote::new(1, Bytes::new(1 << 20), label)
+    }
+
+    /// How many stand before and behind.
+    fn place(ticket: &Ticket) -> (usize, usize) {
+        let place = ticket.place().unwrap();
+        (place.ahead.len(), place.behind)
+    }
+
+    #[test]
+    fn places_follow_the_order_of_arrival_whoever_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = || Ticket::take(folder.path(), &note("x")).unwrap();
+        let (one, two, three) = (take(), take(), take());
+        assert_eq!([&one, &two, &three].map(place), [(0, 2), (1, 1), (2, 0)]);
+        drop(two);
+        let four = take();
+        assert_eq!([&one, &three, &four].map(place), [(0, 2), (1, 1), (2, 0)]);
+        drop(one);
+        assert_eq!([&three, &four].map(place), [(0, 1), (1, 0)]);
+        drop((three, four));
+        assert_eq!(numbers(folder.path()).unwrap(), Vec::<u64>::new());
+    }
+
+    /// A killed run leaves its file, without a lock.
+    #[test]
+    fn a_ticket_of_a_killed_run_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let leave = |number: u64| fs::write(path(folder.path(), number), b"{}").unwrap();
+        leave(3);
+        fs::write(folder.path().join("foreign"), b"").unwrap();
+        let one = Ticket::take(folder.path(), &note("one")).unwrap();
+        assert_eq!(one.number, 4);
+        leave(7);
+        let two = Ticket::take(folder.path(), &note("two")).unwrap();
+        let found = two.place().unwrap();
+        assert_eq!(found.ahead, [Some(note("one"))]);
+        assert_eq!(numbers(folder.path()).unwrap(), [4, 8]);
+        drop((one, two));
+        leave(9);
+        clean(folder.path()).unwrap();
+        assert_eq!(numbers(folder.path()).unwrap(), Vec::<u64>::new());
+        assert!(folder.path().join("foreign").exists());
+    }
+}
