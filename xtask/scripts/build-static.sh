@@ -3,7 +3,7 @@
 #
 # Builds a static program.
 #
-#   build-static.sh [--quick] [--where] [OPTION...]     OPTION: of cargo, as --package xtask --example hold
+#   build-static.sh [--quick|--lean] [--where] [OPTION...]     OPTION: of cargo, as --package xtask --example hold
 #
 # Without options it builds the shipped program with the release profile. It has a target directory of its own, hence
 # its own lock: it holds up no other build.
@@ -12,16 +12,20 @@
 # dependencies are those of `cargo build` and `cargo test`, and are built once for all three. The program is put
 # into target/quick, because target/debug has the dynamic one.
 #
+# With --lean it builds the program of tests in guests that prove `apply` (crates/pagewise/src/lean.rs) in the same way,
+# into target/lean. Its bytes depend neither on the folder of this clone nor on code that it does not contain.
+#
 # With --where it only prints where the program is.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 cargo=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}
-quick= where=
+quick= lean= where=
 while :; do
 	case ${1-} in
 	--quick) quick=yes ;;
+	--lean) lean=yes ;;
 	--where) where=yes ;;
 	*) break ;;
 	esac
@@ -33,10 +37,11 @@ host() {
 }
 
 # Cargo before 1.91 knows no build directory beside the target directory: it builds all dependencies again.
-build_quick() {
-	[ $# -gt 0 ] || set -- --package pagewise --bin pagewise
-	CARGO_BUILD_BUILD_DIR=$target CARGO_TARGET_DIR=$target/quick \
-		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols
+build_static() { # FOLDER OPTION...
+	local folder=$1
+	shift
+	CARGO_BUILD_BUILD_DIR=$target CARGO_TARGET_DIR=$folder \
+		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--build-id=none
 }
 
 # The flag goes to the target alone (hence --target): a static proc-macro cannot be loaded.
@@ -51,7 +56,11 @@ build_shipped() {
 
 if [ -n "$quick" ]; then
 	[ -z "$where" ] || { echo "$target/quick/debug/pagewise"; exit; }
-	build_quick "$@"
+	[ $# -gt 0 ] || set -- --package pagewise --bin pagewise
+	build_static "$target/quick" "$@"
+elif [ -n "$lean" ]; then
+	[ -z "$where" ] || { echo "$target/lean/debug/pagewise-lean"; exit; }
+	build_static "$target/lean" --package pagewise --bin pagewise-lean --features lean
 else
 	triple=$(host)
 	[ -z "$where" ] || { echo "$target/ship/$triple/release/pagewise"; exit; }

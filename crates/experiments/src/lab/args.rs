@@ -21,6 +21,26 @@ pub struct LabArgs {
     pub(crate) what: Lab,
 }
 
+/// The guests of `pagewise lab`, without experiments.
+#[derive(Debug, Args)]
+pub struct GuestArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) what: GuestVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GuestVerb {
+    /// Run a command in a guest
+    Guest(Box<Guest>),
+    /// Show, fetch, verify and remove what guests need
+    Cache {
+        /// What to do
+        #[command(subcommand)]
+        what: LabCache,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
     /// Run a command in a guest (a virtual machine with an unmodified Debian kernel)

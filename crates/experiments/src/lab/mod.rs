@@ -25,9 +25,9 @@ use pagewise_terminal::cost::CostMeter;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, exit, output};
 
-use args::Lab;
+use args::{GuestVerb, Lab};
 
-pub use args::LabArgs;
+pub use args::{GuestArgs, LabArgs};
 
 /// Does what was typed behind `pagewise lab`. `P` is the parser of the whole command line, which prints what is
 /// wrong with it.
@@ -36,19 +36,46 @@ pub fn run<P: Parser>(
     args: &LabArgs,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let done = match &args.what {
-        Lab::Guest(wanted) => guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag()),
-        Lab::Cache { what } => cache::run(global, what, &Cache::open()?, Stop::listen()?.flag()),
-        Lab::List => list::run(global),
-        Lab::Show(picked) => show::run(global, picked),
-        Lab::Run(wanted) => run::run(global, wanted, started),
-        Lab::Conduct { file } => conduct::run(file),
-        Lab::Selftest { trials } => selftest::run(global, *trials),
-        Lab::Replay { folder, html } => replay::run(global, folder, html.as_deref()),
-        Lab::Compare { first, second } => compare::run(global, first, second),
-        Lab::Exercise => selftest::exercise(),
-        Lab::Workload(wanted) => workload::run::<P>(global, wanted),
-    };
+    stopped_is_a_status(
+        global,
+        match &args.what {
+            Lab::Guest(wanted) => {
+                guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag())
+            }
+            Lab::Cache { what } => {
+                cache::run(global, what, &Cache::open()?, Stop::listen()?.flag())
+            }
+            Lab::List => list::run(global),
+            Lab::Show(picked) => show::run(global, picked),
+            Lab::Run(wanted) => run::run(global, wanted, started),
+            Lab::Conduct { file } => conduct::run(file),
+            Lab::Selftest { trials } => selftest::run(global, *trials),
+            Lab::Replay { folder, html } => replay::run(global, folder, html.as_deref()),
+            Lab::Compare { first, second } => compare::run(global, first, second),
+            Lab::Exercise => selftest::exercise(),
+            Lab::Workload(wanted) => workload::run::<P>(global, wanted),
+        },
+    )
+}
+
+/// The part of [`run`] that starts guests and keeps what they need.
+///
+/// # Errors
+/// As `pagewise lab guest` and `pagewise lab cache`.
+pub fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
+    let cache = Cache::open()?;
+    let stop = Stop::listen()?;
+    stopped_is_a_status(
+        global,
+        match &args.what {
+            GuestVerb::Guest(wanted) => guest::run(global, wanted, &cache, stop.flag()),
+            GuestVerb::Cache { what } => cache::run(global, what, &cache, stop.flag()),
+        },
+    )
+}
+
+/// A guest that the user stopped is no error.
+fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
             tell(global, &error.to_string());

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What tests of `apply` in guests need of pagewise, and nothing else: PID 1 of a guest, `lab guest`, `lab cache`,
+//! `apply`, `verify` and `undo`.
+//!
+//! Those tests take minutes, and they prove what these verbs do. With a program of its own, whose bytes are the same
+//! after a change elsewhere (in a sentence of `report`, or a rule of `doctor`), they need not run again after it:
+//! `cargo xtask groups` compares the bytes. Each verb is the file that the whole program has, too. `plan` is not
+//! among them, because it contains every rule: what the tests apply is a plan in a file.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+#![allow(dead_code, reason = "the other verbs, which are left out, use more of these files")]
+
+mod cli {
+    use clap::{Parser, Subcommand};
+    use pagewise_experiments::lab::GuestArgs;
+    use pagewise_terminal::{Deferred, Global};
+
+    #[path = "../verbs/apply/args.rs"]
+    mod apply;
+    #[path = "../verbs/undo/args.rs"]
+    mod undo;
+    #[path = "../verbs/verify/args.rs"]
+    mod verify;
+
+    pub(crate) use apply::Apply;
+    pub(crate) use undo::Undo;
+    pub(crate) use verify::Verify;
+
+    #[derive(Debug, Parser)]
+    #[command(name = "pagewise", version)]
+    pub(crate) struct Cli {
+        #[command(flatten)]
+        pub(crate) global: Global,
+        #[command(subcommand)]
+        pub(crate) verb: Verb,
+    }
+
+    #[derive(Debug, Subcommand)]
+    pub(crate) enum Verb {
+        /// Carry out a plan
+        Apply(Deferred<Apply>),
+        /// Compare the machine with applied plans
+        Verify(Deferred<Verify>),
+        /// Undo plans and what killed runs left
+        Undo(Deferred<Undo>),
+        /// Run commands in guests
+        Lab(Deferred<GuestArgs>),
+    }
+}
+
+mod verbs {
+    mod apply;
+    mod ledger;
+    mod undo;
+    mod verify;
+
+    use pagewise_experiments::lab;
+    use pagewise_terminal::Outcome;
+    use pagewise_terminal::cost::CostMeter;
+
+    use crate::cli::{Cli, Verb};
+
+    pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
+        let global = &cli.global;
+        match &cli.verb {
+            Verb::Apply(wanted) => apply::run(global, wanted, started),
+            Verb::Verify(wanted) => verify::run(global, wanted, started),
+            Verb::Undo(wanted) => undo::run(global, wanted, started),
+            Verb::Lab(wanted) => lab::run_guests(global, wanted),
+        }
+    }
+}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use pagewise_apply::plan::Failed;
+use pagewise_model::Refusal;
+use pagewise_observe::{OpenError, UserFileError};
+use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::exit;
+use pagewise_terminal::interrupt::Interrupted;
+use pagewise_terminal::trouble::{self, Adviser, adviser};
+
+const ADVISERS: [Adviser; 7] = [
+    adviser::<Interrupted>,
+    adviser::<Refusal>,
+    adviser::<OpenError>,
+    adviser::<UserFileError>,
+    adviser::<pagewise_guest::Error>,
+    adviser::<Failed>,
+    adviser::<pagewise_apply::Error>,
+];
+
+fn main() -> ExitCode {
+    if pagewise_guest::init::is_wanted() {
+        pagewise_guest::init::main();
+    }
+    if pagewise_guest::init::is_unit() {
+        pagewise_guest::init::unit_main();
+    }
+    let started = CostMeter::now();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return trouble::tell_of_usage::<cli::Cli>(&error),
+    };
+    match verbs::run(&cli, started) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            trouble::tell(&error, &ADVISERS);
+            let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
+            let stopped = error.is::<Interrupted>() || is_plan_stopped;
+            ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
+        }
+    }
+}
