@@ -3,6 +3,7 @@
 #
 # In a guest: what is written is read back, as a disk and as swap, whatever is merged meanwhile, and
 # exactly what is there twice is merged. Ends with 1 at the first thing that is not so.
+# ALGORITHMS: only these; SWAP=no: only as a disk.
 set -eu
 
 insmod /zmerge.ko
@@ -33,7 +34,7 @@ cat /tmp/twice >/tmp/data
 head -c 1024000 /tmp/program >>/tmp/data
 copies=500
 
-for algorithm in $(tr -d '[]' <comp_algorithm); do
+for algorithm in ${ALGORITHMS:-$(tr -d '[]' <comp_algorithm)}; do
 	for mode in request inline adaptive; do
 		echo 1 >reset
 		echo "$algorithm" >comp_algorithm
@@ -62,6 +63,20 @@ discarded=$(($(awk '{ print $4 }' io_stat) - before))
 [ $discarded = 8192 ] || die "$discarded of 8,192 discarded pages counted"
 set -- $(cat mm_stat)
 [ "$2 $(cat merged_pages) $(cat merged_bytes)" = "0 0 0" ] || die "emptied: $*, $(cat merged_pages) merged"
+
+end() {
+	echo 1 >reset
+	[ "$(tr -s ' ' <mm_stat) $(cat index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat mm_stat)"
+	cd /
+	rmmod zmerge
+	if dmesg | grep -qE 'WARNING|BUG:|Oops|Call Trace'; then
+		dmesg | grep -B 8 -A 40 -m 1 -E 'WARNING|BUG:|Oops|Call Trace'
+		die "the kernel complains"
+	fi
+	echo kept
+	exit
+}
+[ "${SWAP-yes}" = yes ] || end
 
 # As swap: files in memory, many of them equal, more than there is memory. Their size does not follow the
 # program's. With copies of 8.35 MB the kernel of sid killed for memory in one run on a busy host, and the log had
@@ -109,12 +124,4 @@ set -- $(cat mm_stat)
 echo "files gone: $given_back slots given back, $freed freed, $used in use"
 [ "$3" -lt "$memory" ] || die "the memory of freed slots is not back: $memory bytes before, $3 after"
 swapoff /dev/zmerge0
-echo 1 >reset
-[ "$(tr -s ' ' <mm_stat) $(cat index_bytes)" = " 0 0 0 0 0 0 0 0 0 0" ] || die "a reset leaves $(cat mm_stat)"
-cd /
-rmmod zmerge
-if dmesg | grep -qE 'WARNING|BUG:|Oops|Call Trace'; then
-	dmesg | grep -B 8 -A 40 -m 1 -E 'WARNING|BUG:|Oops|Call Trace'
-	die "the kernel complains"
-fi
-echo kept
+end

@@ -8,7 +8,7 @@ use crate::boot::{UNTIL_SENT, script};
 use crate::example::into_guest;
 
 /// A machine as a distribution installs it, and what loans may change of it.
-const MACHINE: &str = r#"
+pub(crate) const MACHINE: &str = r#"
     set -e
     rmmod zram
     home=/lib/modules/$(uname -r)
@@ -24,10 +24,10 @@ const MACHINE: &str = r#"
     state > /before
 "#;
 
-const KILLED: &str = r#"
-    mkfifo /hold
-    /borrow once zram:lz4 swap group member vm.swappiness=70 < /hold > /told 2>&1 &
-    exec 3> /hold
+pub(crate) const KILLED: &str = r#"
+    mkfifo /open
+    /borrow once zram:lz4 swap group member vm.swappiness=70 < /open > /told 2>&1 &
+    exec 3> /open
     for try in $(seq 1200); do grep -q ready /told && break; sleep 0.1; done
     cat /told
     state > /during
@@ -73,7 +73,7 @@ fn told(suite: &str, options: &[&str], what: &str) -> String {
     ran.out
 }
 
-fn a_killed_run_is_given_back(text: &str) {
+pub(crate) fn a_killed_run_is_given_back(text: &str) {
     assert!(text.contains("limit 8458240"), "{text}");
     let order = ["vm.swappiness", "memory cgroup", "memory controller", "swap on", "zram device"];
     let mut rest = text;

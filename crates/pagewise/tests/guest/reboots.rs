@@ -159,10 +159,10 @@ fn guest_reboots_that_cannot_be_are_refused() {
 }
 
 /// Other suites, and what takes many boots.
-mod long {
+pub(crate) mod long {
     mod faults;
-    mod plans;
-    mod zswap;
+    pub(crate) mod plans;
+    pub(crate) mod zswap;
 
     use super::*;
     use std::process::Stdio;

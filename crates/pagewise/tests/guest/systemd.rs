@@ -69,12 +69,6 @@ say pressure-above cat /sys/fs/cgroup/$own/../memory.pressure
 say processes-above grep -c . /sys/fs/cgroup/$own/../cgroup.procs
 say tty tty
 say sent cat /opt/a/sent
-printf '[Service]\nType=exec\nExecStart=/bin/sleep 600\nEnvironment=MALLOC_CONF=narenas:2\n' > /run/systemd/system/asks.service
-mkdir /run/systemd/system/asks.service.d; systemctl daemon-reload
-say drop-in sh -c 'pagewise thp drop-in asks > /run/systemd/system/asks.service.d/50-pagewise-thp.conf'
-systemctl daemon-reload; systemctl start asks
-say asks sh -c 'tr "\0" "\n" < /proc/$(systemctl show -p MainPID --value asks)/environ'
-systemctl stop asks
 stat -c %a /opt/a/sent > /out/mode
 (cat /sys/block/vda/size; findmnt --noheadings --output SOURCE /) > /out/disks
 say absent test ! -e /var/lib/mark
@@ -97,7 +91,6 @@ fn guest_systemd_is_a_whole_system_and_the_next_one_is_new() {
     assert_whole(&session);
     zram_swap_is_as_its_file_says(&session);
     the_command_has_a_cgroup_of_its_own(&session);
-    a_drop_in_tells_the_allocators_of_a_unit(&session);
     files_come_in_and_out(&session, &out);
     assert!(err.lines().any(|line| line == "only on standard error"), "{err}");
     assert!(err.contains("the command left 2 processes") && !err.contains("guest:"), "{err}");
@@ -137,15 +130,6 @@ fn the_command_has_a_cgroup_of_its_own(session: &str) {
     }
     assert_eq!(answer(session, "processes-above").0, "0\n");
     assert_eq!(answer(session, "tty").0, "not a tty\n");
-}
-
-fn a_drop_in_tells_the_allocators_of_a_unit(session: &str) {
-    let hint = answer_of_success(session, "drop-in");
-    assert!(hint.contains("asks.service.d/50-pagewise-thp.conf"), "{hint}");
-    let environment = answer_of_success(session, "asks");
-    for line in ["PAGEWISE_THP=on", "MALLOC_CONF=narenas:2,thp:always,metadata_thp:auto"] {
-        assert!(environment.lines().any(|set| set == line), "{line}: {environment}");
-    }
 }
 
 /// The disks of `--disk` keep their names: the system's own is the last one.

@@ -35,11 +35,11 @@ impl Runner {
         Self { child, lines }
     }
 
-    /// The next line with this in it.
+    /// The next line with this in it. A runner that ends without it fails the test at once.
     #[track_caller]
     fn hear(&self, text: &str) -> String {
         let mut heard = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(120)) {
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(900)) {
             if line.contains(text) {
                 return line;
             }
@@ -66,7 +66,8 @@ impl Drop for Runner {
 }
 
 fn guest(cache: &Path, options: &[&str], job: &str) -> Command {
-    let options = [&["--kernel", "bookworm", "--deadline", "20m"], options].concat();
+    let usual = ["--kernel", "bookworm", "--start-deadline", "10m", "--deadline", "30m"];
+    let options = [&usual, options].concat();
     let mut command = lab(&[&options[..], &["--", "sh", "-c", job]].concat());
     command.env("PAGEWISE_CACHE", cache);
     command

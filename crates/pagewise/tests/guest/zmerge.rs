@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::boot::{ProgramRun, SAY, answer, document, finish, lab};
+use crate::boot::{ProgramRun, SAY, answer, answer_of_success, document, finish, lab};
 use crate::caches;
 
 fn sources() -> PathBuf {
@@ -57,6 +57,28 @@ fn keeps_and_refuses(suite: &str) {
 #[test]
 fn guest_zmerge_keeps_every_page_and_refuses_what_it_must_on_trixie() {
     keeps_and_refuses("trixie");
+}
+
+/// What `make test` asks: pages that are written are read back and those there twice are merged, and
+/// what a user who is not root can read does not say whether a page is stored.
+pub(crate) const KEEP_AND_HIDE: &str = "
+say zmerge-keep env ALGORITHMS=lz4 SWAP=no sh /keep.sh
+say zmerge-hide sh /hide.sh
+";
+
+/// The module for the kernel of the suite and the scripts of [`KEEP_AND_HIDE`], as options.
+pub(crate) fn sent(suite: &str) -> Vec<String> {
+    let script =
+        |name: &str| format!("{}:/{name}.sh", sources().join(format!("guest/{name}.sh")).display());
+    let files = [module(suite), script("keep"), script("hide")];
+    files.into_iter().flat_map(|file| ["--file".to_owned(), file]).collect()
+}
+
+pub(crate) fn keeps_and_hides(session: &str) {
+    let kept = answer_of_success(session, "zmerge-keep");
+    assert!(kept.ends_with("kept\n"), "{kept}");
+    let hidden = answer_of_success(session, "zmerge-hide");
+    assert!(hidden.ends_with("hidden\n"), "{hidden}");
 }
 
 /// The suites whose headers and compilers are fetched for this alone.

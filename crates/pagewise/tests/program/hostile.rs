@@ -187,7 +187,7 @@ fn what_is_looked_for_is_noticed() {
 }
 
 #[test]
-#[ignore = "takes minutes: `make test-long` runs it"]
+#[ignore = "takes minutes: run by cargo xtask groups"]
 fn all_hostile_inputs_are_survived_within_limits() {
     let wrong = run(0..ALL);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 
 use crate::boot::{SAY, answer, answer_of_success, reboots};
+use crate::documents;
 use crate::plans::faults::{FAULTS, TRACED, assert_undone, begin, strace};
 use crate::reboots::long::plans::{GENERATOR, NO_GENERATOR, PLAN, STATE, WITH_GENERATOR, plans};
 
@@ -58,14 +59,15 @@ fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).map_or(otherwise, |number| number.parse().expect("a number"))
 }
 
-fn survive(options: &[&str], prepare: &str) {
+fn survive(options: &[&str], prepare: &str, planned: &str) {
     let (wanted, losses) = (number("PAGEWISE_PLAN_FAULTS", 8), number("PAGEWISE_POWER_LOSSES", 2));
     let folder = tempfile::tempdir().unwrap();
     let sent = plans(folder.path());
     let strace = strace();
     let deadline = format!("{}m", 10 + wanted / 4);
     let mut own = vec!["--memory", "512M", "--lose-power", "0", "--deadline", &deadline];
-    own.extend(sent.iter().chain(&strace).map(String::as_str));
+    let planned = documents::sent(planned);
+    own.extend(sent.iter().chain(&strace).chain([&planned]).map(String::as_str));
     let common = format!("{SAY}{STATE}{TRACED}{COMMANDS}boots={losses}\n");
     let first = format!("{common}{prepare}{PLAN}{DATA}{}{FAULTS}{KEEP_LIST}", begin(wanted));
     let mut scripts = vec![first];
@@ -98,11 +100,11 @@ fn survive(options: &[&str], prepare: &str) {
 
 #[test]
 fn guest_reboots_of_a_plan_with_a_unit_survive_faults_and_losses_of_power() {
-    survive(&[], NO_GENERATOR);
+    survive(&[], NO_GENERATOR, "unit");
 }
 
 #[test]
 #[ignore = "run by cargo xtask faults"]
 fn guest_reboots_of_a_plan_with_zram_generator_survive_faults_and_losses_of_power() {
-    survive(&WITH_GENERATOR, GENERATOR);
+    survive(&WITH_GENERATOR, GENERATOR, "generator");
 }

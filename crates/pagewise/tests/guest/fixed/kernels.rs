@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One guest for each of three Debian kernels, which answers everything that differs by kernel and needs
-//! no machine of its own: what a guest is given, and what `pagewise scan` reads there of a process, its
-//! core and a cgroup.
+//! no machine of its own: what a guest is given, which features the kernel has, what `pagewise scan` reads
+//! there of a process, its core and a cgroup; a plan that is applied and undone, what a killed run borrowed, and
+//! what zmerge keeps and hides.
 //!
-//! Each answer stands behind its name, so a failure says which question it was.
+//! Each answer stands behind its name, so a failure says which question it was. `make test` runs these; tests that
+//! need a machine of their own are in groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::applied::{file, plan, step};
 use crate::boot::{SAY, answer, answer_of_success, document, finish, program};
 use crate::example::into_guest;
+use crate::loans;
+use crate::zmerge;
 use serde_json::{Value, json};
 
 /// The machine. Four disks: what is written to an image stays only where that was asked for.
@@ -55,6 +60,36 @@ wait $!
 get core look --core core
 head -c $(($(stat -c %s core) / 2)) core > half
 get half look --core half
+"#;
+
+/// Which features the kernel has, by its own files, and what we say of them.
+const FEATURES: &str = r#"
+say lru_gen sh -c '[ -e /sys/kernel/mm/lru_gen/enabled ] && echo yes || echo no'
+say zswap sh -c '[ -e /sys/module/zswap/parameters/enabled ] && echo yes || echo no'
+say cgroup sh -c 'grep -q memory /sys/fs/cgroup/cgroup.controllers && echo yes || echo no'
+say psi sh -c '[ -e /proc/pressure/memory ] && echo yes || echo no'
+say modules lsmod
+get capabilities pagewise capabilities --json
+"#;
+
+/// A plan takes effect, is verified, and goes back.
+const PLAN: &str = r#"
+mkdir -p /etc/sysctl.d /var/lib
+echo 0123456789abcdef0123456789abcdef > /etc/machine-id
+hash=$(printf 'pagewise machine-id %s' "$(cat /etc/machine-id)" | sha256sum | cut -c1-32)
+total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
+sed -i "s/HASH/$hash/; s/4711/$total/" /opt/plan.json
+machine() {
+    cat /proc/sys/vm/swappiness; cut -f1 /proc/swaps; find /etc/sysctl.d -type f | xargs -r sha256sum
+    for zram in /sys/block/zram*; do echo $zram $(cat $zram/disksize); done
+}
+machine > /tmp/machine
+say apply pagewise apply --yes --settle 0 /opt/plan.json
+say swappiness cat /proc/sys/vm/swappiness
+say areas tail -n +2 /proc/swaps
+get verify pagewise verify --json --no-ledger
+say undo pagewise undo --all
+machine > /tmp/now; say plan-difference diff /tmp/machine /tmp/now
 "#;
 
 /// All of the host without multi-gen LRU, once damon_stat has measured; a process; the same process
@@ -136,7 +171,14 @@ fn asked(suite: &str, more: &str) -> String {
     let options = options.into_iter().chain(["--deadline", "10m", "--out", out.to_str().unwrap()]);
     let disks = images.options();
     let more_options = disks.iter().chain(&hold).map(String::as_str);
-    let script = format!("{SAY}{MACHINE}{SCAN}{more}exit 0");
+    let sent = [plan_file(folder.path()), zmerge::sent(suite)].concat();
+    let borrow = into_guest("borrow");
+    let more_options = more_options.chain(sent.iter().chain(&borrow).map(String::as_str));
+    let borrowed = format!("loan() (\n{}{})\nsay loan loan", loans::MACHINE, loans::KILLED);
+    let script = format!(
+        "{SAY}{MACHINE}{SCAN}{more}{FEATURES}{PLAN}{}{borrowed}\nexit 0",
+        zmerge::KEEP_AND_HIDE
+    );
     let (run, session) =
         crate::boot::run(&options.chain(more_options).collect::<Vec<_>>(), &["sh", "-c", &script]);
     assert_eq!(
@@ -144,7 +186,7 @@ fn asked(suite: &str, more: &str) -> String {
         (&json!("exited"), &json!(0)),
         "{session}{run:#}"
     );
-    it_comes_up(&run, &hold);
+    it_comes_up(&run, &[&hold[..], &sent, &borrow].concat());
     it_has_what_a_guest_is_given(&session);
     let expected = "128\nold!\n128\nold!\n128\nold!\na\n";
     assert_eq!(answer(&session, "disks"), (expected, "0"));
@@ -155,7 +197,53 @@ fn asked(suite: &str, more: &str) -> String {
     );
     it_is_recorded(&session, &out.join("host"));
     a_core_is_what_the_process_was(&session);
+    its_features_are_those_of_its_files(&session);
+    a_plan_takes_effect_and_goes_back(&session);
+    zmerge::keeps_and_hides(&session);
+    loans::a_killed_run_is_given_back(answer_of_success(&session, "loan"));
     session
+}
+
+/// A knob, a file and a zram device.
+fn plan_file(folder: &Path) -> Vec<String> {
+    let knob = json!({"action": "set-knob", "target": "vm.swappiness", "from": "60", "to": "77"});
+    let zram = json!({
+        "compressor": {"algorithm": "lz4", "level": null}, "disksize_bytes": 67_108_864,
+        "mem_limit_bytes": 33_554_432, "priority": 50,
+    });
+    let steps = [
+        step("knob", knob),
+        file("sysctl", "/etc/sysctl.d/90-pagewise.conf", "vm.swappiness = 77\n"),
+        step("zram", json!({"action": "add-zram-swap", "target": null, "to": zram})),
+    ];
+    let path = folder.join("plan.json");
+    fs::write(&path, plan(&steps)).unwrap();
+    vec!["--file".to_owned(), format!("{}:/opt/plan.json", path.display())]
+}
+
+fn its_features_are_those_of_its_files(session: &str) {
+    let document = document(session, "capabilities");
+    let capabilities = document["capabilities"].as_array().expect("capabilities");
+    for (name, feature) in
+        [("lru_gen", "mglru"), ("zswap", "zswap"), ("psi", "psi"), ("cgroup", "cgroup.v2.memory")]
+    {
+        let found = capabilities.iter().find(|one| one["feature"] == feature);
+        let found = found.unwrap_or_else(|| panic!("no {feature}: {document:#}"));
+        let is_there = answer_of_success(session, name).trim() == "yes";
+        assert_eq!(found["state"]["is"] == "present", is_there, "{feature}: {found:#}");
+    }
+    let modules = answer_of_success(session, "modules");
+    assert!(modules.lines().any(|line| line.starts_with("zram ")), "{modules}");
+}
+
+fn a_plan_takes_effect_and_goes_back(session: &str) {
+    answer_of_success(session, "apply");
+    assert_eq!(answer(session, "swappiness"), ("77\n", "0"));
+    let areas = answer_of_success(session, "areas");
+    assert!(areas.starts_with("/dev/zram") && areas.trim_end().ends_with("50"), "{areas}");
+    assert_eq!(document(session, "verify")["drifted"], false);
+    answer_of_success(session, "undo");
+    assert_eq!(answer(session, "plan-difference"), ("", "0"));
 }
 
 /// A guest takes little more than the program, and the files that are sent.
