@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # make run ARGS="…"   build a static program, quick to build and not optimized, and run it (`report` without ARGS)
-# make check          what every commit passes; no root
-# make test           what CI runs; root (installs what the tests need). Heavy steps run where their inputs changed
-# make test-long      everything, whatever is remembered; root, long
+# make lint           style, lints, documentation, oldest compiler, size; no root
+# make check          lint, and the tests that need no root
+# make test           a fixed set of tests, also of real kernels in guests; root (installs what the tests need)
+# make groups         the groups of longer tests whose inputs have not passed on this machine; root
+# make test-all       lint, test, and every group regardless; root, long
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000 VARIANT=kasan|kcsan|rt)
 # make test-riscv64        the program on another processor, emulated; root
@@ -21,7 +23,7 @@ XTASK := $(CARGO) run --locked --package xtask --
 FIRST := pagewise: building takes about 2 minutes on two cores, after the downloads; later runs begin within a second
 SINCE := --since $(shell date +%s)
 
-.PHONY: run build check test test-long test-kernel-debug test-riscv64 test-hugepool bench bench-hugepool tools packages
+.PHONY: run build lint check test groups test-all test-kernel-debug test-riscv64 test-hugepool bench bench-hugepool tools packages
 .NOTPARALLEL:
 
 run:
@@ -37,10 +39,10 @@ build: tools
 tools:
 	@xtask/scripts/toolchain.sh
 
-check:
+lint check:
 	@xtask/scripts/toolchain.sh --checks
 	@xtask/scripts/cargo-cache.sh restore
-	$(XTASK) suite check $(SINCE)
+	$(XTASK) suite $@ $(SINCE)
 
 test: packages
 	@xtask/scripts/toolchain.sh --checks
@@ -48,11 +50,12 @@ test: packages
 	$(XTASK) suite test $(SINCE)
 	@xtask/scripts/cargo-cache.sh save && xtask/scripts/cache.sh prune
 
-test-long: packages
+groups: packages
 	@xtask/scripts/toolchain.sh --checks
-	@xtask/scripts/cargo-cache.sh restore
-	$(XTASK) suite long $(SINCE)
-	@xtask/scripts/cargo-cache.sh save && xtask/scripts/cache.sh prune
+	$(XTASK) groups --run $(GROUPS)
+
+test-all: packages lint test
+	$(XTASK) groups --run --regardless
 
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
 test-kernel-debug: packages build

@@ -15,7 +15,7 @@ packages=(
 	pkg-config             # how they find it
 	default-jre-headless nodejs python3 redis-tools # whose memory is compared with zram
 	fio                    # the referee of bench's block path
-	strace                 # which files the heavy steps open
+	strace                 # which files groups of tests open (make test-all); faults in guests
 	qemu-system-x86        # tests in guests
 	e2fsprogs              # mke2fs, e2fsck, debugfs: power losses are replayed
 	clang libclang-rt-dev  # kernel/zmerge's core in user space: sanitizers and fuzzing

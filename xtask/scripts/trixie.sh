@@ -12,7 +12,6 @@ trixie_compiler() {
 	local name=$1
 	shift
 	[ "$(dpkg --print-architecture)" = amd64 ] || die "only written for an amd64 machine"
-	[ "$(id -u)" = 0 ] || die "needs root for its chroot"
 	trixie_entry=$(xtask/scripts/debian-suite.sh trixie "$name" rustc cargo gcc libc6-dev "$@")
 	cache_lock --shared "$trixie_entry"
 	"${CARGO:-cargo}" fetch --quiet --locked
@@ -21,13 +20,15 @@ trixie_compiler() {
 # Runs a program of the unpacked Debian, with this project and cargo's cache where they always are. What is
 # exported as CARGO_TARGET_*, CC_* or for pkg-config goes along.
 trixie() {
-	local cargo_home=${CARGO_HOME:-$HOME/.cargo}
-	unshare --mount --propagation private bash -euc '
+	local cargo_home=${CARGO_HOME:-$HOME/.cargo} map=
+	# a user namespace where there is no root
+	[ "$(id -u)" = 0 ] || map=--map-root-user
+	unshare $map --mount --propagation private bash -euc '
 		root=$1 cargo_home=$2 project=$3
 		shift 3
 		for folder in /dev /proc /tmp "$cargo_home" "$project"; do
 			mkdir -p "$root$folder"
-			mount --bind "$folder" "$root$folder"
+			mount --rbind "$folder" "$root$folder"
 		done
 		names="CARGO_TARGET_[A-Z0-9_]+_(LINKER|RUSTFLAGS)|CC_[a-z0-9_]+|PKG_CONFIG_ALLOW_CROSS|ZSTD_SYS_USE_PKG_CONFIG"
 		mapfile -t settings < <(env | grep -E "^($names)=")

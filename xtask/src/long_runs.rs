@@ -45,7 +45,7 @@ fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest", "--"]);
     test.args(["--include-ignored", "--test-threads", "2", "--nocapture"]).args(names);
-    suite::for_guests(true)?.give(&mut test);
+    suite::for_guests(&["--quick"])?.give(&mut test);
     test.envs(numbers.iter().map(|(variable, number)| (variable, number.to_string())));
     run::succeed(&mut test)
 }

@@ -44,12 +44,12 @@ enum Chore {
     Tables(tables::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),
-    /// Run a tier of tests: what `make check`, `make test` and `make test-long` do
+    /// Run a fixed part of the checks: what `make lint`, `make check` and `make test` do
     Suite(suite::SuiteArgs),
     /// Run tests alone: all, or some by name
     Test(suite::TestArgs),
-    /// List the heavy steps of `make test`, or run one
-    Step(suite::StepArgs),
+    /// List the groups of long tests (what each proves, its key, its minutes), or run those without a pass
+    Groups(suite::GroupsArgs),
     /// Rewrite the golden files that tests compare with
     Bless,
     /// Run what must pass before a push
@@ -95,7 +95,7 @@ fn done(chore: Chore) -> Result<()> {
         Chore::Artefact(args) => artefact::main(&args),
         Chore::Suite(args) => suite::main(&args),
         Chore::Test(args) => suite::test(&args),
-        Chore::Step(args) => suite::step(&args),
+        Chore::Groups(args) => suite::groups(&args),
         Chore::Bless => suite::bless(),
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
         Chore::Fixture(args) => fixture::main(&args),

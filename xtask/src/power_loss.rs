@@ -28,7 +28,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let mut test = run::cargo();
     test.args(["test", "--locked", "--package", "pagewise", "--test", "guest"]);
     test.args(["plans::power_loss::", "--", "--nocapture"]);
-    suite::for_guests(true)?.give(&mut test);
+    suite::for_guests(&["--quick"])?.give(&mut test);
     test.env("PAGEWISE_POWER_LOSS_STATES", args.states.to_string());
     test.env("PAGEWISE_POWER_LOSS_SEED", args.seed.to_string());
     if let Some(folder) = &args.recording {

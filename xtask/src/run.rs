@@ -39,6 +39,21 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| shown(command))
 }
 
+/// The same for a program that reads `input`.
+pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = spawned.with_context(|| shown(command))?;
+    let (stdin, text) = (child.stdin.take(), input.to_owned());
+    // by a thread: the program may print before it has read all
+    let writer = std::thread::spawn(move || {
+        stdin.map_or(Ok(()), |mut stdin| std::io::Write::write_all(&mut stdin, text.as_bytes()))
+    });
+    let output = child.wait_with_output().with_context(|| shown(command))?;
+    ensure!(output.status.success(), "{}: {}", shown(command), output.status);
+    ensure!(matches!(writer.join(), Ok(Ok(()))), "{}: did not read its input", shown(command));
+    String::from_utf8(output.stdout).with_context(|| shown(command))
+}
+
 /// Files of the project that match one of git's patterns and are not ignored; all files without patterns.
 pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
     // CI may check out as another user than it runs as.

@@ -72,11 +72,16 @@ impl Ended {
     }
 }
 
+/// Where the output of a job of this name is kept.
+pub(super) fn log_of(name: &str) -> PathBuf {
+    run::project().join("target/jobs").join(format!("{}.log", name.replace(['/', ' '], "-")))
+}
+
 /// Runs it to its end; what it prints is in `target/jobs/NAME.log`.
 pub(super) fn run_logged(command: &mut Command, name: &str, deadline: Duration) -> Result<Ended> {
-    let folder = run::project().join("target/jobs");
-    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let log = folder.join(format!("{}.log", name.replace(['/', ' '], "-")));
+    let log = log_of(name);
+    let folder = log.parent().unwrap_or(&log);
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let output = File::create(&log).with_context(|| log.display().to_string())?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
     let started = Instant::now();

@@ -29,6 +29,8 @@ pub(super) struct Job {
     /// Whether it borrows settings of this machine. Of such jobs, one runs at a time, beside as many
     /// others as there are workers: it mostly waits, for its turn and for what it observes.
     pub(super) borrows: bool,
+    /// Whether it begins only when nothing else runs, and nothing else begins beside it.
+    pub(super) is_alone: bool,
     /// Virtual processors of the guest that it starts. Of one machine's processors, guests that run at the
     /// same time get each only once: a job whose guest would wait for another one is not started.
     pub(super) guest_cpus: usize,
@@ -71,6 +73,10 @@ struct Queue {
     running: usize,
     /// Whether one that borrows is among them.
     is_borrowed: bool,
+    /// Whether one that is alone is among them.
+    is_taken: bool,
+    /// Of those that are ready, the shortest begins first, not the longest.
+    shortest_first: bool,
     /// Whether it passed, by name.
     ended: BTreeMap<String, bool>,
     finished: Vec<Finished>,
@@ -82,16 +88,25 @@ impl Queue {
     /// else the longest.
     fn take(&mut self, times: &Times) -> Option<Job> {
         let others = self.running - usize::from(self.is_borrowed);
+        if self.is_taken {
+            return None;
+        }
         let ready = |job: &Job| {
+            if job.is_alone {
+                return self.running == 0;
+            }
             let is_free = if job.borrows { !self.is_borrowed } else { others < self.workers };
             let cpus = self.guest_cpus + job.guest_cpus;
             let has_cpus = job.guest_cpus == 0 || self.guest_cpus == 0 || cpus <= self.processors;
             is_free && has_cpus && job.after.iter().all(|name| self.ended.get(*name) == Some(&true))
         };
-        let expected = |job: &Job| times.of(&job.name).unwrap_or(job.guess);
+        let sign = if self.shortest_first { -1.0 } else { 1.0 };
+        let expected = |job: &Job| sign * times.of(&job.name).unwrap_or(job.guess);
         let (at, _) = self.waiting.iter().enumerate().filter(|(_, job)| ready(job)).max_by(
             |(_, a), (_, b)| {
-                let first = |job: &Job| (job.is_urgent, job.guest_cpus > 1);
+                let first = |job: &Job| {
+                    (job.is_urgent, !self.shortest_first && job.guest_cpus > 1, !job.is_alone)
+                };
                 first(a).cmp(&first(b)).then(expected(a).total_cmp(&expected(b)))
             },
         )?;
@@ -123,14 +138,28 @@ impl Queue {
 
 /// Runs all of them on so many processors, half as many at a time beside one that borrows (but two to four),
 /// and says of each as it begins and ends.
-pub(super) fn run_all(jobs: Vec<Job>, processors: usize, times: &Times) -> Vec<Finished> {
+pub(super) fn run_all(
+    jobs: Vec<Job>,
+    processors: usize,
+    times: &Times,
+    shortest_first: bool,
+) -> Vec<Finished> {
     // Two processors are the least that CI has; a guest or a test that sleeps leaves one to another.
-    run_by((processors / 2).clamp(2, 4), jobs, processors, times)
+    let workers = (processors / 2).clamp(2, 4);
+    run_queue(
+        Queue { workers, processors, waiting: jobs, shortest_first, ..Queue::default() },
+        times,
+    )
 }
 
+#[cfg(test)]
 fn run_by(workers: usize, jobs: Vec<Job>, processors: usize, times: &Times) -> Vec<Finished> {
+    run_queue(Queue { workers, processors, waiting: jobs, ..Queue::default() }, times)
+}
+
+fn run_queue(queue: Queue, times: &Times) -> Vec<Finished> {
     let begun = Instant::now();
-    let queue = Queue { workers, processors, waiting: jobs, ..Queue::default() };
+    let workers = queue.workers;
     let queue = Mutex::new(queue);
     let changed = Condvar::new();
     std::thread::scope(|scope| {
@@ -151,8 +180,9 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
         state.halted |= child::is_stopped();
         state.give_up(begun.elapsed().as_secs_f64());
         if let Some(job) = state.take(times) {
-            let (borrows, guest_cpus) = (job.borrows, job.guest_cpus);
+            let (borrows, guest_cpus, is_alone) = (job.borrows, job.guest_cpus, job.is_alone);
             state.running += 1;
+            state.is_taken |= is_alone;
             state.guest_cpus += guest_cpus;
             state.is_borrowed |= borrows;
             drop(state);
@@ -162,6 +192,7 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
             state.running -= 1;
             state.guest_cpus -= guest_cpus;
             state.is_borrowed &= !borrows;
+            state.is_taken &= !is_alone;
             let passed = finished.outcome.state.is_good();
             state.halted |= stops_all && !passed;
             state.ended.insert(finished.name.clone(), passed);
@@ -209,6 +240,7 @@ mod check {
             phase: "check",
             after,
             borrows: false,
+            is_alone: false,
             guest_cpus: 0,
             is_urgent,
             guess,
@@ -322,6 +354,37 @@ mod check {
         assert_eq!(finished.len(), 4);
         assert!(finished.iter().all(|one| one.outcome.state == State::Passed), "{finished:?}");
         assert_eq!(finished[3].name, "narrow", "those with several processors go first");
+    }
+
+    #[test]
+    fn one_that_is_alone_begins_when_all_others_have_ended() {
+        let (order, machine) = (Order::default(), Arc::default());
+        let mut again = alone(&order, "again", &machine);
+        again.is_alone = true;
+        again.guess = 99.0;
+        let jobs = vec![
+            again,
+            job(&order, "a", &[], 1.0, State::Passed),
+            job(&order, "b", &[], 2.0, State::Passed),
+        ];
+        let finished = run_by(2, jobs, 2, &Times::default());
+        assert_eq!(finished.last().map(|last| last.name.as_str()), Some("again"));
+    }
+
+    #[test]
+    fn the_shortest_goes_first_where_that_is_wanted() {
+        let order = Order::default();
+        let waiting = [("long", 9.0), ("short", 1.0), ("middle", 5.0)]
+            .map(|(name, guess)| job(&order, name, &[], guess, State::Passed));
+        let queue = Queue {
+            workers: 1,
+            processors: 2,
+            waiting: waiting.into(),
+            shortest_first: true,
+            ..Queue::default()
+        };
+        run_queue(queue, &Times::default());
+        assert_eq!(*order.lock().unwrap(), ["short", "middle", "long"]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 pub(super) struct Results {
     pub(super) passed: u64,
     pub(super) failed: u64,
+    /// Names of those that failed.
+    pub(super) failures: Vec<String>,
     /// Seconds by name, where the program told them (`--report-time`).
     pub(super) seconds: Vec<(String, f64)>,
 }
@@ -23,14 +25,18 @@ impl Results {
         if let Some(sums) = line.strip_prefix("test result: ") {
             self.passed += number_before(sums, "passed");
             self.failed += number_before(sums, "failed");
-        } else if let Some(timed) = line.strip_prefix("test ").and_then(timed) {
-            self.seconds.push(timed);
+        } else if let Some(test) = line.strip_prefix("test ") {
+            self.seconds.extend(timed(test));
+            let is_failure = |(_, rest): &(&str, &str)| rest.starts_with("FAILED");
+            let failed = test.split_once(" ... ").filter(is_failure);
+            self.failures.extend(failed.map(|(name, _)| name.to_owned()));
         }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.failures.extend(other.failures.iter().cloned());
         self.seconds.extend(other.seconds.iter().cloned());
     }
 }
@@ -66,7 +72,8 @@ mod check {
             test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let results = Results::read(printed);
         let seconds = vec![("a::b".to_owned(), 1.25), ("c".to_owned(), 0.5)];
-        assert_eq!(results, Results { passed: 16, failed: 2, seconds });
+        let failures = vec!["c".to_owned()];
+        assert_eq!(results, Results { passed: 16, failed: 2, failures, seconds });
     }
 
     #[test]

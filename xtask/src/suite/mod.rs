@@ -1,50 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All that is tested, in three tiers: what runs, in which order, what is remembered, where the time
-//! went. `make check`, `make test` and `make test-long` are this; `cargo xtask test` runs a part of it.
+//! All that is tested. `make lint`, `make check` and `make test` run the same jobs on every commit ([`fixed`]); what
+//! takes longer is in groups, each of which runs only if what it depends on has no pass on this machine ([`groups`]).
 
 mod busy;
 mod child;
+mod fixed;
+mod group_run;
+mod groups;
 mod jobs;
+mod keys;
 mod leftovers;
 mod libtest;
 mod outcome;
+mod passes;
 mod programs;
-mod remembered;
-mod steps;
 mod table;
 #[path = "../../../crates/testkit/src/thing.rs"]
 #[expect(dead_code, unreachable_pub, reason = "tests need more of it")]
 mod thing;
-mod tiers;
 mod times;
 mod trace;
+mod tree;
 #[path = "../../../crates/testkit/src/turn.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests need more of it"))]
 #[expect(unreachable_pub, reason = "other crates use it")]
 mod turn;
 
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use self::busy::BusyThreads;
+use self::fixed::{Part, Setting};
 use self::jobs::{Finished, Job};
 use self::libtest::Results;
 use self::outcome::{State, span};
-use self::programs::ForGuests;
-use self::remembered::Passed;
-use self::steps::STEPS;
+use self::passes::Passes;
+use self::programs::{AGAIN, ForGuests};
 use self::table::Budgets;
-use self::tiers::{Setting, Tier};
 use self::times::Times;
 use crate::run;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SuiteArgs {
-    /// Which tier
-    tier: Tier,
+    /// Which part
+    part: Part,
     /// When the caller began, in seconds since 1970: the time until now counts as preparation
     #[arg(long, value_name = "SECONDS")]
     since: Option<u64>,
@@ -61,72 +64,74 @@ pub(crate) struct TestArgs {
     /// Run so many threads that compute without pause beside the tests, as a busy machine does
     #[arg(long, value_name = "THREADS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
     busy: u8,
-    /// Only tests whose name contains one of these, as `thp::` or `lab::guest`
+    /// Only tests whose name contains one of these, as `thp::` or `lab::guest`; also tests that groups run
     names: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct StepArgs {
-    /// The step; without it all are listed
-    name: Option<String>,
-    /// Run it whatever is remembered, and check which files it opens
+pub(crate) struct GroupsArgs {
+    /// Run those that have no pass on their inputs, instead of listing all
     #[arg(long)]
-    traced: bool,
+    run: bool,
+    /// Run also those that have a pass, and fail one that opens a file of the project that is none of its inputs
+    #[arg(long, requires = "run")]
+    regardless: bool,
+    /// Compute which groups the last N commits would have run, and their minutes
+    #[arg(long, value_name = "N", conflicts_with = "run")]
+    replay: Option<usize>,
+    /// Only these groups
+    names: Vec<String>,
 }
 
-/// Runs a tier.
+/// Runs a fixed part.
 pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
-    let budgets = Budgets::read(args.tier.name())?;
-    budgets.cover(&args.tier.phases())?;
-    let setting = Arc::new(setting(args.tier, false, Vec::new())?);
-    let jobs = tiers::jobs(&setting)?;
-    run_jobs(jobs, &setting, &budgets, args.since)
+    let budgets = Budgets::read(args.part.name())?;
+    budgets.cover(&args.part.phases())?;
+    let setting = Arc::new(setting(Vec::new())?);
+    let jobs = fixed::jobs(args.part, &setting)?;
+    run_jobs(jobs, &budgets, args.part.name(), args.since)
 }
 
 /// Runs tests alone: all of a kind, or some by name.
 pub(crate) fn test(args: &TestArgs) -> Result<()> {
-    let setting = Arc::new(setting(Tier::Test, true, args.names.clone())?);
+    let setting = Arc::new(setting(args.names.clone())?);
     let mut jobs = Vec::new();
     let mut before: Vec<&'static str> = Vec::new();
     if !args.no_unit {
-        jobs.push(tiers::tests_anywhere(&setting, &[]));
+        jobs.push(fixed::tests_anywhere(&setting, &[]));
         before.push("build unit tests");
     }
     if args.root {
-        jobs.push(tiers::quick_program(&before));
+        jobs.push(fixed::quick_program(&before));
         before.push("quick program");
-        jobs.push(tiers::tests_with_root(&setting, &before));
+        jobs.push(fixed::tests_with_root(&setting, &before));
     }
     let _busy = BusyThreads::start(args.busy);
-    run_jobs(jobs, &setting, &Budgets::default(), None)
+    run_jobs(jobs, &Budgets::default(), "test", None)
 }
 
-/// Lists the heavy steps, or runs one.
-pub(crate) fn step(args: &StepArgs) -> Result<()> {
-    let tier = if args.traced { Tier::Long } else { Tier::Test };
-    let setting = Arc::new(setting(tier, false, Vec::new())?);
-    let Some(name) = &args.name else { return list_steps(&setting) };
-    if args.traced {
+/// Lists the groups, or runs those that have no pass.
+pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
+    let passes = Passes::at(&shared_cache(&["passes"])?);
+    if let Some(count) = args.replay {
+        return group_run::replay(count, &passes);
+    }
+    let lean = group_run::lean_program()?;
+    let all = group_run::keyed(&passes, &lean)?;
+    print!("{}", group_run::table(&all));
+    if !args.run {
+        return Ok(());
+    }
+    let chosen = group_run::chosen(all, &args.names, args.regardless)?;
+    let names: Vec<&str> = chosen.iter().map(|one| one.group.name).collect();
+    let minutes: f64 = chosen.iter().map(|one| one.minutes).sum();
+    println!("\n{} groups to run, {minutes:.0} minutes of jobs: {}", names.len(), names.join(", "));
+    if args.regardless {
         trace::check_itself()?;
     }
-    let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-    let step = STEPS.iter().find(|step| step.name == name);
-    let step = step.with_context(|| format!("no step {name}: there are {}", known.join(", ")))?;
-    run_jobs(tiers::one_step(&setting, step), &setting, &Budgets::default(), None)
-}
-
-fn list_steps(setting: &Setting) -> Result<()> {
-    let passed = Passed::at(&setting.passed);
-    for step in STEPS {
-        let inputs = step.files(run::project())?;
-        let hash = remembered::hash(step, &inputs, &setting.toolchain);
-        let state = match passed.on(step.name, &hash)? {
-            Some(pass) => format!("passed on {}", pass.passed),
-            None => "to run".to_owned(),
-        };
-        println!("{:15} {:20} {:4} files  {}", step.name, state, inputs.0.len(), step.about);
-    }
-    Ok(())
+    let setting = Arc::new(Setting { lean, ..setting(Vec::new())? });
+    let jobs = group_run::jobs(&setting, &chosen, &passes, args.regardless);
+    run_jobs(jobs, &Budgets::default(), "groups", None)
 }
 
 /// Rewrites what tests compare with.
@@ -143,23 +148,25 @@ pub(crate) fn static_builder() -> PathBuf {
     run::project().join("xtask/scripts/build-static.sh")
 }
 
+fn static_program(which: &[&str]) -> Result<PathBuf> {
+    let told = run::output(run::program(static_builder()).args(which).arg("--where"))?;
+    Ok(run::project().join(told.trim()))
+}
+
 /// What tests with guests are given; the program is not built here.
-pub(crate) fn for_guests(quick: bool) -> Result<ForGuests> {
-    let quick: &[&str] = if quick { &["--where", "--quick"] } else { &["--where"] };
-    let program = run::output(run::program(static_builder()).args(quick))?;
+pub(crate) fn for_guests(program: &[&str]) -> Result<ForGuests> {
     let cache = match std::env::var_os("PAGEWISE_CACHE") {
         Some(named) => PathBuf::from(named),
         None => shared_cache(&["guests"])?,
     };
-    Ok(ForGuests { static_program: run::project().join(program.trim()), cache })
+    Ok(ForGuests { static_program: static_program(program)?, cache })
 }
 
-fn setting(tier: Tier, quick: bool, names: Vec<String>) -> Result<Setting> {
+fn setting(names: Vec<String>) -> Result<Setting> {
     Ok(Setting {
-        tier,
-        toolchain: remembered::toolchain()?,
-        passed: run::project().join("xtask/passed.toml"),
-        given: for_guests(quick)?,
+        shipped: static_program(&[])?,
+        lean: static_program(&["--lean"])?,
+        given: for_guests(&["--quick"])?,
         names,
     })
 }
@@ -172,19 +179,13 @@ fn shared_cache(name: &[&str]) -> Result<PathBuf> {
 }
 
 /// Runs jobs, says where the time went, and ends this process with what became of them.
-fn run_jobs(
-    jobs: Vec<Job>,
-    setting: &Setting,
-    budgets: &Budgets,
-    since: Option<u64>,
-) -> Result<()> {
+fn run_jobs(jobs: Vec<Job>, budgets: &Budgets, part: &str, since: Option<u64>) -> Result<()> {
     child::listen_to_signals()?;
     let prepared = since.map(seconds_since).transpose()?;
-    let remembered_before = std::fs::read(&setting.passed).ok();
     let shared = shared_cache(&[])?;
     let mut times = Times::kept(&shared);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
-    let finished = jobs::run_all(jobs, processors, &times);
+    let finished = jobs::run_all(jobs, processors, &times, part == "groups");
     let tests = remember_times(&finished, &mut times);
     times.keep(&shared)?;
     print!("{}", table::shown(&finished, budgets, &tests));
@@ -192,10 +193,7 @@ fn run_jobs(
         let all = finished.iter().map(|one| one.ended_at).fold(0.0, f64::max) + seconds;
         println!("\nall of it took {}, {} of it before the first job", span(all), span(seconds));
     }
-    if std::fs::read(&setting.passed).ok() != remembered_before {
-        println!("xtask/passed.toml has new passes: commit it with your change");
-    }
-    end(&finished)
+    end(&finished, part)
 }
 
 fn seconds_since(since: u64) -> Result<f64> {
@@ -221,9 +219,26 @@ fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)
     tests
 }
 
-/// The totals are the last line, and are kept in `target/test-totals` for callers whose own tools
-/// (make) print below it.
-fn end(finished: &[Finished]) -> Result<()> {
+/// Tests that failed and passed when they ran once more alone, each with both logs: the run passes, and they are to be
+/// mended.
+fn flaky(finished: &[Finished], bold: bool) -> String {
+    let mut text = String::new();
+    for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
+        let Some(first) = one.name.strip_suffix(AGAIN) else { continue };
+        let [start, end] = if bold { ["\x1b[1m", "\x1b[0m"] } else { ["**", "**"] };
+        let [first, second] = [first, &one.name].map(|name| child::log_of(name));
+        text += &format!(
+            "{start}{}{end}\n  {}\n  {}\n",
+            one.outcome.text,
+            first.display(),
+            second.display()
+        );
+    }
+    text
+}
+
+/// The totals are the last line, and are kept in `target/totals` for callers that run several parts.
+fn end(finished: &[Finished], part: &str) -> Result<()> {
     let mut totals = Results::default();
     for one in finished {
         totals.add(&one.outcome.tests);
@@ -233,11 +248,15 @@ fn end(finished: &[Finished]) -> Result<()> {
         .filter(|one| !one.outcome.state.is_good())
         .map(|one| one.name.as_str())
         .collect();
+    let flaky = flaky(finished, std::io::stdout().is_terminal());
+    if !flaky.is_empty() {
+        print!("\n{flaky}");
+    }
     if !bad.is_empty() {
         println!("\nnot passed: {}", bad.join(", "));
     }
     let line = format!("{} passed, {} failed", totals.passed, totals.failed);
-    std::fs::write(run::project().join("target/test-totals"), format!("{line}\n"))?;
+    keep_totals(&run::project().join("target/totals"), part, &format!("{line}\n{flaky}"))?;
     println!("{line}");
     if child::is_stopped() {
         std::process::exit(130);
@@ -247,5 +266,11 @@ fn end(finished: &[Finished]) -> Result<()> {
     if nothing || !bad.is_empty() || totals.failed > 0 {
         std::process::exit(1);
     }
+    Ok(())
+}
+
+fn keep_totals(folder: &Path, part: &str, text: &str) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join(part), text)?;
     Ok(())
 }

@@ -6,8 +6,8 @@ use super::libtest::Results;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Passed,
-    /// A remembered step whose inputs are those that it passed on.
-    Remembered,
+    /// Tests failed that run once more, alone: what becomes of these decides.
+    FailedOnce,
     Failed,
     NotStarted,
 }
@@ -15,13 +15,13 @@ pub(super) enum State {
 impl State {
     /// Whether what waits for it may begin.
     pub(super) fn is_good(self) -> bool {
-        matches!(self, Self::Passed | Self::Remembered)
+        matches!(self, Self::Passed | Self::FailedOnce)
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Passed => "ok",
-            Self::Remembered => "as before",
+            Self::FailedOnce => "once more",
             Self::Failed => "FAILED",
             Self::NotStarted => "not run",
         }
@@ -47,7 +47,9 @@ impl Outcome {
         let word = self.state.word();
         let text = self.text.trim_end();
         match self.state {
-            State::Failed => format!("  {word:9} {name}, {}\n{text}\n  ^ {name}", span(seconds)),
+            State::Failed | State::FailedOnce => {
+                format!("  {word:9} {name}, {}\n{text}\n  ^ {name}", span(seconds))
+            }
             _ if text.is_empty() => format!("  {word:9} {name}, {}", span(seconds)),
             _ => format!("  {word:9} {name}, {}: {text}", span(seconds)),
         }
@@ -73,7 +75,10 @@ mod check {
         assert_eq!(told, "  FAILED    clippy, 1.7 min\nerror: x\n  ^ clippy");
         let told = Outcome::new(State::Passed, String::new()).told("clippy", 2.34);
         assert_eq!(told, "  ok        clippy, 2.3 s");
-        let told = Outcome::new(State::Remembered, "inputs of 1 May".to_owned()).told("fuzz", 0.0);
-        assert_eq!(told, "  as before fuzz, 0.0 s: inputs of 1 May");
+        let told = Outcome::new(State::Passed, "44 tests".to_owned()).told("fuzz", 0.0);
+        assert_eq!(told, "  ok        fuzz, 0.0 s: 44 tests");
+        // its own test will be run again, and says how that ended
+        let told = Outcome::new(State::FailedOnce, "error: x\n".to_owned()).told("guest a", 1.0);
+        assert_eq!(told, "  once more guest a, 1.0 s\nerror: x\n  ^ guest a");
     }
 }

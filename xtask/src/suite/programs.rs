@@ -11,9 +11,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::child::{self, Ended};
+use super::fixed;
+use super::jobs::Job;
 use super::libtest::{self, Results};
 use super::outcome::{Outcome, State};
-use super::steps;
 use crate::run;
 
 /// The tests that start the whole program; as root, its trials make cgroups on this machine.
@@ -116,20 +117,6 @@ impl TestProgram {
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
-    /// Names of the tests that no step runs, and whether there are others. A module that a step names
-    /// and that has no test is an error: nobody would run them.
-    pub(super) fn tests_outside_steps(&self) -> Result<(Vec<String>, bool)> {
-        let all = self.tests()?;
-        let modules = steps::modules_of(&self.name);
-        for module in &modules {
-            let there = all.iter().any(|name| name.starts_with(module));
-            ensure!(there, "{} has no test in {module}, which a step runs", self.name);
-        }
-        let in_step = |name: &String| modules.iter().any(|module| name.starts_with(module));
-        let (inside, outside): (Vec<String>, Vec<String>) = all.into_iter().partition(in_step);
-        Ok((outside, !inside.is_empty()))
-    }
-
     /// Runs tests; with times, for which a stable libtest has to be asked in this way.
     pub(super) fn run(
         &self,
@@ -142,6 +129,55 @@ impl TestProgram {
         let ended = child::run_logged(command.env("RUSTC_BOOTSTRAP", "1"), job, child::DEADLINE)?;
         outcome(&ended)
     }
+}
+
+/// How the name of a job ends that runs failed tests once more.
+pub(super) const AGAIN: &str = ", again alone";
+
+/// The outcome of tests on a real kernel, and the job that runs those that failed once more while nothing else runs.
+///
+/// With `borrows`, the tests borrow settings of this machine. If all pass then, the run passes, and says which tests failed once: they are to be mended all the same.
+pub(super) fn again_alone(
+    outcome: Outcome,
+    job: &str,
+    phase: &'static str,
+    program: &TestProgram,
+    given: &ForGuests,
+    borrows: bool,
+) -> (Outcome, Vec<Job>) {
+    let failures = outcome.tests.failures.clone();
+    // one that ended without saying which tests failed has no tests to run again
+    let is_named = failures.len() as u64 == outcome.tests.failed && !failures.is_empty();
+    if outcome.state != State::Failed || !is_named || child::is_stopped() {
+        return (outcome, Vec::new());
+    }
+    let name = format!("{job}{AGAIN}");
+    let (own, program, given) = (name.clone(), program.clone(), given.clone());
+    let work = move || {
+        let _turn = if borrows { fixed::turn()? } else { None };
+        let names = failures.iter().map(String::as_str);
+        let arguments: Vec<&str> =
+            ["--exact", "--test-threads=1"].into_iter().chain(names).collect();
+        let mut outcome = program.run(&own, &arguments, Some(&given))?;
+        if outcome.state == State::Passed {
+            outcome.text = format!("failed once, passed alone: {}", failures.join(", "));
+        }
+        Ok((outcome, Vec::new()))
+    };
+    let again = Job {
+        name,
+        phase,
+        after: Vec::new(),
+        borrows: false,
+        is_alone: true,
+        guest_cpus: 0,
+        is_urgent: false,
+        guess: 30.0,
+        stops_all: false,
+        work: Box::new(work),
+    };
+    let tests = Results { failed: 0, failures: Vec::new(), ..outcome.tests };
+    (Outcome { state: State::FailedOnce, tests, ..outcome }, vec![again])
 }
 
 /// What a test program came to: its sums count only where it ended by itself.

@@ -93,10 +93,10 @@ fn row(name: &str, phase: &Phase, budget: Option<f64>, bold: bool) -> String {
 
 fn worse(one: Option<State>, other: State) -> Option<State> {
     let rank = |state| match state {
-        State::Remembered => 0,
         State::Passed => 1,
-        State::NotStarted => 2,
-        State::Failed => 3,
+        State::FailedOnce => 2,
+        State::NotStarted => 3,
+        State::Failed => 4,
     };
     let Some(one) = one else { return Some(other) };
     Some(if rank(one) > rank(other) { one } else { other })
@@ -117,14 +117,14 @@ mod check {
         let jobs = [
             finished("unit tests", 30.0, State::Passed),
             finished("unit tests", 40.0, State::Failed),
-            finished("fuzz", 0.0, State::Remembered),
+            finished("fuzz", 0.0, State::FailedOnce),
         ];
         let budgets = Budgets([("unit tests".to_owned(), 1.0), ("fuzz".to_owned(), 1.0)].into());
         let tests: Vec<(String, f64)> = (0..12).map(|n| (format!("t{n}"), f64::from(n))).collect();
         let text = shown(&jobs, &budgets, &tests);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "unit tests                 2       70 s       80 s    1 min  FAILED");
-        assert!(lines[3].ends_with("as before"), "{text}");
+        assert!(lines[3].ends_with("once more"), "{text}");
         let slowest: Vec<&str> = lines[6..].iter().map(|line| line.trim()).collect();
         assert_eq!((slowest.len(), slowest[0], slowest[9]), (10, "11 s  t11", "2.0 s  t2"));
     }

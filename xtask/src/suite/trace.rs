@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A step under strace → which files of the project it opened outside of its declared inputs.
+//! A group under strace → which files of the project it opened that are none of its inputs.
 //!
-//! A step that runs test programs opens no sources, as cargo has built them before. There the sources are
-//! those that the compiler noted (`*.d` beside what it made) of the package and of all our crates that it uses.
+//! Sources of our crates are left out: which of them a group depends on is computed from the manifests, and what it
+//! proves may be less than what it compiles. What is looked for are scripts, recordings and other files that somebody
+//! forgot to name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,14 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
-use super::remembered::{Runs, Step, list};
+use super::groups::Group;
+use super::keys::{Input, Keys, Lean};
+use super::outcome::{Outcome, State};
+use super::tree::Tree;
 use crate::run;
 
-/// Where the system calls of a step are written.
-pub(super) fn log(step: &Step) -> PathBuf {
-    run::project().join("target/jobs").join(format!("{}.strace", step.name))
+/// Where the system calls of a group are written.
+pub(super) fn log(name: &str) -> Result<PathBuf> {
+    let folder = run::project().join("target/jobs");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    Ok(folder.join(format!("{name}.strace")))
 }
 
 /// The command under strace, which follows what it starts and stops only where files are opened.
@@ -38,41 +43,46 @@ pub(super) fn traced(command: &Command, log: &Path) -> Command {
     strace
 }
 
-/// Empties what the step compiles into, so that it opens its sources.
-pub(super) fn forget_builds(step: &Step) -> Result<()> {
-    for folder in step.builds {
-        let folder = run::project().join(folder);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        }
+/// The outcome of a group that passed under strace: failed if it opened what it does not name.
+pub(super) fn judge(group: &Group, outcome: Outcome) -> Result<Outcome> {
+    let outside = undeclared(group.name, group.inputs)?;
+    if outside.is_empty() {
+        return Ok(outcome);
     }
-    fs::create_dir_all(run::project().join("target/jobs"))?;
-    Ok(())
+    let names: Vec<String> = outside.iter().map(|name| format!("  {name}")).collect();
+    let text = format!(
+        "it opened files of the project that are none of its inputs in xtask/src/suite/groups.rs:\n{}",
+        names.join("\n")
+    );
+    Ok(Outcome { state: State::Failed, text, ..outcome })
 }
 
-/// The project's files that were opened and are not declared; and how many declared ones were.
-///
-/// `sources` counts as opened, too.
-pub(super) fn undeclared(
-    step: &Step,
-    sources: BTreeSet<String>,
-) -> Result<(BTreeSet<String>, usize)> {
-    let path = log(step);
+fn undeclared(name: &str, inputs: &[Input]) -> Result<BTreeSet<String>> {
+    let path = log(name)?;
     let calls = fs::read(&path).with_context(|| path.display().to_string())?;
     let project = run::project().canonicalize()?;
-    let mut opened = opened(&String::from_utf8_lossy(&calls), &project);
-    opened.extend(sources);
-    let ours: BTreeSet<String> = list(&project, &["."])?.into_iter().collect();
-    let declared = step.files(&project)?.0;
-    let (inside, outside): (BTreeSet<String>, BTreeSet<String>) = opened
-        .into_iter()
-        .filter(|path| ours.contains(path))
-        .partition(|path| declared.contains_key(path) || path == PASSED);
-    Ok((outside, inside.len()))
+    let opened = opened(&String::from_utf8_lossy(&calls), &project);
+    let ours: BTreeSet<String> = run::files(&[])?.into_iter().collect();
+    let keys = Keys::new(Tree::of_work_tree(&project)?, String::new(), Lean::Sources)?;
+    let inputs = keys.parts(inputs);
+    let counts =
+        |path: &String| ours.contains(path) && !is_compiled(path) && !inputs.contains_key(path);
+    Ok(opened.into_iter().filter(counts).collect())
 }
 
-/// The record itself, which every chore may read.
-const PASSED: &str = "xtask/passed.toml";
+/// What a compiler or cargo reads of our crates, and cargo's own settings.
+fn is_compiled(path: &str) -> bool {
+    let in_crate = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/'));
+    let is_source = |(_, rest): (&str, &str)| {
+        ["src/", "tests/", "examples/"].iter().any(|folder| rest.starts_with(folder))
+            && rest.ends_with(".rs")
+    };
+    let is_manifest = path.ends_with("Cargo.toml") || path.ends_with("Cargo.lock");
+    is_manifest
+        || in_crate.is_some_and(is_source)
+        || path.starts_with(".cargo/")
+        || path.starts_with("xtask/src/")
+}
 
 /// Paths below the project, from lines such as `12 openat(AT_FDCWD</p>, "a", O_RDONLY) = 3</p/a>`.
 ///
@@ -88,109 +98,23 @@ fn opened(calls: &str, project: &Path) -> BTreeSet<String> {
     calls.lines().filter_map(path).collect()
 }
 
-/// The sources that a package's test program was built from.
-pub(super) fn sources(package: &str, target: &str) -> Result<BTreeSet<String>> {
-    let metadata = ["metadata", "--no-deps", "--locked", "--format-version", "1"];
-    let metadata = serde_json::from_str(&run::output(run::cargo().args(metadata))?)?;
-    let mut names: Vec<String> = used_by(&metadata, package);
-    names.iter_mut().for_each(|name| *name = name.replace('-', "_"));
-    names.push(target.to_owned());
-    let folder = run::project().join("target/debug/deps");
-    let mut sources = BTreeSet::new();
-    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        let crate_name = path.file_stem().and_then(|name| name.to_str()?.rsplit_once('-'));
-        let is_dep_info = path.extension().is_some_and(|ending| ending == "d");
-        if is_dep_info && crate_name.is_some_and(|(name, _)| names.iter().any(|one| one == name)) {
-            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            sources.extend(noted(&text));
-        }
-    }
-    ensure!(!sources.is_empty(), "{}: no sources of {names:?}", folder.display());
-    Ok(sources)
-}
-
-/// Our packages that this one uses for its tests, itself among them.
-fn used_by(metadata: &Value, package: &str) -> Vec<String> {
-    let packages: &[Value] = metadata["packages"].as_array().map_or(&[], Vec::as_slice);
-    let mut names = vec![package.to_owned()];
-    let mut at = 0;
-    while let Some(name) = names.get(at) {
-        let found = packages.iter().find(|package| package["name"] == name.as_str());
-        let uses = found.and_then(|package| package["dependencies"].as_array());
-        let wanted = |one: &&Value| one["path"].is_string() && (at == 0 || one["kind"] != "dev");
-        let uses = uses.into_iter().flatten().filter(wanted);
-        let new: Vec<String> =
-            uses.filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect();
-        names.extend(new.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
-        at += 1;
-    }
-    names
-}
-
-/// The files of a compiler's note: lines such as `src/a.rs:`, relative to the project. Clippy's notes lie
-/// among them and name its settings, which no program is built from.
-fn noted(text: &str) -> impl Iterator<Item = String> + '_ {
-    let files = text.lines().filter_map(|line| line.strip_suffix(':'));
-    let files = files.filter(|file| !file.ends_with("clippy.toml"));
-    files.filter_map(|file| {
-        let path = run::project().join(file.replace("\\ ", " ")).canonicalize().ok()?;
-        let path = path.strip_prefix(run::project()).ok()?;
-        Some(path.to_str()?.to_owned())
-    })
-}
-
-/// Checks this check: of a step that reads two files and declares one the other is named.
+/// Checks this check: of a group that reads two files and names one, the other is found.
 pub(super) fn check_itself() -> Result<()> {
-    const READS: &[&str] = &["cat", "README.md", "Makefile", "/proc/version"];
-    let step = |inputs| Step {
-        name: "declared",
-        about: "",
-        inputs,
-        minutes: 0.0,
-        runs: Runs::Command(READS),
-        builds: &[],
+    let found = |inputs: &[Input]| -> Result<Vec<String>> {
+        let mut reads = run::program("cat");
+        reads.args(["README.md", "Makefile", "/proc/version"]);
+        run::output(&mut traced(&reads, &log("trace")?))?;
+        Ok(undeclared("trace", inputs)?.into_iter().collect())
     };
-    let found = |step: &Step| -> Result<Vec<String>> {
-        forget_builds(step)?;
-        let mut command = run::program(READS[0]);
-        command.args(&READS[1..]);
-        run::output(&mut traced(&command, &log(step)))?;
-        Ok(undeclared(step, BTreeSet::new())?.0.into_iter().collect())
-    };
-    let found = [found(&step(&[&["README.md"]]))?, found(&step(&[&["README.md", "Makefile"]]))?];
-    ensure!(found == [vec!["Makefile".to_owned()], vec![]], "undeclared: {found:?}");
+    let one = found(&[Input::Paths(&["README.md"])])?;
+    let both = found(&[Input::Paths(&["README.md", "Makefile"])])?;
+    ensure!((one.as_slice(), both.len()) == (&["Makefile".to_owned()][..], 0), "{one:?}, {both:?}");
     Ok(())
 }
 
 #[cfg(test)]
 mod check {
     use super::*;
-
-    #[test]
-    fn a_package_uses_what_its_crates_use_and_what_only_its_own_tests_do() {
-        let package = |name: &str, uses: &[(&str, Option<&str>, bool)]| {
-            let one = |(name, kind, is_ours): &(&str, Option<&str>, bool)| {
-                let path = is_ours.then_some("/p");
-                serde_json::json!({"name": name, "kind": kind, "path": path})
-            };
-            let uses: Vec<Value> = uses.iter().map(one).collect();
-            serde_json::json!({"name": name, "dependencies": uses})
-        };
-        let metadata = serde_json::json!({"packages": [
-            package("lab", &[("observe", None, true), ("kit", Some("dev"), true), ("serde", None, false)]),
-            package("observe", &[("model", None, true), ("other-kit", Some("dev"), true)]),
-            package("model", &[]),
-        ]});
-        assert_eq!(used_by(&metadata, "lab"), ["lab", "observe", "kit", "model"]);
-    }
-
-    #[test]
-    fn sources_are_noted_relative_to_the_project() {
-        let text =
-            "/x/lab.d: xtask/src/run.rs\n\nxtask/src/../src/run.rs:\n/etc/passwd:\nnonesuch.rs:\n";
-        assert_eq!(noted(text).collect::<Vec<_>>(), ["xtask/src/run.rs"]);
-    }
 
     #[test]
     fn paths_are_those_below_the_project() {
@@ -200,5 +124,25 @@ mod check {
             13 +++ exited with 0 +++\n";
         let found: Vec<String> = opened(calls, Path::new("/p")).into_iter().collect();
         assert_eq!(found, ["a b", "x/y"]);
+    }
+
+    #[test]
+    fn sources_of_crates_are_compiled_and_recordings_are_read() {
+        for path in [
+            "crates/report/src/a/b.rs",
+            "crates/pagewise/tests/guest/x.rs",
+            "Cargo.lock",
+            "fuzz/Cargo.toml",
+        ] {
+            assert!(is_compiled(path), "{path}");
+        }
+        for path in [
+            "fixtures/hosts/a.tar",
+            "crates/hugepool/test.sh",
+            "kernel/zmerge/core/slot.c",
+            "Makefile",
+        ] {
+            assert!(!is_compiled(path), "{path}");
+        }
     }
 }

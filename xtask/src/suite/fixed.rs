@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `make lint`, `make check` and `make test` consist of, as jobs: the same on every commit, whatever has passed
+//! before. What takes longer is in groups ([`super::groups`]).
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+
+use super::child;
+use super::groups::{self, Group, Program};
+use super::jobs::{Job, Work};
+use super::leftovers::Machine;
+use super::outcome::{Outcome, State};
+use super::programs::{self, ForGuests, Targets, TestProgram};
+use super::turn::Turn;
+use crate::commits::NOT_CHECKED;
+use crate::run;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Style, lints, documentation, the oldest compiler, the size of the shipped program; no root
+    Lint,
+    /// Lint, and the tests that need no root
+    Check,
+    /// All tests of a fixed set; root
+    Test,
+}
+
+impl Part {
+    /// Its name in `budgets.toml`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Lint => "lint",
+            Self::Check => "check",
+            Self::Test => "test",
+        }
+    }
+
+    /// The phases that it has.
+    pub(super) fn phases(self) -> Vec<&'static str> {
+        let lint = ["static checks", "documentation", "oldest compiler", "shipped program"];
+        match self {
+            Self::Lint => lint.to_vec(),
+            Self::Check => [&lint[..], &["unit tests"]].concat(),
+            Self::Test => vec!["unit tests", "zmerge core", "root", "guests"],
+        }
+    }
+}
+
+/// What all jobs of a run know.
+#[derive(Debug)]
+pub(super) struct Setting {
+    /// The program as it is shipped; this run builds it.
+    pub(super) shipped: PathBuf,
+    /// `crates/pagewise/src/lean.rs`.
+    pub(super) lean: PathBuf,
+    pub(super) given: ForGuests,
+    /// Only tests whose name contains one of these; all without.
+    pub(super) names: Vec<String>,
+}
+
+impl Setting {
+    /// What a group's tests in guests are given.
+    pub(super) fn given_to(&self, group: &Group) -> ForGuests {
+        if group.runs_program(Program::Lean) {
+            ForGuests { static_program: self.lean.clone(), ..self.given.clone() }
+        } else {
+            self.given.clone()
+        }
+    }
+
+    fn wants(&self, test: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|name| test.contains(name.as_str()))
+    }
+}
+
+pub(super) fn job(
+    name: &str,
+    phase: &'static str,
+    after: &[&'static str],
+    guess: f64,
+    work: Work,
+) -> Job {
+    let (name, after) = (name.to_owned(), after.to_vec());
+    let [borrows, is_alone, is_urgent, stops_all] = [false; 4];
+    let guest_cpus = 0;
+    Job { name, phase, after, borrows, is_alone, guest_cpus, is_urgent, guess, stops_all, work }
+}
+
+/// One that borrows settings of this machine: alone in this run, and in its turn among several runs. Without root it
+/// can borrow nothing.
+pub(super) fn borrowing(
+    name: &str,
+    phase: &'static str,
+    after: &[&'static str],
+    guess: f64,
+    work: impl FnOnce() -> Result<Outcome> + Send + 'static,
+) -> Job {
+    let work = move || {
+        let turn = turn()?;
+        let machine = Machine::look();
+        let outcome = machine.judge(work()?);
+        drop(turn);
+        Ok((outcome, Vec::new()))
+    };
+    Job { borrows: true, ..job(name, phase, after, guess, Box::new(work)) }
+}
+
+/// The turn of this run among all that borrow settings of this machine.
+pub(super) fn turn() -> Result<Option<Turn>> {
+    let is_root = rustix::process::geteuid().is_root();
+    is_root.then(Turn::wait).transpose().map_err(Into::into)
+}
+
+pub(super) fn urgent(job: Job) -> Job {
+    Job { is_urgent: true, ..job }
+}
+
+/// A command whose exit status says all.
+pub(super) fn command(
+    name: &'static str,
+    phase: &'static str,
+    after: &[&'static str],
+    guess: f64,
+    command: impl FnOnce() -> Command + Send + 'static,
+) -> Job {
+    let work = move || Ok((ran(name, &mut command())?, Vec::new()));
+    job(name, phase, after, guess, Box::new(work))
+}
+
+pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
+    let ended = child::run_logged(command, name, child::DEADLINE)?;
+    if ended.succeeded() {
+        return Ok(Outcome::new(State::Passed, String::new()));
+    }
+    Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
+}
+
+/// Like [`ran`]; what it says that it could not check is shown also if it passed.
+fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
+    let ended = child::run_logged(command, name, child::DEADLINE)?;
+    let output = ended.output()?;
+    if !ended.succeeded() {
+        return Ok(Outcome::new(State::Failed, output + &ended.why()));
+    }
+    let notes: Vec<&str> = output.lines().filter(|line| line.starts_with(NOT_CHECKED)).collect();
+    Ok(Outcome::new(State::Passed, notes.join("; ")))
+}
+
+pub(super) fn script(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 'static {
+    move || {
+        let mut command = run::program(words[0]);
+        command.args(&words[1..]);
+        command
+    }
+}
+
+fn cargo(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 'static {
+    move || {
+        let mut command = run::cargo();
+        command.args(words);
+        command
+    }
+}
+
+/// A chore of this very program, as a process whose output can be kept.
+pub(super) fn chore(words: &[&str]) -> Result<Command> {
+    let mut command = run::program(std::env::current_exe()?);
+    command.args(words);
+    Ok(command)
+}
+
+/// All jobs of a part that are known before anything is built.
+pub(super) fn jobs(part: Part, setting: &Arc<Setting>) -> Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    if part != Part::Test {
+        jobs.extend(lint(setting)?);
+    }
+    if part != Part::Lint {
+        let after: &[&str] = if part == Part::Check { &["clippy"] } else { &[] };
+        jobs.push(tests_anywhere(setting, after));
+        let doc_tests = cargo(&["test", "--workspace", "--locked", "--doc"]);
+        jobs.push(command("doc tests", "unit tests", &["build unit tests"], 15.0, doc_tests));
+    }
+    if part == Part::Test {
+        jobs.push(urgent(quick_program(&["build unit tests"])));
+        jobs.push(tests_with_root(setting, &["build unit tests", "quick program"]));
+        let core = script(&["make", "--directory", "kernel/zmerge", "test-core"]);
+        jobs.push(command("zmerge core", "zmerge core", &["build unit tests"], 90.0, core));
+    }
+    Ok(jobs)
+}
+
+/// What is wrong in style is said at once, and before anything is built.
+fn lint(setting: &Setting) -> Result<Vec<Job>> {
+    let phase = "static checks";
+    let quick = |name: &'static str, words: &[&str]| -> Result<Job> {
+        let mut check = chore(words)?;
+        let work = move || Ok((ran_with_notes(name, &mut check)?, Vec::new()));
+        Ok(job(name, phase, &["format"], 1.0, Box::new(work)))
+    };
+    let mut jobs = vec![
+        command("format", phase, &[], 2.0, cargo(&["fmt", "--all", "--check"])),
+        quick("arrows", &["dag"])?,
+        quick("circles", &["circles"])?,
+        quick("licences", &["heads"])?,
+        quick("commit messages", &["commits"])?,
+        quick("words", &["words"])?,
+        job("clippy", phase, &["format"], 200.0, {
+            Box::new(|| {
+                // --all-targets leaves out those that a bare `cargo test` leaves out.
+                let mut outcome = ran("clippy", &mut clippy(&["--all-targets"]))?;
+                for more in [
+                    &["--test", "root", "--test", "guest"][..],
+                    &["--package", "pagewise", "--features", "lean", "--bin", "pagewise-lean"],
+                ] {
+                    if outcome.state.is_good() {
+                        outcome = ran("clippy", &mut clippy(more))?;
+                    }
+                }
+                Ok((outcome, Vec::new()))
+            })
+        }),
+    ];
+    for job in &mut jobs {
+        job.stops_all = true;
+        job.is_urgent = true;
+    }
+    // one lane lints and documents, which wait for each other's build folder; the other one has folders of its own
+    jobs.push(command("documentation", "documentation", &["clippy"], 60.0, || {
+        let mut command = run::cargo();
+        command.args(["doc", "--workspace", "--no-deps", "--locked"]);
+        command.env("RUSTDOCFLAGS", "--deny warnings");
+        command
+    }));
+    let build = script(&["xtask/scripts/build-static.sh"]);
+    jobs.push(urgent(command("shipped program", "shipped program", &["format"], 250.0, build)));
+    for (name, words) in [
+        ("its size", &["artefact"][..]),
+        ("tables of evidence", &["tables", "--check", "--program"]),
+    ] {
+        let mut check = chore(words)?;
+        check.arg(&setting.shipped);
+        let check = move || Ok((ran(name, &mut check)?, Vec::new()));
+        jobs.push(job(name, "shipped program", &["shipped program"], 5.0, Box::new(check)));
+    }
+    let oldest = script(&["xtask/scripts/check-oldest.sh"]);
+    jobs.push(command("oldest compiler", "oldest compiler", &["shipped program"], 150.0, oldest));
+    Ok(jobs)
+}
+
+fn clippy(targets: &[&str]) -> Command {
+    let mut command = run::cargo();
+    command.args(["clippy", "--workspace", "--locked"]).args(targets);
+    command.args(["--", "--deny", "warnings"]);
+    command
+}
+
+/// The program for tests that need one beside guests, quick to build.
+pub(super) fn quick_program(after: &[&'static str]) -> Job {
+    let build = script(&["xtask/scripts/build-static.sh", "--quick"]);
+    command("quick program", "root", after, 30.0, build)
+}
+
+/// Builds the tests that anybody can run, and brings a job for each program.
+pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
+    let setting = Arc::clone(setting);
+    let work = move || {
+        let (outcome, programs) = built("build unit tests", Targets::Anywhere)?;
+        let mut jobs = Vec::new();
+        for program in programs {
+            jobs.extend(unit_job(&setting, program)?);
+        }
+        Ok((outcome, jobs))
+    };
+    urgent(job("build unit tests", "unit tests", after, 300.0, Box::new(work)))
+}
+
+/// Builds test programs; what cargo says of an error is the outcome's text.
+pub(super) fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
+    let ended = child::run_logged(&mut programs::build_command(targets), name, child::DEADLINE)?;
+    let output = ended.output()?;
+    if !ended.succeeded() {
+        let messages = output.lines().filter(|line| !line.starts_with('{'));
+        let why = ended.why();
+        let text = messages.chain([why.as_str()]).collect::<Vec<_>>().join("\n");
+        return Ok((Outcome::new(State::Failed, text), Vec::new()));
+    }
+    Ok((Outcome::new(State::Passed, String::new()), programs::built(&output)?))
+}
+
+/// A program's tests, where it has any that are wanted.
+fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
+    let all = program.tests()?;
+    let in_group = groups::modules_of(&program.name);
+    for module in &in_group {
+        let there = all.iter().any(|name| name.starts_with(module));
+        ensure!(there, "{} has no test in {module}, which a group runs", program.name);
+    }
+    // Named on purpose, a test of a group is run as any other.
+    let is_wanted = |name: &&String| {
+        let is_in_group = in_group.iter().any(|module| name.starts_with(module));
+        setting.wants(name) && !(setting.names.is_empty() && is_in_group)
+    };
+    let wanted: Vec<String> = all.iter().filter(is_wanted).cloned().collect();
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let is_whole = wanted.len() == all.len();
+    let name = format!("unit tests of {}", program.name);
+    let own = name.clone();
+    let borrows = program.name == programs::WHOLE;
+    let work = move || {
+        let mut arguments = Vec::new();
+        if !is_whole {
+            arguments.push("--exact");
+            arguments.extend(wanted.iter().map(String::as_str));
+        }
+        program.run(&own, &arguments, None)
+    };
+    Ok(Some(if borrows {
+        borrowing(&name, "unit tests", &[], 60.0, work)
+    } else {
+        job(&name, "unit tests", &[], 10.0, Box::new(move || Ok((work()?, Vec::new()))))
+    }))
+}
+
+/// Builds the tests that need root or guests, and brings their jobs: those that need root one after
+/// the other, as they borrow the same things, and each test with guests by itself.
+pub(super) fn tests_with_root(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
+    let setting = Arc::clone(setting);
+    let work = move || {
+        let (outcome, programs) = built_root_tests()?;
+        let jobs =
+            if outcome.state.is_good() { root_jobs(&setting, &programs)? } else { Vec::new() };
+        Ok((outcome, jobs))
+    };
+    urgent(job("build root tests", "root", after, 60.0, Box::new(work)))
+}
+
+/// Builds the tests that need root or guests, with the example programs that they start.
+pub(super) fn built_root_tests() -> Result<(Outcome, Vec<TestProgram>)> {
+    let examples = ran("build examples", &mut programs::examples_command())?;
+    if !examples.state.is_good() {
+        return Ok((examples, Vec::new()));
+    }
+    built("build root tests", Targets::Root)
+}
+
+fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job>> {
+    let root = programs::find(programs, "pagewise root")?.clone();
+    let guest = programs::find(programs, groups::GUEST)?;
+    let mut jobs = Vec::new();
+    if root.tests()?.iter().any(|name| setting.wants(name)) {
+        let names = setting.names.clone();
+        jobs.push(root_job(setting, "root tests", root, names));
+    }
+    let ignored = guest.ignored_tests()?;
+    for name in guest.tests()? {
+        let group = groups::of_guest_test(&name);
+        let is_fixed = name.starts_with(groups::FIXED);
+        ensure!(is_fixed || group.is_some(), "{name}: no group runs this test, nor does make test");
+        let is_chosen = if setting.names.is_empty() { is_fixed } else { setting.wants(&name) };
+        if is_chosen && !ignored.contains(&name) {
+            jobs.push(guest_job(setting, guest, &name));
+        }
+    }
+    Ok(jobs)
+}
+
+fn root_job(setting: &Arc<Setting>, name: &str, root: TestProgram, tests: Vec<String>) -> Job {
+    let (own, job_name) = (Arc::clone(setting), name.to_owned());
+    let work = move || {
+        let turn = turn()?;
+        let machine = Machine::look();
+        let names = tests.iter().map(String::as_str);
+        let arguments: Vec<&str> = ["--test-threads=1"].into_iter().chain(names).collect();
+        let outcome = machine.judge(root.run(&job_name, &arguments, Some(&own.given))?);
+        drop(turn);
+        Ok(programs::again_alone(outcome, &job_name, "root", &root, &own.given, true))
+    };
+    Job { borrows: true, ..job(name, "root", &[], 240.0, Box::new(work)) }
+}
+
+fn guest_job(setting: &Arc<Setting>, guest: &TestProgram, test: &str) -> Job {
+    let (setting, guest, name) = (Arc::clone(setting), guest.clone(), test.to_owned());
+    let job_name = format!("guest {test}");
+    let own = job_name.clone();
+    let work = move || {
+        let outcome = guest.run(&own, &["--exact", &name], Some(&setting.given))?;
+        Ok(programs::again_alone(outcome, &own, "guests", &guest, &setting.given, false))
+    };
+    let job = job(&job_name, "guests", &[], 60.0, Box::new(work));
+    Job { guest_cpus: groups::guest_cpus(test), ..job }
+}

@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The groups of tests beyond `make lint` and `make test`: what each proves, what it depends on, how it is run.
+//!
+//! A group runs if its key ([`super::keys`]) has no pass in the cache of this machine ([`super::passes`]). Its inputs
+//! are what it *proves*: a group that reads kills in a guest's log depends on the readers of the log, not on every
+//! crate that the program links.
+
+use super::keys::Input::{self, Alone, Crates, LeanProgram, Paths, Tested};
+
+/// Tests that depend only on what they name here, and take minutes.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    /// What a pass shows.
+    pub(crate) proves: &'static str,
+    pub(crate) inputs: &'static [Input],
+    /// Minutes of one job, where this machine has not measured it yet.
+    pub(crate) minutes: f64,
+    pub(crate) runs: Runs,
+}
+
+/// How a group is run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Runs {
+    /// A command, in the project's folder.
+    Command(&'static [&'static str]),
+    /// A chore of this program.
+    Chore(&'static [&'static str]),
+    /// A chore of this program that changes this machine for a while and is given the static program.
+    Borrowing(&'static [&'static str]),
+    /// The tests in guests whose names begin so.
+    Guests { tests: &'static [&'static str], program: Program },
+    /// The tests of a module in a test program that anybody can run.
+    Tests {
+        /// Package, or package and target.
+        program: &'static str,
+        /// As tests' names begin.
+        module: &'static str,
+    },
+}
+
+/// The program in the guests of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// The whole program, quick to build.
+    Whole,
+    /// `crates/pagewise/src/lean.rs`.
+    Lean,
+}
+
+/// What all tests in guests share, beside the program that they start.
+const GUEST_TESTS: Input = Paths(&[
+    "crates/pagewise/tests/guest/boot.rs",
+    "crates/pagewise/tests/guest/caches.rs",
+    "crates/pagewise/tests/shared",
+    "crates/testkit/src",
+]);
+/// What starts and ends guests. That it starts them at all, with the program of this tree, `make test` shows.
+const GUEST_CRATE: [Input; 2] = [
+    Alone(&["guest"]),
+    Paths(&[
+        "crates/experiments/src/lab/cache.rs",
+        "crates/experiments/src/lab/guest.rs",
+        "crates/experiments/src/lab/out.rs",
+    ]),
+];
+/// The tests in guests that apply plans use these, too.
+const PLANS: Input = Paths(&["crates/pagewise/tests/guest/applied.rs"]);
+/// Another suite's packages, unpacked.
+const SUITE_SCRIPTS: Input = Paths(&["xtask/scripts/cache.sh", "xtask/scripts/debian-suite.sh"]);
+/// Debian 13's compiler, unpacked.
+const OLDEST: Input = Paths(&["xtask/scripts/check-oldest.sh", "xtask/scripts/trixie.sh"]);
+
+/// Only `make test-all` runs these. riscv64 needs the package index of another architecture, which a mirror may serve in
+/// an older version than its signed list names (riscv64 of trixie, November 2026): apt refuses it then, and no change
+/// could pass. Of the hostile inputs `make test` has a sample.
+pub(crate) const ONLY_IN_ALL: &[&str] = &["hostile-recordings", "riscv64"];
+
+const fn guests(tests: &'static [&'static str]) -> Runs {
+    Runs::Guests { tests, program: Program::Whole }
+}
+
+const fn lean(tests: &'static [&'static str]) -> Runs {
+    Runs::Guests { tests, program: Program::Lean }
+}
+
+pub(crate) const GROUPS: &[Group] = &[
+    Group {
+        name: "simulations",
+        proves: "made-up trials with fixed seeds: false alarms, power, coverage",
+        inputs: &[Crates(&["stats"]), Paths(&["crates/stats/src"])],
+        minutes: 0.2,
+        runs: Runs::Tests { program: "stats", module: "simulation::" },
+    },
+    Group {
+        name: "intervals",
+        proves: "made-up memory with fixed seeds: how often intervals of a sample hold the truth",
+        inputs: &[Tested(&["pages"]), Paths(&["crates/pages/tests"])],
+        minutes: 0.4,
+        runs: Runs::Tests { program: "pages intervals", module: "" },
+    },
+    Group {
+        name: "hostile-recordings",
+        proves: "1,600 hostile recordings and other inputs cost at most 2 s and 64 MiB each, and act on no terminal",
+        inputs: &[
+            Crates(&["capture", "compare", "decide", "html", "lab", "observe", "report", "stats"]),
+            Paths(&["crates/pagewise/tests/program/hostile.rs"]),
+        ],
+        minutes: 2.0,
+        runs: Runs::Tests { program: "pagewise program", module: "hostile::all_hostile_inputs" },
+    },
+    Group {
+        name: "cache",
+        proves: "the cache of packages and compiled crates withstands invalid input, kills and full disks",
+        inputs: &[
+            SUITE_SCRIPTS,
+            Paths(&["xtask/scripts/test-caches.sh", "xtask/scripts/cargo-cache.sh"]),
+        ],
+        minutes: 0.6,
+        runs: Runs::Command(&["xtask/scripts/test-caches.sh"]),
+    },
+    Group {
+        name: "fuzz",
+        proves: "every parser withstands what a fuzzer thinks of in 60 s",
+        inputs: &[
+            Crates(&[
+                "apply",
+                "bench",
+                "capture",
+                "decide",
+                "experiments",
+                "explain",
+                "files",
+                "html",
+                "lab",
+                "model",
+                "observe",
+                "pages",
+                "plan",
+                "report",
+                "settings",
+                "terminal",
+                "workload",
+            ]),
+            Paths(&["fuzz", "xtask/src/fuzz.rs"]),
+        ],
+        minutes: 2.8,
+        runs: Runs::Chore(&["fuzz", "--seconds", "60"]),
+    },
+    Group {
+        name: "aarch64",
+        proves: "the oldest compiler type-checks for aarch64; a crate without calls, words of C or other \
+                 architectures' code cannot differ there and is no input",
+        inputs: &[
+            Paths(&[
+                "crates/apply/src",
+                "crates/bench/src",
+                "crates/collapse/src",
+                "crates/confine/src",
+                "crates/files/src",
+                "crates/guest/src",
+                "crates/hugepool/src",
+                "crates/observe/src",
+                "crates/pages/src",
+                "crates/pin/src",
+                "crates/procmem/src",
+                "crates/region/src",
+                "crates/sample/src",
+                "crates/terminal/src",
+                "crates/workload/src",
+                "Cargo.lock",
+            ]),
+            SUITE_SCRIPTS,
+            OLDEST,
+        ],
+        minutes: 2.0,
+        runs: Runs::Command(&["xtask/scripts/check-oldest.sh", "--aarch64"]),
+    },
+    Group {
+        name: "riscv64",
+        proves: "the program reports, collapses and counts on emulated riscv64",
+        inputs: &[
+            Crates(&["hugepool"]),
+            Paths(&["crates", "Cargo.lock", "xtask/riscv64", "xtask/scripts"]),
+        ],
+        minutes: 8.0,
+        runs: Runs::Command(&["xtask/riscv64/test.sh"]),
+    },
+    Group {
+        name: "hugepool",
+        proves: "C and C++ programs with hugepool's libraries as they are installed, and under AddressSanitizer",
+        inputs: &[Tested(&["hugepool"]), Paths(&["crates/hugepool"])],
+        minutes: 0.5,
+        runs: Runs::Command(&["crates/hugepool/test.sh"]),
+    },
+    Group {
+        name: "hugepool-suites",
+        proves: "the same programs with the compilers and C libraries of bookworm and trixie",
+        inputs: &[Tested(&["hugepool"]), Paths(&["crates/hugepool"]), SUITE_SCRIPTS],
+        minutes: 1.0,
+        runs: Runs::Command(&["crates/hugepool/suites.sh"]),
+    },
+    Group {
+        name: "kills",
+        proves: "what runs of bench and trial borrow goes back when they are killed at random moments",
+        inputs: &[Alone(&["apply", "bench", "lab"]), Paths(&["xtask/src/bench/kills.rs"])],
+        minutes: 1.0,
+        runs: Runs::Borrowing(&["bench", "--kills", "8", "--aborts", "4", "--program"]),
+    },
+    Group {
+        name: "guest-commands",
+        proves: "what a command in a guest comes to, whatever it does; hostile output; damaged caches",
+        inputs: &[
+            GUEST_CRATE[0],
+            GUEST_CRATE[1],
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/outcomes.rs",
+                "crates/pagewise/tests/guest/streams.rs",
+            ]),
+        ],
+        minutes: 6.0,
+        runs: lean(&["outcomes::", "streams::", "caches::"]),
+    },
+    Group {
+        name: "guest-turns",
+        proves: "guests start in the order in which they came, when memory and CPUs are free, or with --now",
+        inputs: &[
+            GUEST_CRATE[0],
+            GUEST_CRATE[1],
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/turns.rs",
+                "crates/pagewise/tests/guest/outcomes.rs",
+            ]),
+        ],
+        minutes: 1.0,
+        runs: lean(&["turns::"]),
+    },
+    Group {
+        name: "guest-systemd",
+        proves: "guests whose PID 1 is systemd: whole, new each time, ended by a deadline, damaged in the cache",
+        inputs: &[
+            GUEST_CRATE[0],
+            GUEST_CRATE[1],
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/systemd.rs",
+                "crates/pagewise/tests/guest/reboots.rs",
+            ]),
+        ],
+        minutes: 4.0,
+        runs: lean(&["systemd::", "reboots::"]),
+    },
+    Group {
+        name: "systemd-suites",
+        proves: "systemd of bookworm and sid, and under another kernel than its own",
+        inputs: &[
+            GUEST_CRATE[0],
+            GUEST_CRATE[1],
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/systemd.rs"]),
+        ],
+        minutes: 2.0,
+        runs: lean(&["systemd::other_suites::"]),
+    },
+    Group {
+        name: "guest-reboots",
+        proves: "guests that reboot: bookworm and sid, zram-generator, a full disk, Ctrl-C",
+        inputs: &[
+            GUEST_CRATE[0],
+            GUEST_CRATE[1],
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/reboots.rs"]),
+        ],
+        minutes: 6.0,
+        runs: lean(&["reboots::long::"]),
+    },
+    Group {
+        name: "plan-systemd",
+        proves: "a plan under systemd takes effect and goes back; a trial ends by its timer, or at the next boot",
+        inputs: &[LeanProgram, GUEST_TESTS, PLANS],
+        minutes: 1.5,
+        runs: lean(&["applied::"]),
+    },
+    Group {
+        name: "loans",
+        proves: "what a killed run borrowed goes back, with zram as a module and cgroup v2, until the kernel panics",
+        inputs: &[
+            LeanProgram,
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/loans.rs", "crates/pagewise/examples/borrow.rs"]),
+        ],
+        minutes: 1.0,
+        runs: lean(&["loans::"]),
+    },
+    Group {
+        name: "plan-faults",
+        proves: "apply and undo under 16 failing system calls and kills",
+        inputs: &[
+            LeanProgram,
+            GUEST_TESTS,
+            PLANS,
+            Paths(&["crates/pagewise/tests/guest/plans/faults.rs"]),
+        ],
+        minutes: 1.5,
+        runs: lean(&["plans::faults::"]),
+    },
+    Group {
+        name: "plan-drain",
+        proves: "swap is switched off only if nobody is killed for it: 20 cases, judged by the kernel",
+        inputs: &[
+            LeanProgram,
+            GUEST_TESTS,
+            PLANS,
+            Paths(&["crates/pagewise/tests/guest/plans/drain.rs"]),
+        ],
+        minutes: 2.5,
+        runs: lean(&["plans::drain::"]),
+    },
+    Group {
+        name: "plan-power-loss",
+        proves: "plans under 150 power losses each, replayed from one guest",
+        inputs: &[
+            LeanProgram,
+            GUEST_TESTS,
+            PLANS,
+            Paths(&["crates/pagewise/tests/guest/plans/power_loss.rs"]),
+        ],
+        minutes: 4.0,
+        runs: lean(&["plans::power_loss::"]),
+    },
+    Group {
+        name: "plan-documents",
+        proves: "plan makes the plans in files that the groups of reboots apply, with zram-generator and with zswap",
+        inputs: &[
+            Alone(&["choose", "facts", "plan"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/documents",
+                "crates/pagewise/tests/guest/documents.rs",
+                "crates/pagewise/tests/guest/reboots/long/plans.rs",
+                "crates/pagewise/tests/guest/reboots/long/zswap.rs",
+            ]),
+        ],
+        minutes: 2.0,
+        runs: guests(&["documents::"]),
+    },
+    Group {
+        name: "plan-reboots",
+        proves: "plans (zram by unit and by generator, a swap file, zswap) last over reboots, are verified and undone",
+        inputs: &[
+            LeanProgram,
+            GUEST_TESTS,
+            PLANS,
+            Paths(&[
+                "crates/pagewise/tests/guest/documents",
+                "crates/pagewise/tests/guest/reboots/long/plans.rs",
+                "crates/pagewise/tests/guest/reboots/long/zswap.rs",
+            ]),
+        ],
+        minutes: 9.0,
+        runs: lean(&["reboots::long::plans::", "reboots::long::zswap::"]),
+    },
+    Group {
+        name: "plan-reboot-faults",
+        proves: "a plan under systemd with 8 failing system calls, and with losses of power at two of them",
+        inputs: &[
+            LeanProgram,
+            GUEST_TESTS,
+            PLANS,
+            Paths(&[
+                "crates/pagewise/tests/guest/documents",
+                "crates/pagewise/tests/guest/reboots/long/faults.rs",
+                "crates/pagewise/tests/guest/reboots/long/plans.rs",
+                "crates/pagewise/tests/guest/plans/faults.rs",
+            ]),
+        ],
+        minutes: 4.0,
+        runs: lean(&["reboots::long::faults::"]),
+    },
+    Group {
+        name: "ledger",
+        proves: "gains that plans predicted are measured, and most come true",
+        inputs: &[
+            Alone(&["apply", "pages", "plan"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/ledger.rs"]),
+        ],
+        minutes: 1.5,
+        runs: guests(&["ledger::"]),
+    },
+    Group {
+        name: "kill-reports",
+        proves: "kills in guests of two kernels, and kills that only journald's files still have",
+        inputs: &[
+            Crates(&["observe"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/oom.rs",
+                "crates/pagewise/tests/guest/journal.rs",
+            ]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["oom::", "journal::"]),
+    },
+    Group {
+        name: "owners",
+        proves: "which line of a configuration wins, compared with systemd's, procps's and zram-generator's programs",
+        inputs: &[
+            Crates(&["settings"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/owners.rs"]),
+        ],
+        minutes: 1.5,
+        runs: guests(&["owners::"]),
+    },
+    Group {
+        name: "growth",
+        proves: "who grows into swap behind a limit, and a report at the commit limit",
+        inputs: &[
+            Crates(&["observe"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/triage.rs"]),
+        ],
+        minutes: 1.5,
+        runs: guests(&["triage::"]),
+    },
+    Group {
+        name: "huge-pages",
+        proves: "other processes' memory is collapsed into huge pages on 6.1, 6.12 and 7.2, what is in use first",
+        inputs: &[
+            Alone(&["collapse", "procmem", "workload"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/thp.rs", "crates/pagewise/examples/hold.rs"]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["thp::"]),
+    },
+    Group {
+        name: "bench-guests",
+        proves: "every algorithm of zram and zswap that 6.1, 6.12 and 7.2 offer is measured, and nothing is left",
+        inputs: &[
+            Alone(&["bench", "pages", "stats"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/bench.rs",
+                "crates/pagewise/tests/guest/zswap.rs",
+            ]),
+        ],
+        minutes: 6.0,
+        runs: guests(&["bench::", "zswap::"]),
+    },
+    Group {
+        name: "zswap-suites",
+        proves: "zswap with the generic kernels of bookworm and sid, under systemd, and in an experiment",
+        inputs: &[
+            Alone(&["bench", "pages", "stats"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/zswap.rs"]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["zswap::other_suites::"]),
+    },
+    Group {
+        name: "zram-sizes",
+        proves: "zram of 6.1, 6.12 and 7.2 stores eight kinds of memory in as many bytes as scan says",
+        inputs: &[
+            Crates(&["pages"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/sizes.rs",
+                "crates/pagewise/examples/zram_sizes.rs",
+            ]),
+        ],
+        minutes: 2.0,
+        runs: lean(&["sizes::"]),
+    },
+    Group {
+        name: "swap-faults",
+        proves: "which memory 6.1, 6.12 and 7.2 read ahead from swap, by the kernel's counts",
+        inputs: &[
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/swap_faults.rs",
+                "crates/pagewise/examples/swap_faults.rs",
+            ]),
+        ],
+        minutes: 2.0,
+        runs: lean(&["swap_faults::"]),
+    },
+    Group {
+        name: "lab-guests",
+        proves: "experiments are conducted inside guests and judged outside",
+        inputs: &[
+            Alone(&["guest", "lab", "workload"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/lab.rs"]),
+        ],
+        minutes: 2.0,
+        runs: guests(&["lab::"]),
+    },
+    Group {
+        name: "zmerge",
+        proves: "zmerge on the kernel of trixie: hotplug, what it keeps, refuses, hides and forgets; a session of merge",
+        inputs: &[
+            Paths(&[
+                "kernel/zmerge",
+                "crates/pagewise/tests/guest/zmerge.rs",
+                "crates/apply/src/merge.rs",
+            ]),
+            GUEST_TESTS,
+            SUITE_SCRIPTS,
+        ],
+        minutes: 3.0,
+        runs: guests(&["zmerge::"]),
+    },
+    Group {
+        name: "zmerge-suites",
+        proves: "zmerge on the kernels of bookworm and sid",
+        inputs: &[
+            Paths(&["kernel/zmerge", "crates/pagewise/tests/guest/zmerge.rs"]),
+            GUEST_TESTS,
+            SUITE_SCRIPTS,
+        ],
+        minutes: 4.0,
+        runs: lean(&["zmerge::other_suites::"]),
+    },
+];
+
+impl Group {
+    /// What makes another group of it, beside its inputs.
+    pub(super) fn description(&self) -> String {
+        format!("{} {:?} {:?}", self.name, self.inputs, self.runs)
+    }
+
+    /// Virtual processors of its guests; 0 if it starts none.
+    pub(super) fn guest_cpus(&self) -> usize {
+        match self.runs {
+            Runs::Guests { tests, .. } if tests.iter().any(|test| is_wide(test)) => 2,
+            Runs::Guests { .. } => 1,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn runs_program(&self, program: Program) -> bool {
+        matches!(self.runs, Runs::Guests { program: own, .. } if own == program)
+    }
+}
+
+/// The program with the tests in guests.
+pub(super) const GUEST: &str = "pagewise guest";
+/// How the names of tests in guests begin that `make test` runs.
+pub(super) const FIXED: &str = "fixed::";
+
+/// The group of a test in guests: the one that names most of it. None for those of `make test`.
+pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
+    let named = |group: &&Group| match group.runs {
+        Runs::Guests { tests, .. } => {
+            tests.iter().filter(|start| test.starts_with(**start)).map(|start| start.len()).max()
+        }
+        _ => None,
+    };
+    GROUPS.iter().filter(|group| named(group).is_some()).max_by_key(named)
+}
+
+/// The modules of a test program whose tests groups run, and not `make test`.
+pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
+    let module = |group: &Group| match group.runs {
+        Runs::Tests { program: of, module } if program == of => Some(module),
+        _ => None,
+    };
+    GROUPS.iter().filter_map(module).collect()
+}
+
+/// How the names of tests begin whose guest has two processors.
+const WIDE: [&str; 4] =
+    ["bench::", "turns::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
+
+fn is_wide(test: &str) -> bool {
+    WIDE.iter().any(|wide| test.starts_with(wide) || wide.starts_with(test))
+}
+
+/// Virtual processors of the guest of a test.
+pub(super) fn guest_cpus(test: &str) -> usize {
+    if is_wide(test) { 2 } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::run;
+    use crate::suite::keys::{Keys, Lean};
+    use crate::suite::tree::Tree;
+
+    fn keys() -> Keys {
+        let tree = Tree::of_work_tree(run::project()).unwrap();
+        Keys::new(tree, "compiler".to_owned(), Lean::Sources).unwrap()
+    }
+
+    /// A test that gives a guest processors is one of those that are listed, and the other way round.
+    #[test]
+    fn guests_with_two_processors_are_listed() {
+        let folder = "crates/pagewise/tests/guest/";
+        let mut found = BTreeSet::new();
+        for (path, text) in run::texts(&[&format!("{folder}*.rs")]).unwrap() {
+            if text.contains("\"--cpus") {
+                let (module, _) = path[folder.len()..].split_once(['.', '/']).unwrap();
+                found.insert(module.to_owned());
+            }
+        }
+        let module = |test: &&str| test.split("::").next().unwrap_or_default().to_owned();
+        assert_eq!(found, WIDE.iter().map(module).collect());
+    }
+
+    #[test]
+    fn a_test_in_guests_belongs_to_the_group_that_names_most_of_it() {
+        let name = |test: &str| of_guest_test(test).map(|group| group.name);
+        assert_eq!(name("systemd::guest_systemd_is_whole"), Some("guest-systemd"));
+        assert_eq!(name("systemd::other_suites::guest_x"), Some("systemd-suites"));
+        assert_eq!(name("reboots::long::plans::guest_x"), Some("plan-reboots"));
+        assert_eq!(name("reboots::long::guest_x"), Some("guest-reboots"));
+        assert_eq!(name("fixed::kernels::guest_x"), None);
+    }
+
+    /// A path that matches nothing, or a crate that is not there, is a spelling mistake.
+    #[test]
+    fn every_input_is_there() {
+        let keys = keys();
+        let crates: BTreeSet<&str> = keys.manifests().names().collect();
+        for group in GROUPS {
+            for input in group.inputs {
+                match input {
+                    Crates(names) | Tested(names) | Alone(names) => {
+                        let unknown: Vec<_> =
+                            names.iter().filter(|name| !crates.contains(**name)).collect();
+                        assert!(unknown.is_empty(), "{}: no crate {unknown:?}", group.name);
+                    }
+                    Paths(paths) => {
+                        let missing: Vec<_> =
+                            paths.iter().filter(|path| keys.is_missing(path)).collect();
+                        assert!(missing.is_empty(), "{}: no file {missing:?}", group.name);
+                    }
+                    LeanProgram => {}
+                }
+            }
+        }
+    }
+
+    /// Tests in guests read their own files: each group has the files of its modules among its inputs.
+    #[test]
+    fn tests_in_guests_are_inputs_of_their_groups() {
+        let keys = keys();
+        for group in GROUPS {
+            let Runs::Guests { tests, .. } = group.runs else { continue };
+            let parts = keys.parts(group.inputs);
+            for test in tests {
+                let module: Vec<&str> = test.split("::").filter(|part| !part.is_empty()).collect();
+                let path = |depth: usize| {
+                    format!("crates/pagewise/tests/guest/{}.rs", module[..depth].join("/"))
+                };
+                let has = (1..=module.len()).rev().map(path).any(|path| parts.contains_key(&path));
+                assert!(has, "{}: no file of {test} is an input", group.name);
+            }
+        }
+    }
+
+    /// The crates that the fuzzing program uses are those that its group names.
+    #[test]
+    fn fuzz_names_the_crates_of_its_program() {
+        let (_, text) = run::texts(&["fuzz/Cargo.toml"]).unwrap().remove(0);
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        let used = manifest["dependencies"].as_table().unwrap().keys();
+        let used: BTreeSet<&str> = used.filter_map(|name| name.strip_prefix("pagewise-")).collect();
+        let fuzz = GROUPS.iter().find(|group| group.name == "fuzz").unwrap();
+        let Crates(named) = fuzz.inputs[0] else { panic!("{:?}", fuzz.inputs) };
+        assert_eq!(named.iter().copied().collect::<BTreeSet<_>>(), used);
+    }
+}

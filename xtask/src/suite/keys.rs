@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a group of tests depends on → its key, a hash: the group need not run again on the same one.
+//!
+//! A key holds the sources of the crates that the group proves and of all our crates that these use, the packages of
+//! others that they need (from Cargo.lock), the tests themselves, the toolchain, and the group's own description. A
+//! crate's own tests are no part of it. A group about `apply` depends on the bytes of the lean program instead.
+//!
+//! No part of it, because no file of the project says it: which kernels and compilers Debian's suites have today, and
+//! the machine. `make test-all` runs every group regardless, and checks there what each one opened (`trace`).
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use super::tree::{Closure, Manifests, Tree};
+use crate::run;
+
+/// A part of what a group depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input {
+    /// Crates by name, and all of our crates that they use.
+    Crates(&'static [&'static str]),
+    /// The same, with what only their tests use.
+    Tested(&'static [&'static str]),
+    /// Crates by name, without those that they use: what is proved is theirs, and the others have tests of their own.
+    Alone(&'static [&'static str]),
+    /// Files and folders of the project.
+    Paths(&'static [&'static str]),
+    /// The bytes of the lean program (`crates/pagewise/src/lean.rs`).
+    LeanProgram,
+}
+
+/// Where the lean program stands in a key: its bytes, or what it is built from at a commit of the past.
+#[derive(Debug, Clone)]
+pub(super) enum Lean {
+    /// A hash of the program as it was built.
+    Bytes(String),
+    /// Nobody has built it at that commit. The files of the crates that it contains stand for it, which differ
+    /// more often than its bytes do.
+    Sources,
+}
+
+/// Crates of the lean program, and the files of those of which it has only a part.
+const LEAN_CRATES: &[&str] = &["apply", "guest"];
+const LEAN_PATHS: &[&str] = &[
+    "crates/terminal/src",
+    "crates/experiments/src/lab/guest.rs",
+    "crates/experiments/src/lab/cache.rs",
+    "crates/experiments/src/lab/out.rs",
+    "crates/pagewise/src/lean.rs",
+    "crates/pagewise/src/verbs/apply",
+    "crates/pagewise/src/verbs/apply.rs",
+    "crates/pagewise/src/verbs/ledger.rs",
+    "crates/pagewise/src/verbs/undo",
+    "crates/pagewise/src/verbs/undo.rs",
+    "crates/pagewise/src/verbs/verify",
+    "crates/pagewise/src/verbs/verify.rs",
+    "crates/plan/src/gain.rs",
+    "crates/report/src/json/plans.rs",
+    "crates/report/src/text/applied.rs",
+    "crates/report/src/text/gain.rs",
+    "crates/report/src/text/plan.rs",
+];
+
+/// Answers what groups depend on, in one tree.
+#[derive(Debug)]
+pub(super) struct Keys {
+    tree: Tree,
+    manifests: Manifests,
+    toolchain: String,
+    lean: Lean,
+}
+
+/// What a group depends on: for each name a value; of files the mode and object name.
+pub(super) type Parts = BTreeMap<String, String>;
+
+impl Keys {
+    pub(super) fn new(tree: Tree, toolchain: String, lean: Lean) -> Result<Self> {
+        let manifests = Manifests::read(&tree)?;
+        Ok(Self { tree, manifests, toolchain, lean })
+    }
+
+    /// Everything that a group with these inputs depends on.
+    pub(super) fn parts(&self, inputs: &[Input]) -> Parts {
+        let mut parts = Parts::from([("toolchain".to_owned(), self.toolchain.clone())]);
+        for input in inputs {
+            match input {
+                Input::Crates(names) => {
+                    self.add_crates(&mut parts, self.manifests.closure(names, false))
+                }
+                Input::Tested(names) => {
+                    self.add_crates(&mut parts, self.manifests.closure(names, true))
+                }
+                Input::Alone(names) => self.add_crates(&mut parts, self.manifests.alone(names)),
+                Input::Paths(paths) => self.add_paths(&mut parts, paths),
+                Input::LeanProgram => match &self.lean {
+                    Lean::Bytes(hash) => {
+                        drop(parts.insert("lean program".to_owned(), hash.clone()))
+                    }
+                    Lean::Sources => {
+                        self.add_crates(&mut parts, self.manifests.closure(LEAN_CRATES, false));
+                        self.add_paths(&mut parts, LEAN_PATHS);
+                    }
+                },
+            }
+        }
+        parts
+    }
+
+    fn add_crates(&self, parts: &mut Parts, Closure { crates, others }: Closure) {
+        for name in crates {
+            for inside in ["src", "include", "build.rs"] {
+                let folder = format!("crates/{name}/{inside}");
+                let files = self.tree.below(&folder).filter(|(path, _)| !is_own_test(path));
+                parts.extend(files.map(|(path, hash)| (path.to_owned(), hash.to_owned())));
+            }
+        }
+        parts.extend(others.into_iter().map(|line| (format!("package {line}"), String::new())));
+    }
+
+    fn add_paths(&self, parts: &mut Parts, paths: &[&str]) {
+        for path in paths {
+            let files = self.tree.below(path);
+            parts.extend(files.map(|(path, hash)| (path.to_owned(), hash.to_owned())));
+        }
+    }
+
+    /// Whether a path matches no file: a spelling mistake, or one that was moved.
+    #[cfg(test)]
+    pub(super) fn is_missing(&self, path: &str) -> bool {
+        self.tree.below(path).next().is_none()
+    }
+
+    #[cfg(test)]
+    pub(super) fn manifests(&self) -> &Manifests {
+        &self.manifests
+    }
+}
+
+/// The key of a group that is described so and depends on these.
+pub(super) fn key(about: &str, parts: &Parts) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
+    add(about);
+    for (name, value) in parts {
+        add(name);
+        add(value);
+    }
+    hex(hash)[..16].to_owned()
+}
+
+/// A file that only a crate's own test program contains.
+fn is_own_test(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["tests.rs", "property.rs"].contains(&name) || path.contains("/src/tests/")
+}
+
+/// Of the program's file.
+pub(super) fn hash_of_bytes(bytes: &[u8]) -> String {
+    hex(Sha256::new().chain_update(bytes))
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What compiles the groups' programs.
+pub(super) fn toolchain() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    run::output(run::program(rustc).arg("-vV")).context("which compiler is there")
+}

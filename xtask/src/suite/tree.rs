@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The project's files at a commit, or as they are in the working tree → their git object names, and what the
+//! manifests among them say: which of our crates uses which, and which other packages each of them needs.
+//!
+//! Nothing is built and nothing is fetched, so the same questions can be asked of any commit of the past.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::run;
+
+/// Files by path, each with its mode and the name of the git object with its contents.
+#[derive(Debug)]
+pub(super) struct Tree {
+    files: BTreeMap<String, String>,
+    /// The commit; none for the working tree.
+    commit: Option<String>,
+    texts: Rc<Texts>,
+}
+
+/// Contents of git objects that were read: most files are the same in many commits.
+pub(super) type Texts = RefCell<BTreeMap<String, Rc<str>>>;
+
+impl Tree {
+    /// Every file that git tracks or does not ignore, as it is in the working tree of `project`.
+    pub(super) fn of_work_tree(project: &Path) -> Result<Self> {
+        let list =
+            ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
+        let listed = run::output(git(project).args(list))?;
+        let paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
+        let mut files = BTreeMap::new();
+        let mut to_hash = Vec::new();
+        for path in paths {
+            let full = project.join(path);
+            // one that was removed and not yet committed is still in git's list
+            let Ok(metadata) = full.symlink_metadata() else { continue };
+            if metadata.is_symlink() {
+                let target = full.read_link().with_context(|| path.to_owned())?;
+                files.insert(path.to_owned(), format!("120000 {}", target.display()));
+            } else {
+                let mode =
+                    if metadata.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" };
+                to_hash.push((path.to_owned(), mode));
+            }
+        }
+        let input = to_hash.iter().map(|(path, _)| format!("{path}\n")).collect::<String>();
+        let hash = ["hash-object", "--no-filters", "--stdin-paths"];
+        let hashes = run::output_of(git(project).args(hash), &input)?;
+        ensure!(hashes.lines().count() == to_hash.len(), "git hashed another number of files");
+        let hashed = to_hash.into_iter().zip(hashes.lines());
+        files.extend(hashed.map(|((path, mode), hash)| (path, format!("{mode} {hash}"))));
+        Ok(Self { files, commit: None, texts: Rc::default() })
+    }
+
+    /// The files of a commit. `texts` is shared by the trees of many commits.
+    pub(super) fn of_commit(commit: &str, texts: &Rc<Texts>) -> Result<Self> {
+        let list = ["ls-tree", "-r", "-z", "--full-tree", commit];
+        let listed = run::output(git(run::project()).args(list))?;
+        let entry = |entry: &str| {
+            let (about, path) = entry.split_once('\t')?;
+            let mut words = about.split(' ');
+            let (mode, hash) = (words.next()?, words.nth(1)?);
+            Some((path.to_owned(), format!("{mode} {hash}")))
+        };
+        let entries = listed.split('\0').filter(|entry| !entry.is_empty());
+        let files =
+            entries.map(|it| entry(it).with_context(|| it.to_owned())).collect::<Result<_>>()?;
+        Ok(Self { files, commit: Some(commit.to_owned()), texts: Rc::clone(texts) })
+    }
+
+    /// The files below a folder, or the file of that name: path, and mode with object name.
+    pub(super) fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let is_below = move |name: &str| {
+            name.strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || path.ends_with('/'))
+        };
+        self.files
+            .range(path.to_owned()..)
+            .take_while(move |(name, _)| name.starts_with(path))
+            .filter(move |(name, _)| is_below(name))
+            .map(|(name, hash)| (name.as_str(), hash.as_str()))
+    }
+
+    /// The contents of a file; nothing if there is none of that name.
+    fn text(&self, path: &str) -> Result<Option<Rc<str>>> {
+        let Some(named) = self.files.get(path) else { return Ok(None) };
+        if self.commit.is_none() {
+            let text = std::fs::read_to_string(run::project().join(path));
+            return Ok(Some(text.with_context(|| path.to_owned())?.into()));
+        }
+        if let Some(text) = self.texts.borrow().get(named) {
+            return Ok(Some(Rc::clone(text)));
+        }
+        let hash = named.rsplit(' ').next().unwrap_or_default();
+        let text: Rc<str> =
+            run::output(git(run::project()).args(["cat-file", "blob", hash]))?.into();
+        self.texts.borrow_mut().insert(named.clone(), Rc::clone(&text));
+        Ok(Some(text))
+    }
+
+    fn toml<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
+        let Some(text) = self.text(path)? else { return Ok(None) };
+        toml::from_str(&text).map(Some).with_context(|| path.to_owned())
+    }
+}
+
+fn git(project: &Path) -> std::process::Command {
+    let mut git = run::program("git");
+    // CI may check out as another user than it runs as.
+    git.current_dir(project).args(["-c", "safe.directory=*", "-c", "core.quotePath=false"]);
+    git
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct Manifest {
+    package: Option<toml::Table>,
+    dependencies: toml::Table,
+    build_dependencies: toml::Table,
+    dev_dependencies: toml::Table,
+    workspace: toml::Table,
+    profile: toml::Table,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Lock {
+    package: Vec<Locked>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Locked {
+    name: String,
+    version: String,
+    #[serde(default)]
+    checksum: String,
+    #[serde(default)]
+    dependencies: Vec<String>,
+}
+
+/// The manifests of a tree.
+#[derive(Debug)]
+pub(super) struct Manifests {
+    /// Of our crates, by the folder's name.
+    crates: BTreeMap<String, Manifest>,
+    root: Manifest,
+    lock: Lock,
+}
+
+/// What some of our crates are built from.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Closure {
+    /// Folders below `crates`: those that were asked for and those that they use.
+    pub(super) crates: BTreeSet<String>,
+    /// A line for each package of others: name, version and checksum; then what else decides how all of it is
+    /// compiled (profiles, enabled features).
+    pub(super) others: BTreeSet<String>,
+}
+
+const OURS: &str = "pagewise-";
+
+impl Manifests {
+    pub(super) fn read(tree: &Tree) -> Result<Self> {
+        let mut crates = BTreeMap::new();
+        for (path, _) in tree.below("crates") {
+            let name =
+                path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml"));
+            if let Some(name) = name.filter(|name| !name.contains('/')) {
+                crates.insert(name.to_owned(), tree.toml(path)?.unwrap_or_default());
+            }
+        }
+        let root = tree.toml("Cargo.toml")?.context("no Cargo.toml")?;
+        let lock = tree.toml("Cargo.lock")?.context("no Cargo.lock")?;
+        Ok(Self { crates, root, lock })
+    }
+
+    /// What these crates are built from; with their tests also what only these need. A crate that is not there has
+    /// another name at this commit and is left out.
+    pub(super) fn closure(&self, names: &[&str], with_tests: bool) -> Closure {
+        let mut crates = BTreeSet::new();
+        let mut open: Vec<(String, bool)> =
+            names.iter().map(|name| ((*name).to_owned(), with_tests)).collect();
+        // with tests first: a crate that others use as well is then taken with its tests
+        while let Some((name, tests)) = open.pop() {
+            if !self.crates.contains_key(&name) || !crates.insert((name.clone(), tests)) {
+                continue;
+            }
+            let ours = self.used_by(&name, tests).filter_map(|(used, _)| used.strip_prefix(OURS));
+            open.extend(ours.map(|used| (used.to_owned(), false)));
+        }
+        self.with_others(&crates)
+    }
+
+    /// These crates without those of ours that they use.
+    pub(super) fn alone(&self, names: &[&str]) -> Closure {
+        let there = names.iter().filter(|name| self.crates.contains_key(**name));
+        self.with_others(&there.map(|name| ((*name).to_owned(), false)).collect())
+    }
+
+    /// Dependencies of a crate, by name, as its manifest has them.
+    fn used_by(
+        &self,
+        name: &str,
+        with_tests: bool,
+    ) -> impl Iterator<Item = (&String, &toml::Value)> {
+        let manifest = self.crates.get(name).into_iter();
+        manifest.flat_map(move |manifest| {
+            let dev = with_tests.then_some(&manifest.dev_dependencies).into_iter().flatten();
+            manifest.dependencies.iter().chain(&manifest.build_dependencies).chain(dev)
+        })
+    }
+
+    /// Crates, each with or without its tests, and the packages of others that they need.
+    fn with_others(&self, crates: &BTreeSet<(String, bool)>) -> Closure {
+        let mut found = Closure::default();
+        let mut direct = BTreeSet::new();
+        for (name, tests) in crates {
+            for (used, how) in
+                self.used_by(name, *tests).filter(|(used, _)| !used.starts_with(OURS))
+            {
+                found.others.insert(format!("{name}: {used} = {how}"));
+                direct.insert(used.clone());
+            }
+            found.crates.insert(name.clone());
+        }
+        let shared = self.root.workspace.get("dependencies").and_then(toml::Value::as_table);
+        let how = |name: &String| Some(format!("{name} = {}", shared?.get(name)?));
+        found.others.extend(direct.iter().filter_map(how));
+        // groups compile with the profile `dev`; a library that ships alone has its own
+        let is_used = |name: &&String| ["dev", "library"].contains(&name.as_str());
+        let profiles = self.root.profile.keys().filter(is_used);
+        found.others.extend(profiles.map(|name| format!("{name} = {}", self.root.profile[name])));
+        found.others.extend(self.locked(direct));
+        found
+    }
+
+    /// Packages of others with all that they use, as the lock file has them. Where it has several versions of one,
+    /// each is taken: the lock file does not say which one a manifest means.
+    fn locked(&self, names: BTreeSet<String>) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<String> = names.into_iter().collect();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            for package in self.lock.package.iter().filter(|package| package.name == name) {
+                let Locked { name, version, checksum, dependencies } = package;
+                found.insert(format!("{name} {version} {checksum}"));
+                let first_word = |used: &String| used.split(' ').next().unwrap_or(used).to_owned();
+                open.extend(dependencies.iter().map(first_word));
+            }
+        }
+        found
+    }
+
+    /// Names of the crates, as `decide`.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.crates.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A project of its own.
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(git(folder.path()).args(["init", "--quiet"]).status().unwrap().success());
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn manifests(crates: &[(&str, &str)]) -> Manifests {
+        let crates =
+            crates.iter().map(|(name, text)| ((*name).to_owned(), toml::from_str(text).unwrap()));
+        let root =
+            "[workspace.dependencies]\nserde = { version = \"1\" }\n[profile.dev]\ndebug = 1\n";
+        let lock = "[[package]]\nname = \"serde\"\nversion = \"1.0.1\"\nchecksum = \"aa\"\n\
+            dependencies = [\"serde_core\"]\n[[package]]\nname = \"serde_core\"\nversion = \"1.0.2\"\n\
+            [[package]]\nname = \"proptest\"\nversion = \"1.1.0\"\n";
+        Manifests {
+            crates: crates.collect(),
+            root: toml::from_str(root).unwrap(),
+            lock: toml::from_str(lock).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_crate_is_built_from_what_its_crates_use_and_from_what_only_its_own_tests_do() {
+        let all = manifests(&[
+            (
+                "lab",
+                "[dependencies]\npagewise-observe.workspace = true\n[dev-dependencies]\npagewise-kit.workspace = true\nproptest.workspace = true\n",
+            ),
+            (
+                "observe",
+                "[dependencies]\npagewise-model.workspace = true\nserde.workspace = true\n[dev-dependencies]\npagewise-other-kit.workspace = true\n",
+            ),
+            ("model", ""),
+            ("kit", ""),
+            ("other-kit", ""),
+        ]);
+        let found = all.closure(&["lab"], false);
+        assert_eq!(found.crates, ["lab", "model", "observe"].map(str::to_owned).into());
+        assert!(
+            found.others.contains("serde 1.0.1 aa") && found.others.contains("serde_core 1.0.2 "),
+            "{found:?}"
+        );
+        assert!(!found.others.iter().any(|line| line.starts_with("proptest ")), "{found:?}");
+        let tested = all.closure(&["lab"], true);
+        assert_eq!(tested.crates, ["kit", "lab", "model", "observe"].map(str::to_owned).into());
+        assert!(tested.others.contains("proptest 1.1.0 "), "{tested:?}");
+        let alone = all.alone(&["lab", "nonesuch"]);
+        assert_eq!(alone.crates, ["lab"].map(str::to_owned).into());
+        assert!(!alone.others.iter().any(|line| line.starts_with("serde 1.0.1")), "{alone:?}");
+    }
+
+    #[test]
+    fn every_change_of_a_file_below_a_folder_counts_and_none_beside_it() {
+        let folder = project(&[
+            ("a/x.rs", "1"),
+            ("a/deep/y.rs", "2"),
+            ("ab/z.rs", "3"),
+            (".gitignore", "/a/no\n"),
+        ]);
+        let below = || -> Vec<String> {
+            let tree = Tree::of_work_tree(folder.path()).unwrap();
+            tree.below("a").map(|(path, hash)| format!("{path} {hash}")).collect()
+        };
+        let first = below();
+        assert_eq!(first.len(), 2, "{first:?}");
+        type Change = fn(&Path);
+        let changes: [(&str, Change); 6] = [
+            ("contents", |it| std::fs::write(it.join("a/deep/y.rs"), "2b").unwrap()),
+            ("a new file", |it| std::fs::write(it.join("a/new"), "").unwrap()),
+            ("a file less", |it| std::fs::remove_file(it.join("a/new")).unwrap()),
+            ("a name", |it| std::fs::rename(it.join("a/x.rs"), it.join("a/w.rs")).unwrap()),
+            ("a mode", |it| {
+                std::fs::set_permissions(it.join("a/w.rs"), std::fs::Permissions::from_mode(0o755))
+                    .unwrap();
+            }),
+            ("a link in place of a file", |it| {
+                std::fs::remove_file(it.join("a/w.rs")).unwrap();
+                std::os::unix::fs::symlink("1", it.join("a/w.rs")).unwrap();
+            }),
+        ];
+        let mut last = first;
+        for (what, change) in changes {
+            change(folder.path());
+            let now = below();
+            assert_ne!(now, last, "{what}");
+            last = now;
+        }
+        std::fs::write(folder.path().join("ab/z.rs"), "4").unwrap();
+        std::fs::write(folder.path().join("a/no"), "ignored").unwrap();
+        assert_eq!(below(), last);
+    }
+
+    /// Both kinds of tree name the same contents alike: a pass of a commit is one of its working tree.
+    #[test]
+    fn a_commit_and_its_working_tree_have_the_same_names() {
+        let tree = Tree::of_work_tree(run::project()).unwrap();
+        let commit = Tree::of_commit("HEAD", &Rc::default()).unwrap();
+        let same =
+            commit.files.iter().filter(|(path, hash)| tree.files.get(*path) == Some(hash)).count();
+        // what is being worked on differs
+        assert!(same * 10 > commit.files.len() * 8, "{same} of {}", commit.files.len());
+    }
+}
