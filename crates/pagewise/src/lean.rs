@@ -41,7 +41,7 @@ mod cli {
         Apply(Deferred<Apply>),
         /// Compare the machine with applied plans
         Verify(Deferred<Verify>),
-        /// Undo plans and what killed runs left
+        /// Undo plans, and the changes of runs that were killed
         Undo(Deferred<Undo>),
         /// Run commands in guests
         Lab(Deferred<GuestArgs>),
