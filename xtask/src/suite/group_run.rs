@@ -57,6 +57,8 @@ pub(super) fn keyed(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
         let inputs = keys.parts(group.inputs);
         let key = keys::key(&group.description(), &inputs);
         let (pass, last) = (passes.find(group.name, &key), passes.last(group.name));
+        // a file by that name proves nothing if it was made from something else
+        let pass = pass.filter(|pass| pass.inputs == inputs);
         let minutes = last.as_ref().map_or(group.minutes, |last| last.minutes);
         Keyed { group, key, inputs, pass, last, minutes }
     };
@@ -197,7 +199,10 @@ fn remember(
     passes: &Passes,
     pass: &Pass,
 ) -> Result<Option<String>> {
-    let now = keyed(passes, &setting.lean)?;
+    let now = match keyed(passes, &setting.lean) {
+        Ok(now) => now,
+        Err(error) => return Ok(Some(format!("this pass is not remembered: {error:#}"))),
+    };
     if now.iter().any(|other| other.group.name == one.group.name && other.key != one.key) {
         return Ok(Some("its inputs changed meanwhile: this pass is not remembered".to_owned()));
     }

@@ -66,6 +66,17 @@ const GUEST_CRATE: [Input; 2] = [
 ];
 /// The tests in guests that apply plans use these, too.
 const PLANS: Input = Paths(&["crates/pagewise/tests/guest/applied.rs"]);
+/// What the module is built from, and the scripts that try it in guests.
+const ZMERGE: Input = Paths(&[
+    "kernel/zmerge/Kbuild",
+    "kernel/zmerge/Makefile",
+    "kernel/zmerge/build-for.sh",
+    "kernel/zmerge/inside.sh",
+    "kernel/zmerge/core",
+    "kernel/zmerge/glue",
+    "kernel/zmerge/guest",
+    "kernel/zmerge/probe",
+]);
 /// Another suite's packages, unpacked.
 const SUITE_SCRIPTS: Input = Paths(&["xtask/scripts/cache.sh", "xtask/scripts/debian-suite.sh"]);
 /// Debian 13's compiler, unpacked.
@@ -104,7 +115,11 @@ pub(crate) const GROUPS: &[Group] = &[
         proves: "1,600 hostile recordings and other inputs cost at most 2 s and 64 MiB each, and act on no terminal",
         inputs: &[
             Crates(&["capture", "compare", "decide", "html", "lab", "observe", "report", "stats"]),
-            Paths(&["crates/pagewise/tests/program/hostile.rs"]),
+            Paths(&[
+                "crates/pagewise/tests/program/hostile.rs",
+                "fixtures/hosts",
+                "lab/experiments",
+            ]),
         ],
         minutes: 2.0,
         runs: Runs::Tests { program: "pagewise program", module: "hostile::all_hostile_inputs" },
@@ -142,7 +157,15 @@ pub(crate) const GROUPS: &[Group] = &[
                 "terminal",
                 "workload",
             ]),
-            Paths(&["fuzz", "xtask/src/fuzz.rs"]),
+            Paths(&[
+                "fuzz",
+                "fixtures/hosts",
+                "lab/experiments",
+                "xtask/src/fuzz.rs",
+                "crates/pagewise/src/chosen.rs",
+                "crates/pagewise/src/cli.rs",
+                "crates/pagewise/src/verbs/*/args.rs",
+            ]),
         ],
         minutes: 2.8,
         runs: Runs::Chore(&["fuzz", "--seconds", "60"]),
@@ -168,7 +191,11 @@ pub(crate) const GROUPS: &[Group] = &[
                 "crates/sample/src",
                 "crates/terminal/src",
                 "crates/workload/src",
+                "crates/lab/src",
+                "crates/experiments/src",
+                "crates/pagewise/src",
                 "Cargo.lock",
+                "Cargo.toml",
             ]),
             SUITE_SCRIPTS,
             OLDEST,
@@ -181,7 +208,7 @@ pub(crate) const GROUPS: &[Group] = &[
         proves: "the program reports, collapses and counts on emulated riscv64",
         inputs: &[
             Crates(&["hugepool"]),
-            Paths(&["crates", "Cargo.lock", "xtask/riscv64", "xtask/scripts"]),
+            Paths(&["crates", "Cargo.lock", "lab/experiments", "xtask/riscv64", "xtask/scripts"]),
         ],
         minutes: 8.0,
         runs: Runs::Command(&["xtask/riscv64/test.sh"]),
@@ -203,7 +230,10 @@ pub(crate) const GROUPS: &[Group] = &[
     Group {
         name: "kills",
         proves: "what runs of bench and trial borrow goes back when they are killed at random moments",
-        inputs: &[Alone(&["apply", "bench", "lab"]), Paths(&["xtask/src/bench/kills.rs"])],
+        inputs: &[
+            Alone(&["apply", "bench", "lab"]),
+            Paths(&["xtask/src/bench/kills.rs", "xtask/src/bench/mod.rs"]),
+        ],
         minutes: 1.0,
         runs: Runs::Borrowing(&["bench", "--kills", "8", "--aborts", "4", "--program"]),
     },
@@ -383,7 +413,7 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "ledger",
         proves: "gains that plans predicted are measured, and most come true",
         inputs: &[
-            Alone(&["apply", "pages", "plan"]),
+            Alone(&["apply", "choose", "facts", "pages", "plan"]),
             GUEST_TESTS,
             Paths(&["crates/pagewise/tests/guest/ledger.rs"]),
         ],
@@ -421,7 +451,11 @@ pub(crate) const GROUPS: &[Group] = &[
         inputs: &[
             Crates(&["observe"]),
             GUEST_TESTS,
-            Paths(&["crates/pagewise/tests/guest/triage.rs"]),
+            Paths(&[
+                "crates/pagewise/tests/guest/triage.rs",
+                "crates/facts/src/growth.rs",
+                "crates/pagewise/src/room.rs",
+            ]),
         ],
         minutes: 1.5,
         runs: guests(&["triage::"]),
@@ -432,7 +466,11 @@ pub(crate) const GROUPS: &[Group] = &[
         inputs: &[
             Alone(&["collapse", "procmem", "workload"]),
             GUEST_TESTS,
-            Paths(&["crates/pagewise/tests/guest/thp.rs", "crates/pagewise/examples/hold.rs"]),
+            Paths(&[
+                "crates/pagewise/tests/guest/thp.rs",
+                "crates/pagewise/examples/hold.rs",
+                "crates/pagewise/src/verbs/thp",
+            ]),
         ],
         minutes: 3.0,
         runs: guests(&["thp::"]),
@@ -455,9 +493,9 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "zswap-suites",
         proves: "zswap with the generic kernels of bookworm and sid, under systemd, and in an experiment",
         inputs: &[
-            Alone(&["bench", "pages", "stats"]),
+            Alone(&["bench", "lab", "pages", "stats"]),
             GUEST_TESTS,
-            Paths(&["crates/pagewise/tests/guest/zswap.rs"]),
+            Paths(&["crates/pagewise/tests/guest/zswap.rs", "crates/experiments/src/lab"]),
         ],
         minutes: 3.0,
         runs: guests(&["zswap::other_suites::"]),
@@ -484,6 +522,8 @@ pub(crate) const GROUPS: &[Group] = &[
             Paths(&[
                 "crates/pagewise/tests/guest/swap_faults.rs",
                 "crates/pagewise/examples/swap_faults.rs",
+                "crates/bench/src/faults",
+                "crates/pagewise/tests/root/machine/lender.rs",
             ]),
         ],
         minutes: 2.0,
@@ -493,9 +533,9 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "lab-guests",
         proves: "experiments are conducted inside guests and judged outside",
         inputs: &[
-            Alone(&["guest", "lab", "workload"]),
+            Alone(&["guest", "lab", "stats", "workload"]),
             GUEST_TESTS,
-            Paths(&["crates/pagewise/tests/guest/lab.rs"]),
+            Paths(&["crates/pagewise/tests/guest/lab.rs", "crates/experiments/src/lab"]),
         ],
         minutes: 2.0,
         runs: guests(&["lab::"]),
@@ -504,9 +544,10 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "zmerge",
         proves: "zmerge on the kernel of trixie: hotplug, what it keeps, refuses, hides and forgets; a session of merge",
         inputs: &[
+            ZMERGE,
             Paths(&[
-                "kernel/zmerge",
                 "crates/pagewise/tests/guest/zmerge.rs",
+                "crates/pagewise/src/verbs/merge",
                 "crates/apply/src/merge.rs",
             ]),
             GUEST_TESTS,
@@ -519,7 +560,8 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "zmerge-suites",
         proves: "zmerge on the kernels of bookworm and sid",
         inputs: &[
-            Paths(&["kernel/zmerge", "crates/pagewise/tests/guest/zmerge.rs"]),
+            ZMERGE,
+            Paths(&["crates/pagewise/tests/guest/zmerge.rs"]),
             GUEST_TESTS,
             SUITE_SCRIPTS,
         ],

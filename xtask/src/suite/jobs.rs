@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -208,14 +209,19 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
     }
 }
 
+/// A line on standard output. Nobody may read it any more: that is no reason to stop.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
 fn done(job: Job, begun: Instant) -> (Finished, bool, Vec<Job>) {
     let Job { name, phase, stops_all, work, .. } = job;
     let started = Instant::now();
-    println!("  start   {name}");
+    say(&format!("  start   {name}"));
     let (outcome, added) = work()
         .unwrap_or_else(|error| (Outcome::new(State::Failed, format!("{error:#}")), Vec::new()));
     let seconds = started.elapsed().as_secs_f64();
-    println!("{}", outcome.told(&name, seconds));
+    say(&outcome.told(&name, seconds));
     let ended_at = begun.elapsed().as_secs_f64();
     (Finished { name, phase, seconds, ended_at, outcome }, stops_all, added)
 }

@@ -25,7 +25,7 @@ pub(crate) enum Input {
     Tested(&'static [&'static str]),
     /// Crates by name, without those that they use: what is proved is theirs, and the others have tests of their own.
     Alone(&'static [&'static str]),
-    /// Files and folders of the project.
+    /// Files and folders of the project; `*` stands for one folder, as in `verbs/*/args.rs`.
     Paths(&'static [&'static str]),
     /// The bytes of the lean program (`crates/pagewise/src/lean.rs`).
     LeanProgram,
@@ -84,6 +84,9 @@ impl Keys {
     /// Everything that a group with these inputs depends on.
     pub(super) fn parts(&self, inputs: &[Input]) -> Parts {
         let mut parts = Parts::from([("toolchain".to_owned(), self.toolchain.clone())]);
+        // a pass with other flags proves something else
+        let flags = std::env::var("RUSTFLAGS").ok().filter(|flags| !flags.is_empty());
+        parts.extend(flags.map(|flags| ("RUSTFLAGS".to_owned(), flags)));
         for input in inputs {
             match input {
                 Input::Crates(names) => {
@@ -121,15 +124,23 @@ impl Keys {
 
     fn add_paths(&self, parts: &mut Parts, paths: &[&str]) {
         for path in paths {
-            let files = self.tree.below(path);
+            let files = self.files_of(path);
             parts.extend(files.map(|(path, hash)| (path.to_owned(), hash.to_owned())));
         }
+    }
+
+    fn files_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let (folder, end) = path.split_once("/*").unwrap_or((path, ""));
+        self.tree.below(folder).filter(move |(name, _)| {
+            let rest = name.strip_prefix(folder).and_then(|rest| rest.strip_suffix(end));
+            end.is_empty() || rest.is_some_and(|rest| !rest.is_empty() && !rest[1..].contains('/'))
+        })
     }
 
     /// Whether a path matches no file: a spelling mistake, or one that was moved.
     #[cfg(test)]
     pub(super) fn is_missing(&self, path: &str) -> bool {
-        self.tree.below(path).next().is_none()
+        self.files_of(path).next().is_none()
     }
 
     #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use super::libtest::Results;
 use super::outcome::{Outcome, State};
 use super::thing::Thing;
 use super::turn;
@@ -65,7 +66,9 @@ impl Machine {
         }
         let text =
             format!("{}\nleft on this machine: {}", outcome.text.trim_end(), left.join(", "));
-        Outcome { state: State::Failed, text, ..outcome }
+        // no second try would give it back
+        let tests = Results { failures: Vec::new(), ..outcome.tests };
+        Outcome { state: State::Failed, text, tests }
     }
 }
 

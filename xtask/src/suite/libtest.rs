@@ -18,6 +18,7 @@ impl Results {
         for line in output.lines() {
             results.add_line(line);
         }
+        results.failures = failures(output);
         results
     }
 
@@ -27,9 +28,6 @@ impl Results {
             self.failed += number_before(sums, "failed");
         } else if let Some(test) = line.strip_prefix("test ") {
             self.seconds.extend(timed(test));
-            let is_failure = |(_, rest): &(&str, &str)| rest.starts_with("FAILED");
-            let failed = test.split_once(" ... ").filter(is_failure);
-            self.failures.extend(failed.map(|(name, _)| name.to_owned()));
         }
     }
 
@@ -42,6 +40,13 @@ impl Results {
 }
 
 /// Name and seconds of `a::b ... ok <1.234s>`.
+/// The names in the list at the end: what a test prints may stand between its name and its result.
+fn failures(output: &str) -> Vec<String> {
+    let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
+    let names = list.lines().map_while(|line| line.strip_prefix("    "));
+    names.map(|name| name.trim_end_matches(" - should panic").to_owned()).collect()
+}
+
 fn timed(line: &str) -> Option<(String, f64)> {
     let (name, rest) = line.split_once(" ... ")?;
     let (seconds, _) = rest.split_once('<')?.1.split_once("s>")?;
@@ -68,11 +73,12 @@ mod check {
     fn totals_add_up_over_test_programs() {
         let printed = "running 3 tests\n\
             test a::b ... ok <1.250s>\ntest c ... FAILED <0.5s>\ntest d ... ok\n\
+            \nfailures:\n\n---- c stdout ----\n    no name\n\nfailures:\n    c\n    e - should panic\n\n\
             test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
             test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let results = Results::read(printed);
         let seconds = vec![("a::b".to_owned(), 1.25), ("c".to_owned(), 0.5)];
-        let failures = vec!["c".to_owned()];
+        let failures = vec!["c".to_owned(), "e".to_owned()];
         assert_eq!(results, Results { passed: 16, failed: 2, failures, seconds });
     }
 

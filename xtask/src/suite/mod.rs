@@ -77,8 +77,8 @@ pub(crate) struct GroupsArgs {
     #[arg(long, requires = "run")]
     regardless: bool,
     /// Compute which groups the last N commits would have run, and their minutes
-    #[arg(long, value_name = "N", conflicts_with = "run")]
-    replay: Option<usize>,
+    #[arg(long, value_name = "N", conflicts_with = "run", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replay: Option<u32>,
     /// Only these groups
     names: Vec<String>,
 }
@@ -114,14 +114,16 @@ pub(crate) fn test(args: &TestArgs) -> Result<()> {
 pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
     let passes = Passes::at(&shared_cache(&["passes"])?);
     if let Some(count) = args.replay {
-        return group_run::replay(count, &passes);
+        return group_run::replay(count as usize, &passes);
     }
     let lean = group_run::lean_program()?;
     let all = group_run::keyed(&passes, &lean)?;
-    print!("{}", group_run::table(&all));
     if !args.run {
+        let listed = group_run::chosen(all, &args.names, true)?;
+        print!("{}", group_run::table(&listed));
         return Ok(());
     }
+    print!("{}", group_run::table(&all));
     let chosen = group_run::chosen(all, &args.names, args.regardless)?;
     let names: Vec<&str> = chosen.iter().map(|one| one.group.name).collect();
     let minutes: f64 = chosen.iter().map(|one| one.minutes).sum();
@@ -187,7 +189,9 @@ fn run_jobs(jobs: Vec<Job>, budgets: &Budgets, part: &str, since: Option<u64>) -
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let finished = jobs::run_all(jobs, processors, &times, part == "groups");
     let tests = remember_times(&finished, &mut times);
-    times.keep(&shared)?;
+    if let Err(error) = times.keep(&shared) {
+        println!("run times are not kept: {error:#}");
+    }
     print!("{}", table::shown(&finished, budgets, &tests));
     if let Some(seconds) = prepared {
         let all = finished.iter().map(|one| one.ended_at).fold(0.0, f64::max) + seconds;
@@ -242,6 +246,9 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
     let mut totals = Results::default();
     for one in finished {
         totals.add(&one.outcome.tests);
+        // a program that named no failed test, and a command, count as one
+        let is_unnamed = one.outcome.state == State::Failed && one.outcome.tests.failed == 0;
+        totals.failed += u64::from(is_unnamed);
     }
     let bad: Vec<&str> = finished
         .iter()

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::child::{self, Ended};
 use super::fixed;
 use super::jobs::Job;
+use super::leftovers::Machine;
 use super::libtest::{self, Results};
 use super::outcome::{Outcome, State};
 use crate::run;
@@ -154,11 +155,16 @@ pub(super) fn again_alone(
     let name = format!("{job}{AGAIN}");
     let (own, program, given) = (name.clone(), program.clone(), given.clone());
     let work = move || {
-        let _turn = if borrows { fixed::turn()? } else { None };
+        let turn = if borrows { fixed::turn()? } else { None };
+        let machine = borrows.then(Machine::look);
         let names = failures.iter().map(String::as_str);
         let arguments: Vec<&str> =
             ["--exact", "--test-threads=1"].into_iter().chain(names).collect();
         let mut outcome = program.run(&own, &arguments, Some(&given))?;
+        if let Some(machine) = machine {
+            outcome = machine.judge(outcome);
+        }
+        drop(turn);
         if outcome.state == State::Passed {
             outcome.text = format!("failed once, passed alone: {}", failures.join(", "));
         }

@@ -78,7 +78,12 @@ fn is_compiled(path: &str) -> bool {
             && rest.ends_with(".rs")
     };
     let is_manifest = path.ends_with("Cargo.toml") || path.ends_with("Cargo.lock");
+    // assets that are compiled in; and what git itself reads
+    let is_asset = in_crate.is_some_and(|(_, rest)| rest.starts_with("src/"))
+        || path.starts_with("lab/experiments/");
     is_manifest
+        || is_asset
+        || path.ends_with(".gitignore")
         || in_crate.is_some_and(is_source)
         || path.starts_with(".cargo/")
         || path.starts_with("xtask/src/")

@@ -30,8 +30,14 @@ pub(super) type Texts = RefCell<BTreeMap<String, Rc<str>>>;
 impl Tree {
     /// Every file that git tracks or does not ignore, as it is in the working tree of `project`.
     pub(super) fn of_work_tree(project: &Path) -> Result<Self> {
-        let list =
-            ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
+        let list = [
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-per-directory=.gitignore",
+            "--deduplicate",
+        ];
         let listed = run::output(git(project).args(list))?;
         let paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
         let mut files = BTreeMap::new();
@@ -40,6 +46,10 @@ impl Tree {
             let full = project.join(path);
             // one that was removed and not yet committed is still in git's list
             let Ok(metadata) = full.symlink_metadata() else { continue };
+            // a repository inside of this one is another project
+            if metadata.is_dir() {
+                continue;
+            }
             if metadata.is_symlink() {
                 let target = full.read_link().with_context(|| path.to_owned())?;
                 files.insert(path.to_owned(), format!("120000 {}", target.display()));
@@ -220,11 +230,15 @@ impl Manifests {
         let mut found = Closure::default();
         let mut direct = BTreeSet::new();
         for (name, tests) in crates {
-            for (used, how) in
-                self.used_by(name, *tests).filter(|(used, _)| !used.starts_with(OURS))
-            {
-                found.others.insert(format!("{name}: {used} = {how}"));
-                direct.insert(used.clone());
+            for (used, how) in self.used_by(name, *tests) {
+                let is_ours = used.starts_with(OURS);
+                let has_features = how.get("features").or(how.get("default-features")).is_some();
+                if !is_ours || has_features {
+                    found.others.insert(format!("{name}: {used} = {how}"));
+                }
+                if !is_ours {
+                    direct.insert(used.clone());
+                }
             }
             found.crates.insert(name.clone());
         }

@@ -4,7 +4,7 @@
 //! For most plans, a program holds data of one kind; `scan` of its cgroup predicts how well zram compresses them, and
 //! the kernel then swaps them out. The other plans predict by a formula of the kernel.
 //!
-//! `make test` has a few plans; `cargo xtask ledger` has all of them, with three kernels.
+//! The group `ledger` has a few plans; `cargo xtask ledger` has all of them, with three kernels.
 
 use serde_json::Value;
 
