@@ -208,6 +208,13 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         quick("licences", &["heads"])?,
         quick("commit messages", &["commits"])?,
         quick("words", &["words"])?,
+        // a workspace of its own, whose lock file must follow our crates' dependencies
+        command("lock file of fuzz", phase, &["format"], 1.0, || {
+            let mut metadata = run::cargo();
+            metadata.args(["metadata", "--locked", "--format-version", "1"]);
+            metadata.args(["--manifest-path", "fuzz/Cargo.toml"]);
+            metadata
+        }),
         job("clippy", phase, &["format"], 200.0, {
             Box::new(|| {
                 // --all-targets leaves out those that a bare `cargo test` leaves out.
