@@ -157,7 +157,7 @@ impl Source {
             match &token {
                 TokenTree::Group(group) => self.collect(module, group.stream()),
                 TokenTree::Ident(word) if word == "use" => {
-                    self.collect_use(module, &mut tokens, Vec::new(), is_public);
+                    self.collect_use(module, &mut tokens, &[], is_public);
                 }
                 TokenTree::Ident(word) if word == "crate" || word == "super" => {
                     let path = rest_of_path(word.to_string(), &mut tokens);
@@ -182,28 +182,28 @@ impl Source {
         &mut self,
         module: &Module,
         tokens: &mut IntoIter,
-        prefix: Vec<String>,
+        prefix: &[String],
         is_public: bool,
     ) {
-        let (mut path, mut alias) = (prefix.clone(), None);
+        let (mut path, mut alias) = (prefix.to_vec(), None);
         for token in tokens.by_ref() {
             match token {
                 TokenTree::Ident(word) if word == "as" => alias = Some(String::new()),
                 TokenTree::Ident(word) if alias.is_some() => alias = Some(word.to_string()),
                 TokenTree::Ident(word) => path.push(word.to_string()),
                 TokenTree::Group(group) => {
-                    self.collect_use(module, &mut group.stream().into_iter(), path, is_public);
-                    path = prefix.clone();
+                    self.collect_use(module, &mut group.stream().into_iter(), &path, is_public);
+                    path = prefix.to_vec();
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ',' => {
-                    let whole = std::mem::replace(&mut path, prefix.clone());
-                    self.import(module, &prefix, whole, alias.take(), is_public);
+                    let whole = std::mem::replace(&mut path, prefix.to_vec());
+                    self.import(module, prefix, whole, alias.take(), is_public);
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ';' => break,
                 _ => {}
             }
         }
-        self.import(module, &prefix, path, alias, is_public);
+        self.import(module, prefix, path, alias, is_public);
     }
 
     /// Notes a path of an import. Nothing stands behind its prefix after a group and after a last comma.
