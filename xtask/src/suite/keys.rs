@@ -90,19 +90,20 @@ impl Keys {
         for input in inputs {
             match input {
                 Input::Crates(names) => {
-                    self.add_crates(&mut parts, self.manifests.closure(names, false))
+                    self.add_crates(&mut parts, self.manifests.closure(names, false));
                 }
                 Input::Tested(names) => {
-                    self.add_crates(&mut parts, self.manifests.closure(names, true))
+                    self.add_crates(&mut parts, self.manifests.closure(names, true));
                 }
                 Input::Alone(names) => self.add_crates(&mut parts, self.manifests.alone(names)),
                 Input::Paths(paths) => self.add_paths(&mut parts, paths),
                 Input::LeanProgram => match &self.lean {
                     Lean::Bytes(hash) => {
-                        drop(parts.insert("lean program".to_owned(), hash.clone()))
+                        parts.insert("lean program".to_owned(), hash.clone());
                     }
                     Lean::Sources => {
-                        self.add_crates(&mut parts, self.manifests.closure(LEAN_CRATES, false));
+                        let crates = self.manifests.closure(LEAN_CRATES, false);
+                        self.add_crates(&mut parts, crates);
                         self.add_paths(&mut parts, LEAN_PATHS);
                     }
                 },

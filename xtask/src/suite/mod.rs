@@ -230,7 +230,7 @@ fn flaky(finished: &[Finished], bold: bool) -> String {
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
         let Some(first) = one.name.strip_suffix(AGAIN) else { continue };
         let [start, end] = if bold { ["\x1b[1m", "\x1b[0m"] } else { ["**", "**"] };
-        let [first, second] = [first, &one.name].map(|name| child::log_of(name));
+        let [first, second] = [first, &one.name].map(child::log_of);
         text += &format!(
             "{start}{}{end}\n  {}\n  {}\n",
             one.outcome.text,
