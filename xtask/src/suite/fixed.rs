@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `make lint`, `make check` and `make test` consist of, as jobs: the same on every commit, whatever has passed
-//! before. What takes longer is in groups ([`super::groups`]).
+//! before. What takes longer is in groups ([`mod@super::groups`]).
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -2,7 +2,7 @@
 //! What the tests of a job left on this machine.
 //!
 //! Other programs make zram devices, swap and cgroups meanwhile. So only this counts: what tests and the runs that
-//! they started made, which they list in the folder of the [turn](super::turn), and cgroups whose names only tests
+//! they started made, which they list in the folder of the [`turn`], and cgroups whose names only tests
 //! give.
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All that is tested. `make lint`, `make check` and `make test` run the same jobs on every commit ([`fixed`]); what
-//! takes longer is in groups, each of which runs only if what it depends on has no pass on this machine ([`groups`]).
+//! takes longer is in groups, each of which runs only if what it depends on has no pass on this machine ([`mod@groups`]).
 
 mod busy;
 mod child;
