@@ -36,10 +36,19 @@ host() {
 	"${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p'
 }
 
-# Cargo before 1.91 knows no build directory beside the target directory: it builds all dependencies again.
+# Cargo that knows no build directory beside the target directory would build all dependencies again. It accepts
+# those of `cargo test` instead, which have the same names, flags and features: hard links to them are enough.
+link_dependencies() { # FOLDER
+	[ ! -e "$1/debug" ] && [ -d "$target/debug/.fingerprint" ] || return 0
+	! "$cargo" metadata --locked --no-deps --format-version 1 | grep --quiet '"build_directory"' || return 0
+	mkdir --parents "$1/debug"
+	cp --archive --link "$target"/debug/{.fingerprint,build,deps} "$1/debug/"
+}
+
 build_static() { # FOLDER OPTION...
 	local folder=$1
 	shift
+	link_dependencies "$folder"
 	CARGO_BUILD_BUILD_DIR=$target CARGO_TARGET_DIR=$folder \
 		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--build-id=none
 }
