@@ -28,7 +28,7 @@ use std::sync::LazyLock;
 use std::{env, fs};
 
 use libfuzzer_sys::fuzz_target;
-use pagewise_files::parser::{self, Parser};
+use pagewise_hostfs::parser::{self, Parser};
 use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;

@@ -5,6 +5,7 @@
 mod artefact;
 mod bench;
 mod circles;
+mod comments;
 mod commits;
 mod dag;
 mod fixture;

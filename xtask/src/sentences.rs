@@ -19,10 +19,9 @@ use crate::run;
 
 /// The manual; measurements and other documents are not drawn.
 const DOCUMENTS: &[&str] = &[":(glob)docs/*.md", "README.md"];
-const HELP: &[&str] =
-    &["crates/pagewise/src/*.rs", "crates/experiments/src/*.rs", "crates/terminal/src/*.rs"];
+const HELP: &[&str] = &["crates/pagewise/src/*.rs", "crates/terminal/src/*.rs"];
 const RULES: &[&str] =
-    &["crates/choose/src/*.rs", "crates/decide/src/*.rs", "crates/plan/src/*.rs"];
+    &["crates/facts/src/swap_choice/*.rs", "crates/decide/src/*.rs", "crates/plan/src/*.rs"];
 const FIXTURES: &str = "fixtures/hosts/*.tar";
 
 /// Shorter ones are labels, not sentences.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What users read → turns of phrase that `xtask/words.toml` bans, and long lines of documents.
+//! What people read → turns of phrase that `xtask/words.toml` bans, and long lines of documents.
 //!
-//! Read are the string literals of the crates outside tests, the doc comments that clap prints as help,
-//! and the documents. Code blocks and code in backticks are not: they quote something.
+//! Read are the string literals of the crates outside tests, all comments (in tests, scripts and the kernel module,
+//! too), the descriptions of the JSON schemas, and the documents. Code blocks and code in backticks are not: they quote something.
 
 use std::fs;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use std::ops::Range;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::comments;
 use crate::literals;
 use crate::prose::{self, Joined, Piece};
 use crate::run;
@@ -30,6 +31,9 @@ pub(crate) const DOCUMENTS: &[&str] = &[
     "kernel/zmerge/README.md",
 ];
 const SOURCES: &[&str] = &["crates/*/src/*.rs"];
+/// Files whose comments are read.
+const COMMENTED: &[&str] =
+    &["*.rs", "*.sh", "kernel/*.c", "kernel/*.h", "docs/schema/*.json", "Makefile", "lab/*.toml"];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -129,9 +133,13 @@ fn faults(turns: &Turns) -> Result<Vec<Fault>> {
         }
     }
     for (path, said) in literals::read_all(&run::texts(SOURCES)?)? {
-        let help = said.help();
-        for pieces in said.literals.iter().chain(help) {
+        for pieces in &said.literals {
             faults.extend(faults_in(turns, &path, pieces));
+        }
+    }
+    for (path, text) in run::texts(COMMENTED)? {
+        for pieces in comments::passages(&path, &text) {
+            faults.extend(faults_in(turns, &path, &pieces));
         }
     }
     Ok(faults)

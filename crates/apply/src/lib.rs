@@ -27,7 +27,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod accessed;
+mod action;
 mod calls;
 mod config_files;
 mod error;
@@ -37,7 +37,6 @@ mod ledger;
 mod lender;
 mod live;
 mod loan;
-pub mod merge;
 pub mod plan;
 mod recover;
 mod rescue;
@@ -48,7 +47,7 @@ mod fake;
 #[cfg(test)]
 mod property;
 
-pub use accessed::clear_accessed;
+pub use action::{clear_accessed, merge};
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
 pub use ledger::{LedgerFile, add_to_ledger, read_ledger};

@@ -4,8 +4,8 @@
 
 use std::io;
 
+use pagewise_mappings::Region;
 use pagewise_model::Bytes;
-use pagewise_region::Region;
 
 /// Words of zero in pages of a pool; they go back to it with this.
 #[derive(Debug)]

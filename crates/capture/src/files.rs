@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 
 use super::names::Names;
 use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
-use pagewise_files::text::{rewritten, words};
+use pagewise_hostfs::text::{rewritten, words};
 use pagewise_settings::plain::is_plain;
 
 /// Line by line; never `None`, as a line that is dropped stays as an empty one.
@@ -456,7 +456,7 @@ pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         return config(names, bytes);
     }
     let mut text = Vec::new();
-    let limit = pagewise_files::MAX_FILE as u64;
+    let limit = pagewise_hostfs::MAX_FILE as u64;
     flate2::read::GzDecoder::new(bytes).take(limit).read_to_end(&mut text).ok()?;
     let kept = config(names, &text)?;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

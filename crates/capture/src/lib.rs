@@ -28,8 +28,8 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use pagewise_files::recording::{End, FORMAT, Manifest, refusal_text};
-use pagewise_files::{Entry, Refusal};
+use pagewise_hostfs::recording::{End, FORMAT, Manifest, refusal_text};
+use pagewise_hostfs::{Entry, Refusal};
 use pagewise_observe::{Tape, TapeEnd};
 
 use names::Names;

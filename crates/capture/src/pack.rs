@@ -9,7 +9,7 @@ use std::io::{Error, Write};
 use tar::{Builder, EntryType, Header};
 
 use super::Capture;
-use pagewise_files::recording::{MAX_STEP, MAX_SUM, Step, stored_path};
+use pagewise_hostfs::recording::{MAX_STEP, MAX_SUM, Step, stored_path};
 
 /// Enough for text; more costs seconds of CPU for a few per cent.
 const LEVEL: i32 = 12;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use pagewise_files::parser::{Parser, files, keep};
-use pagewise_files::{Entry, HostRoot, ReadHost};
+use pagewise_hostfs::parser::{Parser, files, keep};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_observe::{Recording, Scope};
 
 use crate::Capture;

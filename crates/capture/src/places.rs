@@ -4,7 +4,7 @@
 
 use super::aliases::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
-use pagewise_files::text::{unescaped, words};
+use pagewise_hostfs::text::{unescaped, words};
 use pagewise_observe::Tape;
 use pagewise_observe::formats::mounts::Columns;
 
@@ -54,7 +54,7 @@ impl Places {
 
     fn meet_swap_files(&mut self, tape: &Tape) {
         for end in &tape.ends {
-            let Some(pagewise_files::Entry::File(swaps)) = end.files.get("proc/swaps") else {
+            let Some(pagewise_hostfs::Entry::File(swaps)) = end.files.get("proc/swaps") else {
                 continue;
             };
             for line in swaps.split(|&byte| byte == b'\n').skip(1) {
@@ -201,7 +201,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
     use pagewise_observe::TapeEnd;
 
     const MOUNTS: &str = "27 1 254:0 / / rw,discard - ext4 /dev/vda rw,resv_strict\n\

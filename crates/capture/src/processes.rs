@@ -4,7 +4,7 @@
 use super::files::lines;
 use super::names::Names;
 use super::words::is_number;
-use pagewise_files::text::{three_parts, unescaped_name, words};
+use pagewise_hostfs::text::{three_parts, unescaped_name, words};
 
 /// Lines of `/proc/PID/status` that are numbers of memory and ids.
 const STATUS: &[&[u8]] = &[

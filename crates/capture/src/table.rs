@@ -15,7 +15,7 @@ use super::files as by;
 use super::names::Names;
 use super::processes as of;
 use super::words::is_disk;
-use pagewise_files::Entry;
+use pagewise_hostfs::Entry;
 use pagewise_settings::conf_files::{lacks_suffix, systemd_folders};
 use pagewise_settings::{swap_areas, sysctl, tuned, units, zram_managers};
 

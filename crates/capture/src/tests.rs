@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use pagewise_files::{Files, HostRoot, ReadHost};
+use pagewise_hostfs::{Files, HostRoot, ReadHost};
 use pagewise_model::{Effect, KnobOwnership, PersistentSetting, Snapshot, ownership};
 use pagewise_observe::Recording;
 

@@ -4,8 +4,8 @@
 //!
 //! The first reading is a whole recording; of each later one there is what changed ([`Step`]).
 
-use pagewise_files::recording::{self, MAX_WORK, Step};
-use pagewise_files::{Entry, Files};
+use pagewise_hostfs::recording::{self, MAX_WORK, Step};
+use pagewise_hostfs::{Entry, Files};
 use pagewise_observe::{Tape, TapeEnd};
 
 use super::names::Names;

@@ -11,7 +11,7 @@
 use std::io::Read as _;
 
 use pagewise_capture::{Stream, Timeline};
-use pagewise_files::{Entry, HostRoot, ReadHost, ReadValues, Refusal};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, ReadValues, Refusal};
 use pagewise_observe::{Recording, Tape, TapeEnd};
 use proptest::prelude::*;
 
@@ -133,7 +133,7 @@ proptest! {
         ways in prop::collection::vec(any::<bool>(), 0..30),
     ) {
         let (bytes, _) = packed(&readings);
-        let mut replay = pagewise_files::recording::unpack_replay(&bytes[..], "x").unwrap();
+        let mut replay = pagewise_hostfs::recording::unpack_replay(&bytes[..], "x").unwrap();
         prop_assert_eq!((replay.times().len(), replay.early()), (readings.len(), None));
         let mut at = 0_usize;
         for is_forward in ways {
@@ -161,7 +161,7 @@ proptest! {
         let whole = lengths.iter().filter(|length| **length <= cut).count();
         let recording = Recording::from_archive(&bytes[..cut], "cut").unwrap();
         prop_assert_eq!(&reading_of(&recording.end), &readings[whole - 1]);
-        let replay = pagewise_files::recording::unpack_replay(&bytes[..cut], "cut").unwrap();
+        let replay = pagewise_hostfs::recording::unpack_replay(&bytes[..cut], "cut").unwrap();
         prop_assert_eq!(replay.times().len(), whole);
         prop_assert!(replay.early().is_some());
         let told = recording.into_problems();

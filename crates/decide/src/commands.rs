@@ -2,8 +2,8 @@
 //! Commands that several rules advise: they look at a device in compressed RAM or give it a size (zramctl knows zram's
 //! alone), or raise the protection of a unit.
 
-use pagewise_choose::{SwapEvidence, algorithm, decide_swap, size_mib};
 use pagewise_facts::protection::Protection;
+use pagewise_facts::swap_choice::{SwapEvidence, algorithm, decide_swap, size_mib};
 use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
 use crate::text::{quoted, writes_and};

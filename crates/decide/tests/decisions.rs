@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pagewise_choose::Compression::{self, Neither, Zram, Zswap};
-use pagewise_choose::{SwapDecision, SwapEvidence, SwapTrial, decide_swap};
 use pagewise_decide::diagnose;
+use pagewise_facts::swap_choice::Compression::{self, Neither, Zram, Zswap};
+use pagewise_facts::swap_choice::{SwapDecision, SwapEvidence, SwapTrial, decide_swap};
 use pagewise_testkit::scene::{Scene, slugs};
 
 use plant::{PLAIN, V2_LIMIT, ZRAM, as_it_is, calm_group};

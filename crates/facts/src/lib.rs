@@ -6,6 +6,8 @@
 //! refaults that are mere noise. A fact is `None` if a Reading that it needs is absent or denied. What only one rule
 //! needs stands with that rule.
 //!
+//! [`swap_choice`] is a decision, not a grade: findings, plans, `scan` and `bench` all take it from there.
+//!
 //! [`Snapshot`]: pagewise_model::Snapshot
 //! [`Interval`]: pagewise_model::Interval
 
@@ -20,5 +22,6 @@ pub mod ratio;
 pub mod reclaim;
 pub mod room;
 pub mod settings;
+pub mod swap_choice;
 pub mod tiers;
 pub mod zones;

@@ -11,8 +11,8 @@ use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Read
 use crate::feature::{FEATURES, Feature, Probe};
 use crate::kconfig::{self, Built};
 use crate::module::{self, ModuleSource};
-use pagewise_files::text::words;
-use pagewise_files::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::text::words;
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
     let places = ProbePaths {
@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{denied, file};
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
 
     fn state_in(files: Vec<(String, Entry)>, feature: &str, container: bool) -> FeatureState {
         let host = HostRoot::memory(files);

@@ -23,8 +23,8 @@ use pagewise_model::{
 use crate::limits::{CGROUP_DEPTH, CGROUPS};
 use crate::mounts::{self, Mounts};
 use crate::{counters, psi};
-use pagewise_files::text::{number, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{number, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// Of the groups that are kept, the ones that use most; the others are those that were hurt most.
 const LARGEST: usize = CGROUPS / 2;
@@ -471,7 +471,7 @@ fn missing<T>(why: &'static str) -> Reading<T> {
 mod tests {
     use super::*;
     use crate::mounts;
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
 
     const MOUNT_2: &str = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
     const MOUNT_1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";

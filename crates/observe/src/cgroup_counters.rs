@@ -7,7 +7,7 @@ use std::path::Path;
 use pagewise_model::{Bytes, Counters, Micros};
 
 use crate::{counters, psi};
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadValues};
 
 /// The counters of a memory cgroup.
 #[derive(Debug, Clone)]

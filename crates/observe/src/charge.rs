@@ -4,8 +4,8 @@
 
 use pagewise_model::{Bytes, Percent, Reading};
 
-use pagewise_files::text::number;
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::number;
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// How short of memory the machine is: two small files.
 #[derive(Debug, Clone, Default)]

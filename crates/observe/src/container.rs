@@ -10,7 +10,7 @@
 use pagewise_model::{Name, Reading, Source};
 
 use crate::mounts::{Mount, Mounts};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 type Sign = fn(&HostRoot) -> Option<Reading<Name>>;
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::mounts;
     use crate::testing::host;
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
 
     fn container(host: &HostRoot) -> Reading<Name> {
         read(host, &mounts::read(host))

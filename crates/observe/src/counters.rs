@@ -8,8 +8,8 @@
 use pagewise_model::{Counters, Name, Reading, Source};
 
 use crate::limits::COUNTER_LINES;
-use pagewise_files::text::{Line, number};
-use pagewise_files::{HostRoot, ReadValues, absolute};
+use pagewise_hostfs::text::{Line, number};
+use pagewise_hostfs::{HostRoot, ReadValues, absolute};
 
 /// The counters of a file; where it cannot be read, none, and each says why.
 pub fn read(host: &HostRoot, path: &str) -> Counters {
@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{denied, host, mangled};
-    use pagewise_files::ReadHost;
+    use pagewise_hostfs::ReadHost;
 
     const VMSTAT: &str = "nr_free_pages 5930332\nnr_zone_inactive_anon 2621\nworkingset_refault_file 707966\npgfault 8146316\npgmajfault 5119\nzswpwb 0\n";
 

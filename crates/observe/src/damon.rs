@@ -13,8 +13,8 @@
 use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source};
 
 use crate::limits::{self, DAMON_REGIONS, DAMON_TARGETS};
-use pagewise_files::text::number;
-use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
+use pagewise_hostfs::text::number;
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
 
 const MODULES: [&str; 3] = ["damon_reclaim", "damon_lru_sort", "damon_stat"];
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";

@@ -13,8 +13,8 @@ use pagewise_model::{Disk, Name, Reading, Source};
 
 use crate::limits::{self, MAPPED_DEVICES};
 use crate::mounts::{Mount, Mounts};
-use pagewise_files::text::{Line, number};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{Line, number};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// What is needed to find the disks of one host.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How much there is to read: processes and memory cgroups, before any of them is read.
 
-use pagewise_files::text::{number, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{number, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// Numbers of what a whole snapshot holds in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use pagewise_model::{Bytes, Micros, MmStat};
 
 use crate::{memory, psi, zram, zswap};
-use pagewise_files::text::{number, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{number, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// Reads single facts of a host.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,8 @@
 use pagewise_model::{Generation, GroupGenerations, Millis, Name, Pages, Reading, Source};
 
 use crate::limits::GENERATION_LINES;
-use pagewise_files::text::{Line, number, words};
-use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
+use pagewise_hostfs::text::{Line, number, words};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
 
 const PATH: &str = "sys/kernel/debug/lru_gen";
 

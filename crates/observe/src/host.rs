@@ -8,8 +8,8 @@ use pagewise_model::{Bytes, HostSummary, Name, Reading, Source};
 
 use crate::mounts::Mounts;
 use crate::{container, virt};
-use pagewise_files::text::number;
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::number;
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     HostSummary {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Folders `hugepages-<size>kB` → sizes of huge pages, smallest first.
 
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::Bytes;
 
 use crate::limits::HUGE_PAGE_SIZES;

@@ -8,7 +8,7 @@ use crate::huge_page_sizes::by_huge_page_size;
 use pagewise_model::{Bytes, HugePool, Reading, Source};
 
 use crate::limits;
-use pagewise_files::{HostRoot, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadValues, absolute};
 
 const NODES: &str = "sys/devices/system/node";
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagewise_model::{Bytes, Installation, SwapFolder};
 use sha2::{Digest, Sha256};
 
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_settings::zram_managers::GENERATOR;
 
 use crate::disk::Disks;

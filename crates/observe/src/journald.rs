@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use pagewise_files::{HostRoot, NO_SUCH_FILE, Pieces, ReadHost, Refusal};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, Pieces, ReadHost, Refusal};
 use pagewise_journald::{self as format, Budget, JournalFile, ReadPieces, Reader, Unreadable};
 use rustix::fs::OFlags;
 

@@ -13,8 +13,8 @@ use std::io::{BufRead, BufReader, Read};
 
 use pagewise_model::{Evidence, Reading, Source};
 
-use pagewise_files::text::{Text, lines, number};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{Text, lines, number};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// Every option that may be asked about, sorted.
 pub(crate) const ASKED: &[&str] = &[
@@ -270,7 +270,7 @@ mod tests {
 
     use super::*;
     use crate::testing;
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
 
     fn packed(plain: &str) -> Vec<u8> {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -6,7 +6,7 @@
 
 use pagewise_model::{Ksm, Pages, Reading};
 
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot) -> Ksm {
     Ksm {

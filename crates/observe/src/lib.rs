@@ -75,10 +75,10 @@ pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{KillsSince, read as kernel_log};
 pub use knob::knobs;
 pub use live::LiveReader;
-pub use pagewise_files::recording::{
+pub use pagewise_hostfs::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Replay, Step, open_replay,
 };
-pub use pagewise_files::{
+pub use pagewise_hostfs::{
     Entry, FolderError, HostRoot, MakeFolder, Refusal, TrustedFolder, UserFile, UserFileError,
 };
 pub use process::{command_lines, process_names};

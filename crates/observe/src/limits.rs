@@ -4,11 +4,11 @@
 //! A kernel could list millions, and so could a recording that somebody made up. Each limit is above
 //! what any machine is known to have. Readers take their constants from here, and `docs/limits.md` is
 //! printed from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it. Limits on
-//! bytes of a recording are in `pagewise_files::recording`.
+//! bytes of a recording are in `pagewise_hostfs::recording`.
 
-pub(crate) use pagewise_files::limits::first;
+pub(crate) use pagewise_hostfs::limits::first;
 
-pagewise_files::limit_table! {
+pagewise_hostfs::limit_table! {
     SWAP_AREAS = 64,
         "swap areas", "/proc/swaps",
         "the first; a problem says how many there are";
@@ -79,7 +79,7 @@ pagewise_files::limit_table! {
     OOM_OTHERS = 100,
         "other processes that were killed in the same kill (memory.oom.group)", "/dev/kmsg",
         "the first";
-    LOG_RECORDS = pagewise_files::RECORDS,
+    LOG_RECORDS = pagewise_hostfs::RECORDS,
         "records of the kernel log", "/dev/kmsg",
         "the oldest";
     JOURNAL_FILES = 32,
@@ -106,7 +106,7 @@ pagewise_files::limit_table! {
     SWAPPED_PROCESSES = 128,
         "processes whose amount of memory in swap is read twice, to compute its growth", "/proc/PID/status",
         "those with the most memory in RAM";
-    PROBLEMS = pagewise_files::PROBLEMS,
+    PROBLEMS = pagewise_hostfs::PROBLEMS,
         "problems from one reading of a host", "",
         "the first";
 }
@@ -117,7 +117,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fmt::Write as _;
 
-    use pagewise_files::limits::Limit;
+    use pagewise_hostfs::limits::Limit;
 
     use super::*;
 

@@ -9,8 +9,8 @@
 use pagewise_model::{Bytes, Memory, Name, Outcome, Reading, Source};
 
 use crate::limits::MEMINFO_LINES;
-use pagewise_files::text::{Line, NO_LINE, number};
-use pagewise_files::{HostRoot, ReadValues, Refusal, absolute};
+use pagewise_hostfs::text::{Line, NO_LINE, number};
+use pagewise_hostfs::{HostRoot, ReadValues, Refusal, absolute};
 
 const PATH: &str = "proc/meminfo";
 
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{denied, host, mangled};
-    use pagewise_files::ReadHost;
+    use pagewise_hostfs::ReadHost;
 
     /// Linux 6.18, 24 GiB.
     const MEMINFO: &str = "\

@@ -25,8 +25,8 @@ use rustix::io::Errno;
 
 use crate::limits::{DELETED_FILES, MEMORY_MOUNTS, OPEN_FILE_LINKS};
 use crate::mounts::{Mount, Mounts};
-use pagewise_files::text::{Line, Text, number};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::text::{Line, Text, number};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 /// Deleted files are looked for where shmem is this share of RAM.
 const WORTH_PERCENT: f64 = 5.0;
@@ -95,7 +95,7 @@ struct Sizes {
 impl Sizes {
     /// `4096 102400 1200 75`
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let numbers: Option<Vec<u64>> = pagewise_files::text::words(bytes).map(number).collect();
+        let numbers: Option<Vec<u64>> = pagewise_hostfs::text::words(bytes).map(number).collect();
         let [block, blocks, used, files] = numbers?.try_into().ok()?;
         Some(Self { block, blocks, used, files })
     }

@@ -6,7 +6,7 @@
 
 use pagewise_model::{Mglru, Reading};
 
-use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadValues, explained};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, explained};
 
 pub(crate) fn read(host: &HostRoot) -> Mglru {
     let enabled = "sys/kernel/mm/lru_gen/enabled";
@@ -35,7 +35,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{host, mangled};
-    use pagewise_files::ReadHost;
+    use pagewise_hostfs::ReadHost;
 
     const ENABLED: &str = "sys/kernel/mm/lru_gen/enabled";
 

@@ -8,8 +8,8 @@
 use pagewise_model::{Evidence, Name};
 
 use crate::kconfig;
-use pagewise_files::text::{Text, only_lines};
-use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::text::{Text, only_lines};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
 /// Where the module folder lies.
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::testing;
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
 
     fn host(list: &str, text: &str) -> HostRoot {
         let list = format!("lib/modules/6.12.107/{list}");

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use pagewise_model::Source;
 
 use crate::limits::MOUNTS;
-use pagewise_files::text::{Line, unescaped};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{Line, unescaped};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]

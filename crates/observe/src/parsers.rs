@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pagewise_files::parser::{Parser, bytes, files, keep};
-use pagewise_files::{Entry, HostRoot};
+use pagewise_hostfs::parser::{Parser, bytes, files, keep};
+use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
@@ -346,8 +346,8 @@ fn short_journal() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_files::parser::is_private;
-    use pagewise_files::{Entry, HostRoot};
+    use pagewise_hostfs::parser::is_private;
+    use pagewise_hostfs::{Entry, HostRoot};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads which processors a host has, for hardware counters: their numbers, and the model if it is Intel's.
 
-use pagewise_files::text::{lines, number};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{lines, number};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// The processors of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

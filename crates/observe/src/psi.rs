@@ -7,8 +7,8 @@
 
 use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 
-use pagewise_files::text::{Line, NO_LINE, Text, number};
-use pagewise_files::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explained};
+use pagewise_hostfs::text::{Line, NO_LINE, Text, number};
+use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explained};
 
 /// Who waits for what, on the host as a whole.
 pub fn read(host: &HostRoot) -> Psi {

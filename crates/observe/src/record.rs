@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use pagewise_files::recording::{self, Ends, OpenError};
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::recording::{self, Ends, OpenError};
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Interval, Problem};
 
 use crate::snapshot::{Scope, read_counters, snapshot};

@@ -12,7 +12,7 @@ use crate::{
     memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zmerge, zone, zram,
     zswap,
 };
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// How much of a host is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 use crate::disk::{self, Disks};
 use crate::limits;
 use crate::mounts::Mounts;
-use pagewise_files::text::{Line, number, unescaped};
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::text::{Line, number, unescaped};
+use pagewise_hostfs::{HostRoot, ReadValues};
 
 /// With the heading. The kernel has 32 areas at most (`MAX_SWAPFILES`); each is looked for among the
 /// mounts and among the zram devices.

@@ -6,7 +6,7 @@
 
 use pagewise_model::{Interval, Snapshot};
 
-use pagewise_files::{Entry, Files, HostRoot, ReadHost};
+use pagewise_hostfs::{Entry, Files, HostRoot, ReadHost};
 
 /// Everything that was asked, at both ends.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use pagewise_files::{Entry, HostRoot, Refusal};
+use pagewise_hostfs::{Entry, HostRoot, Refusal};
 
 /// A host that has these files.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {

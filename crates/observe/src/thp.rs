@@ -16,8 +16,8 @@ use pagewise_model::{
 };
 
 use crate::limits::{self, HUGE_PAGE_STATS, KERNEL_THREADS};
-use pagewise_files::text::{number, words};
-use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, explained};
+use pagewise_hostfs::text::{number, words};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, explained};
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 

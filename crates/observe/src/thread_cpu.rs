@@ -8,7 +8,7 @@ use pagewise_model::{KernelThread, Millis, Name, Nanos};
 
 use crate::process::StatLine;
 use crate::thp::{is_kernel_thread, kernel_threads, khugepaged_pid, run_times};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// Threads whose processor time is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

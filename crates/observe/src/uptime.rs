@@ -4,8 +4,8 @@
 
 use pagewise_model::{Millis, Reading};
 
-use pagewise_files::text::{number, words};
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::text::{number, words};
+use pagewise_hostfs::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot) -> Reading<Millis> {
     host.value("proc/uptime", "seconds since boot", |text| since_boot(words(text).next()?))

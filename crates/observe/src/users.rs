@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::Name;
 
-use pagewise_files::text::{lines, number};
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::text::{lines, number};
+use pagewise_hostfs::{HostRoot, ReadHost};
 
 /// The names of these users, as far as the host's file knows them; the first line of an id counts.
 pub fn user_names(host: &HostRoot, wanted: &BTreeSet<u32>) -> BTreeMap<u32, Name> {

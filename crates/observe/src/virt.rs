@@ -7,8 +7,8 @@
 
 use pagewise_model::{Name, Reading, Source};
 
-use pagewise_files::text::words;
-use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::text::words;
+use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
 /// Enough for the first processor's flags; to the end the file may have 400 KiB.
 const CPUINFO_HEAD: usize = 4096;

@@ -9,7 +9,7 @@ use pagewise_model::{Bytes, Driver, Merging, Pages, Percent, Tier, Zram};
 
 use crate::mounts::Mounts;
 use crate::zram;
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
     let devices = zram::read_of(Driver::Zmerge, host, tiers, mounts).into_iter();

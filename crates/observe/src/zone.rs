@@ -11,8 +11,8 @@
 use pagewise_model::{FreeBlocks, Name, Pages, Reading, Source, Zone};
 
 use crate::limits::ZONES;
-use pagewise_files::text::{Line, number, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{Line, number, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// Zones of one node: `protection` has one number for each. Kernels know six.
 const MAX_ZONES_PER_NODE: usize = 16;

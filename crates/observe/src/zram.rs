@@ -23,8 +23,8 @@ use pagewise_model::{
 
 use crate::limits::ZRAM_DEVICES;
 use crate::mounts::Mounts;
-use pagewise_files::text::{Line, Text, choice, number, only_lines, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{Line, Text, choice, number, only_lines, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram> {
     read_of(Driver::Zram, host, tiers, mounts)

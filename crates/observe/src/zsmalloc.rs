@@ -9,8 +9,8 @@
 use pagewise_model::{Bytes, Pages, Reading, SizeClass, SizeClasses, Source};
 
 use crate::limits::SIZE_CLASSES;
-use pagewise_files::text::{Line, Text, number};
-use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{Line, Text, number};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute};
 
 /// What a class needs, by the names of the first line.
 const COLUMNS: [&[u8]; 6] =

@@ -7,8 +7,8 @@
 use pagewise_model::{Counters, Memory, Percent, Reading, Zswap};
 
 use crate::memory::other;
-use pagewise_files::text::number;
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::text::number;
+use pagewise_hostfs::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap {
     Zswap {

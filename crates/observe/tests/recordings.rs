@@ -10,7 +10,7 @@ use pagewise_model::Interval;
 use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
 
-use pagewise_files::ReadHost;
+use pagewise_hostfs::ReadHost;
 use pagewise_observe::{MAX_ENTRIES, MAX_FILE, OpenError, Recording, Refusal, Scope, open};
 use rustix::fs::{FileType, Mode};
 

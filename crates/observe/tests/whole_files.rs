@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every file that a snapshot reads, and of which `pagewise-files` assumes that one read gives all of it.
+//! Every file that a snapshot reads, and of which `pagewise-hostfs` assumes that one read gives all of it.
 
-use pagewise_files::{Entry, FIRST, HostRoot, ReadHost, absolute, comes_whole};
+use pagewise_hostfs::{Entry, FIRST, HostRoot, ReadHost, absolute, comes_whole};
 use pagewise_observe::{Scope, snapshot};
 use rustix::fs::{Mode, OFlags};
 

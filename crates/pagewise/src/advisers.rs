@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use pagewise_apply::Rescue;
 use pagewise_apply::merge::MergeError;
 use pagewise_apply::plan::Failed;
-use pagewise_collapse::ActError;
+use pagewise_hugepages::ActError;
 use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::Refusal;
 use pagewise_observe::{OpenError, UserFileError};

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
-use pagewise_experiments::lab::LabArgs;
-use pagewise_experiments::trial::{TRIAL, Trial};
 use pagewise_model::Percent;
 use pagewise_terminal::{Deferred, Global};
 
@@ -26,6 +24,8 @@ mod doctor;
 mod explain;
 #[path = "verbs/generate/args.rs"]
 mod generate;
+#[path = "verbs/lab/args.rs"]
+pub(crate) mod lab;
 #[path = "verbs/ledger/args.rs"]
 mod ledger;
 #[path = "verbs/limits/args.rs"]
@@ -44,6 +44,8 @@ mod scan;
 mod status;
 #[path = "verbs/thp/args.rs"]
 mod thp;
+#[path = "verbs/trial/args.rs"]
+mod trial;
 #[path = "verbs/tune/args.rs"]
 mod tune;
 #[path = "verbs/undo/args.rs"]
@@ -66,6 +68,7 @@ pub(crate) use doctor::{Doctor, Severity};
 use explain::EXPLAIN;
 pub(crate) use explain::Explain;
 pub(crate) use generate::{NameKind, Noun};
+use lab::LabArgs;
 use ledger::LEDGER;
 use limits::LIMITS;
 pub(crate) use limits::Limits;
@@ -85,6 +88,8 @@ use thp::THP;
 pub(crate) use thp::{
     CollapseArgs, DropInArgs, RestrainArgs, RunArgs, SwitchArgs, TargetArgs, Thp, ThpAct,
 };
+use trial::TRIAL;
+pub(crate) use trial::Trial;
 use tune::TUNE;
 pub(crate) use tune::Tune;
 use undo::UNDO;

@@ -2,9 +2,9 @@
 //! `--root`, `--interval` and `--smaps-budget` → the host, looked at.
 
 use anyhow::Context;
-use pagewise_confine::Confinement;
 use pagewise_model::Interval;
 use pagewise_observe::{Recording, Scope, Tape};
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::progress::Spinner;
 use pagewise_terminal::{Global, interrupt};
 

@@ -2,7 +2,7 @@
 //! A file that a confined process fills → its name, or its removal, by a helper process.
 //!
 //! A process that reads other programs' pages may not rename or remove anything (see
-//! `pagewise-confine`). So before it gives these rights up it starts this program again, as a helper
+//! `pagewise-sandbox`). So before it gives these rights up it starts this program again, as a helper
 //! that holds the two paths and waits on a pipe. One word from the confined process lets the helper
 //! rename the file. If the pipe closes without that word (an error, a full disk, a crash, SIGKILL) the
 //! helper removes the file. The confined process chooses neither path, so whoever takes it over gains

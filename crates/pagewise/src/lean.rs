@@ -12,17 +12,22 @@
 
 mod cli {
     use clap::{Parser, Subcommand};
-    use pagewise_experiments::lab::GuestArgs;
     use pagewise_terminal::{Deferred, Global};
 
     #[path = "../verbs/apply/args.rs"]
     mod apply;
+    #[path = "../verbs/lab/args.rs"]
+    pub(crate) mod lab;
+    #[path = "../verbs/trial/args.rs"]
+    mod trial;
     #[path = "../verbs/undo/args.rs"]
     mod undo;
     #[path = "../verbs/verify/args.rs"]
     mod verify;
 
     pub(crate) use apply::Apply;
+    use lab::GuestArgs;
+    pub(crate) use trial::Trial;
     pub(crate) use undo::Undo;
     pub(crate) use verify::Verify;
 
@@ -48,13 +53,16 @@ mod cli {
     }
 }
 
+mod host_loans;
+
 mod verbs {
     mod apply;
+    mod lab;
     mod ledger;
+    mod trial;
     mod undo;
     mod verify;
 
-    use pagewise_experiments::lab;
     use pagewise_terminal::Outcome;
     use pagewise_terminal::cost::CostMeter;
 

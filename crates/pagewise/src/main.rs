@@ -2,7 +2,7 @@
 //! Pagewise gets more work out of a Linux machine's memory, and proves it: the program.
 //!
 //! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
-//! [`verbs`] has a file per verb (`trial` and `lab` are in [`pagewise_experiments`]), the others are what
+//! [`verbs`] has a file or a folder per verb, the others are what
 //! several verbs need. Inside a guest that `lab` started the same program is PID 1, and `lab` starts it to
 //! be what is swapped out; that is settled before the command line is looked at.
 
@@ -13,6 +13,7 @@ mod advisers;
 mod again;
 mod chosen;
 mod cli;
+mod host_loans;
 mod input;
 mod keeper;
 mod room;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The algorithm of a new zram device where `bench` measured none.
 
-use pagewise_choose::{DENSE, FAST, algorithm};
+use pagewise_facts::swap_choice::{DENSE, FAST, algorithm};
 use pagewise_model::plan::Goal;
 use pagewise_model::{Compressor, Name, Snapshot};
 

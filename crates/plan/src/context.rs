@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the rules know of a host ([`Context`]).
 
-use pagewise_choose::{SwapDecision, decide_swap};
+use pagewise_facts::swap_choice::{SwapDecision, decide_swap};
 use pagewise_model::plan::Goal;
 use pagewise_model::{
     Bytes, Finding, HostVerdict, Installation, Interval, Level, Snapshot, Tier, Zram,

@@ -5,7 +5,7 @@
 //! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule looks at the host and at the
 //! findings of `pagewise_decide`; where a finding advises a value, the rule takes it from there, so that the two
 //! cannot differ. What a rule considered and left out is declined with the reason. Sizes and algorithms of zram
-//! are computed in `pagewise_choose` alone.
+//! are computed in `pagewise_facts::swap_choice` alone.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

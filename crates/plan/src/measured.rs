@@ -2,9 +2,9 @@
 //! What `bench`, `scan` or `trial` measured: their JSON documents → [`Measured`].
 //!
 //! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
-//! `pagewise_choose`, as for findings.
+//! `pagewise_facts::swap_choice`, as for findings.
 
-use pagewise_choose::{FAST, SwapEvidence, choose_zram, zswap_compressor};
+use pagewise_facts::swap_choice::{FAST, SwapEvidence, choose_zram, zswap_compressor};
 use pagewise_facts::tiers;
 use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
 use pagewise_model::{

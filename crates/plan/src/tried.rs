@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a trial showed: the JSON document of `trial`, or of `lab replay` → [`Tried`].
 
-use pagewise_choose::{Compression, SwapTrial};
+use pagewise_facts::swap_choice::{Compression, SwapTrial};
 use pagewise_model::{Clock, Ends, TrialArm, Verdict};
 use serde::Deserialize;
 

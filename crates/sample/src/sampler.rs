@@ -68,7 +68,7 @@ pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sample
         return Err(OpenError::NotLive(host.label().clone()));
     }
     // before the first page is read, so that no core dump of ours ever holds one
-    pagewise_confine::forbid_dumps();
+    pagewise_sandbox::forbid_dumps();
     let pace = Pace::start(options);
     let sampler = match target {
         Target::File(path) | Target::Device(path) | Target::Core(path) => {

@@ -6,9 +6,9 @@
 
 use std::sync::Mutex;
 
-use pagewise_confine::Buffer;
 use pagewise_model::Pages;
 use pagewise_procmem::pagemap::Entry;
+use pagewise_sandbox::Buffer;
 
 use crate::identity::Identity;
 use crate::lock::locked;

@@ -4,7 +4,7 @@
 //!
 //! The running values of the settings are not read here: they are part of each snapshot.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Snapshot, ownership};
 use rustix::time::{ClockId, clock_gettime};
 

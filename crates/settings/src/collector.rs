@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lines of configuration files → [`PersistentSetting`]s of one mechanism, within limits.
 
-use pagewise_files::limits::last;
-use pagewise_files::text::{Line, Text, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::limits::last;
+use pagewise_hostfs::text::{Line, Text, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target};
 
 use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};

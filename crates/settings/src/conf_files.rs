@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pagewise_files::limits::last;
-use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::limits::last;
+use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 use pagewise_model::Effect;
 
 use crate::limits::CONFIG_FILES;

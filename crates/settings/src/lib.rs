@@ -2,7 +2,7 @@
 //! A host's configuration files → [`Configuration`]: which lines set kernel settings, zram devices and swap areas at
 //! boot, in the order in which the tools that read them apply them.
 //!
-//! One module per mechanism. All files are opened through [`pagewise_files`], and only lines about settings of the
+//! One module per mechanism. All files are opened through [`pagewise_hostfs`], and only lines about settings of the
 //! knob table, zram and swap leave this crate. Files that a tool would not read are read here too, and their lines
 //! say why nothing applies them. Who wins, and whether the running value agrees, is not decided here; see
 //! [`pagewise_model::ownership`].
@@ -32,7 +32,7 @@ pub mod zram_managers;
 
 pub use limits::LIMITS;
 
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadValues};
 use pagewise_model::Configuration;
 
 const RESUME: &str = "sys/power/resume";

@@ -2,7 +2,7 @@
 //! How many configuration files, and lines of them, are read. `docs/limits.md` lists these limits with those of
 //! `pagewise-observe`, which prints it.
 
-pagewise_files::limit_table! {
+pagewise_hostfs::limit_table! {
     CONFIG_FILES = 512,
         "configuration files of one kind, such as `sysctl.d` or `zram-generator.conf.d`", "/etc/sysctl.d and the like",
         "the last by name, because they win; a problem says how many there are";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads which managers of swap, OOM kills and settings are switched on, by their files.
 
-use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 use pagewise_model::{Manager, Name, PersistentSetting, Purpose, Reading, Source};
 use pagewise_model::{Mechanism, Target};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `modprobe.d` (options of modules), `modules-load.d` and the kernel's command line.
 
-use pagewise_files::HostRoot;
-use pagewise_files::text::{Line, words};
+use pagewise_hostfs::HostRoot;
+use pagewise_hostfs::text::{Line, words};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::Collector;

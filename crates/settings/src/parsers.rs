@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every reader of configuration files with the files that it reads, for fuzzing.
 
-use pagewise_files::parser::{Parser, files, keep};
+use pagewise_hostfs::parser::{Parser, files, keep};
 
 use crate::{modules, swap_areas, sysctl, tmpfiles, tuned, udev, units, zram_managers};
 

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::text::{unescaped, words};
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::text::{unescaped, words};
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::{Collector, assigned, section};

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::text::Line;
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::text::Line;
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, PersistentSetting, Target};
 
 use crate::collector::{Collector, folded};

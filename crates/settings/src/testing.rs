@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use pagewise_files::{Entry, HostRoot};
+use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Effect, PersistentSetting};
 
 /// A host that has these files.

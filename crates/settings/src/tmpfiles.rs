@@ -10,8 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::text::{Line, words};
-use pagewise_files::{HostRoot, ReadValues};
+use pagewise_hostfs::text::{Line, words};
+use pagewise_hostfs::{HostRoot, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Source, Target};
 
 use crate::collector::Collector;

@@ -7,8 +7,8 @@
 //! which apply to some machines only, and values that depend on the running one (`>2048`) or on a variable.
 //! Included profiles come first, so that the last assignment wins.
 
-use pagewise_files::text::{Line, Text, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{Line, Text, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target, Tuned};
 
 use crate::collector::{Collector, assigned};

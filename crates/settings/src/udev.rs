@@ -5,8 +5,8 @@
 //! by its kernel name, action, subsystem or driver is taken as applied; of one with other conditions the effect is
 //! not known. `GOTO` is not followed.
 
-use pagewise_files::HostRoot;
-use pagewise_files::text::{Line, lines};
+use pagewise_hostfs::HostRoot;
+use pagewise_hostfs::text::{Line, lines};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::Collector;

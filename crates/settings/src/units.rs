@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::limits::last;
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::limits::last;
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::{Collector, assigned, section};

@@ -8,8 +8,8 @@
 //!
 //! zram-tools uses one device, `zram0`. `PERCENT` overrules `SIZE`, which counts MiB.
 
-use pagewise_files::text::{Line, Text};
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::text::{Line, Text};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::{Collector, assigned, section};
@@ -177,7 +177,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
     // it overrules the other size wherever it stands
     all.sort_by_key(|setting| setting.wanted().ends_with("% of RAM"));
     if is_on {
-        let source = pagewise_model::Source::file(pagewise_files::absolute(ZRAMSWAP));
+        let source = pagewise_model::Source::file(pagewise_hostfs::absolute(ZRAMSWAP));
         let value = pagewise_model::Reading::found(Name::from("set up"), source);
         let device = Target::ZramDevice(Name::from("zram0"));
         all.push(PersistentSetting::applied(Mechanism::ZramTools, device, value));

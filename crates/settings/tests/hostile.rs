@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, PersistentSetting, Snapshot, ownership};
 
 fn write(root: &Path, path: &str, text: &[u8]) {
@@ -106,8 +106,8 @@ fn of_ten_thousand_drop_ins_the_winners_are_known() {
 #[test]
 fn a_file_that_may_not_be_read_sets_nothing() {
     let denied =
-        pagewise_files::Entry::Refused(pagewise_files::Refusal::Denied("run as root".into()));
-    let vendor = pagewise_files::Entry::File(b"vm.swappiness = 1\n".to_vec());
+        pagewise_hostfs::Entry::Refused(pagewise_hostfs::Refusal::Denied("run as root".into()));
+    let vendor = pagewise_hostfs::Entry::File(b"vm.swappiness = 1\n".to_vec());
     let host = HostRoot::memory([
         ("etc/sysctl.d/1.conf".to_owned(), denied),
         ("usr/lib/sysctl.d/1.conf".to_owned(), vendor),

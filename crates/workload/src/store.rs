@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pagewise_guest::files::on_disk;
-use pagewise_region::{Advice, Region};
+use pagewise_mappings::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
 use super::progress::{Progress, part};

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use pagewise_region::{Advice, Region};
+use pagewise_mappings::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
 use super::pace::Pace;

@@ -45,9 +45,9 @@ pub(super) enum Lean {
 const LEAN_CRATES: &[&str] = &["apply", "guest"];
 const LEAN_PATHS: &[&str] = &[
     "crates/terminal/src",
-    "crates/experiments/src/lab/guest.rs",
-    "crates/experiments/src/lab/cache.rs",
-    "crates/experiments/src/lab/out.rs",
+    "crates/pagewise/src/verbs/lab/guest.rs",
+    "crates/pagewise/src/verbs/lab/cache.rs",
+    "crates/pagewise/src/verbs/lab/out.rs",
     "crates/pagewise/src/lean.rs",
     "crates/pagewise/src/verbs/apply",
     "crates/pagewise/src/verbs/apply.rs",

@@ -12,7 +12,7 @@ use super::error::Error;
 
 /// Bytes at an address that is a multiple of a page: no device wants more. They may be somebody's, so
 /// they are kept out of dumps.
-pub(super) use pagewise_confine::Buffer as Aligned;
+pub(super) use pagewise_sandbox::Buffer as Aligned;
 
 /// Whole pages, the same for everything that is measured.
 pub struct Pages {

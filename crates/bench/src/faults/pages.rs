@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use pagewise_region::Region;
+use pagewise_mappings::Region;
 
 use super::failure::{ErrorContext, Failure};
 

@@ -22,9 +22,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
+use pagewise_mappings::{Advice, Region, Sleeper};
 use pagewise_model::{Access, Counters, SwappedKind, SwappedPages};
 use pagewise_observe::{HostGauges, HostRoot, OwnUsage, PoolUse};
-use pagewise_region::{Advice, Region, Sleeper};
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 use rustix::time::ClockId;
@@ -47,7 +47,7 @@ pub fn is_worker() -> bool {
 
 /// The life of a worker.
 pub fn worker_main() -> ! {
-    pagewise_confine::forbid_dumps();
+    pagewise_sandbox::forbid_dumps();
     let answer = match task().and_then(|task| measured(&task)) {
         Ok(round) => TaskAnswer::Measured(round),
         Err(failure) => TaskAnswer::Failed(failure.to_string()),

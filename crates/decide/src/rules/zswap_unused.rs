@@ -3,7 +3,7 @@
 //!
 //! Only where the decision between zram and zswap is certain ([`decide_swap`]); then `zram-unused` is silent.
 
-use pagewise_choose::{Compression, SwapDecision, SwapEvidence, decide_swap};
+use pagewise_facts::swap_choice::{Compression, SwapDecision, SwapEvidence, decide_swap};
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Change, Finding, Interval, Percent, Severity};
 

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 
 use super::record::records;
 use super::report::Reports;
-use pagewise_files::read_records;
+use pagewise_hostfs::read_records;
 
 /// The log of this machine since this was made.
 #[derive(Debug)]

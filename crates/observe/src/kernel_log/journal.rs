@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 
 use pagewise_model::{KernelLog, Name, OomKill, Reading, Source, Taken};
 
-use pagewise_files::text::{lines, number, words};
-use pagewise_files::{Entry, HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute};
+use pagewise_hostfs::text::{lines, number, words};
+use pagewise_hostfs::{Entry, HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute};
 use pagewise_journald::{KernelMessage, Reader};
 
 use super::line::Rename;

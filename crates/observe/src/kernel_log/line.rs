@@ -11,7 +11,7 @@
 
 use std::fmt::Write;
 
-use pagewise_files::text::{lines, number, words};
+use pagewise_hostfs::text::{lines, number, words};
 
 /// Values of `Mem-Info` that are used, in pages.
 const MEM_INFO: &[&str] = &[

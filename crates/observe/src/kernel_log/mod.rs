@@ -26,7 +26,7 @@ use pagewise_model::{KernelLog, OomKill, Reading, Source, Taken};
 use crate::limits::OOM_KILLS;
 use journal::Buffer;
 use line::OomLine;
-use pagewise_files::{Entry, HostRoot, NO_SUCH_FILE, ReadHost};
+use pagewise_hostfs::{Entry, HostRoot, NO_SUCH_FILE, ReadHost};
 use record::{Head, Record, records, unread};
 use report::Reports;
 

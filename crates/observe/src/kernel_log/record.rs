@@ -5,7 +5,7 @@
 //! begin with a space are its dictionary and are skipped. The kernel writes control characters,
 //! bytes above 126 and the backslash as `\xNN`, so a line end inside a text never ends a record.
 
-use pagewise_files::text::{lines, number};
+use pagewise_hostfs::text::{lines, number};
 
 /// What stands before a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, So
 
 use super::{live, nowhere, told};
 use crate::limits::CGROUPS_WITH_LIMITS;
-use pagewise_files::{HostRoot, absolute};
+use pagewise_hostfs::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::testing;
-    use pagewise_files::ReadHost;
+    use pagewise_hostfs::ReadHost;
 
     fn group(path: &str, max: Limit) -> Cgroup {
         let place = |file: &str| Source::file(format!("/sys/fs/cgroup{path}/{file}"));

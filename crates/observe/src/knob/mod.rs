@@ -18,8 +18,8 @@ use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroups, Name, Reading, Source};
 
 use crate::memory;
-use pagewise_files::text::{flag, number, words};
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::text::{flag, number, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 use places::{KnobFile, KnobFiles};
 
 /// Bytes of a value that are kept.
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
     use crate::testing::host;
-    use pagewise_files::{Entry, Refusal};
+    use pagewise_hostfs::{Entry, Refusal};
 
     fn read_plain(host: &HostRoot) -> Vec<KnobReading> {
         read(host, &Cgroups::default(), None)

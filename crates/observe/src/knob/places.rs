@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use pagewise_model::{Name, Source};
 
 use crate::limits::SETTING_PLACES;
-use pagewise_files::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// One file that a row stands for.
 #[derive(Debug)]

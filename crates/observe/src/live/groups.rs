@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, Cgroup, LiveGroup, Name, Reading};
 
 use crate::cgroup;

@@ -6,7 +6,7 @@
 
 mod groups;
 
-use pagewise_files::{HostRoot, ReadHost};
+use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{
     KernelLog, LiveChoice, LiveDetail, LiveSample, LiveSubject, Nanos, Snapshot, Taken,
 };

@@ -13,7 +13,7 @@ use pagewise_model::Name;
 
 use super::helper::{self, FileAnswer};
 use crate::calls::Job;
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 
 /// What all of them may take.
 const BUDGET: Duration = Duration::from_millis(200);

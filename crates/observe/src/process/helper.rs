@@ -220,8 +220,8 @@ mod tests {
     use rustix::process::test_kill_process;
 
     use super::*;
-    use pagewise_files::HostRoot;
-    use pagewise_files::ReadHost;
+    use pagewise_hostfs::HostRoot;
+    use pagewise_hostfs::ReadHost;
 
     const AMPLE: Duration = Duration::from_secs(60);
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_files::{HostRoot, OpenFile, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, OpenFile, ReadHost, ReadValues};
 use pagewise_model::{Bytes, LiveProcess, Millis, Process, Snapshot};
 
 use super::stat::{self, StatLine};

@@ -26,7 +26,7 @@ use pagewise_model::{
 use status::Task;
 
 use crate::limits::SWAPPED_PROCESSES;
-use pagewise_files::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
 pub(crate) use live::LiveProcesses;
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
     use crate::testing::host;
-    use pagewise_files::{Entry, Refusal};
+    use pagewise_hostfs::{Entry, Refusal};
 
     fn sum(tally: &SmapsTally) -> u64 {
         tally.read + tally.not_read + tally.denied + tally.stuck + tally.gone + tally.smaller

@@ -22,8 +22,8 @@ use pagewise_model::{Bytes, Process, SmapsOutcome, Source};
 
 use super::helper::{self, FileAnswer};
 use crate::calls::{Job, now};
-use pagewise_files::text::{NO_LINE, Text};
-use pagewise_files::{HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute};
+use pagewise_hostfs::text::{NO_LINE, Text};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, Refusal, absolute};
 
 /// Why there is no proportional size.
 const GONE: &str = "it ended while it was read";
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{host, mangled};
-    use pagewise_files::Entry;
+    use pagewise_hostfs::Entry;
 
     /// Linux 6.18, with sizes changed so that no two are the same.
     const ROLLUP: &str = "5653552b6000-7ffc16d8d000 ---p 00000000 00:00 0                          [rollup]\nRss:                1688 kB\nPss:                 291 kB\nPss_Dirty:           116 kB\nPss_Anon:            117 kB\nPss_File:            175 kB\nPss_Shmem:             0 kB\nAnonymous:           118 kB\nKSM:                   0 kB\nLazyFree:              0 kB\nAnonHugePages:      2048 kB\nShmemPmdMapped:     4096 kB\nFilePmdMapped:         0 kB\nSwap:                  9 kB\nSwapPss:               3 kB\nLocked:                0 kB\n";

@@ -11,8 +11,8 @@
 
 use pagewise_model::{Bytes, Millis, Name, Pages, Process, Reading, Source};
 
-use pagewise_files::text::{number, unescaped_name, words};
-use pagewise_files::{HostRoot, ReadHost, absolute};
+use pagewise_hostfs::text::{number, unescaped_name, words};
+use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
 /// Milliseconds of a tick: `USER_HZ` is 100 on every architecture that we are built for.
 const TICK: u64 = 10;

@@ -10,10 +10,10 @@
 
 use pagewise_model::{Bytes, Name, Process, Reading, Source};
 
-use pagewise_files::text::{
+use pagewise_hostfs::text::{
     Line, NO_LINE, Text, flag, kib, number, three_parts, unescaped_name, words,
 };
-use pagewise_files::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 /// What a process id stands for.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory cgroups of both versions.
 
-use pagewise_files::{Entry, HostRoot, Refusal};
+use pagewise_hostfs::{Entry, HostRoot, Refusal};
 use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Outcome, Problem};
 use pagewise_observe::{Scope, snapshot};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! DAMON: its modules, its threads and what these saw.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Damon, Millis, Percent};
 use pagewise_observe::{DamonRegion as Region, damon_regions as regions, idle_share, watched};
 use proptest::prelude::*;

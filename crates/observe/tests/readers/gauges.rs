@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Numbers of a host that are asked for again and again.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, Micros};
 use pagewise_observe::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pools of huge pages.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{HugePool, Reading};
 use proptest::prelude::*;
 

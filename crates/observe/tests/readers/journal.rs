@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reports of the OOM killer in journald's files.
 
-use pagewise_files::{Entry, HostRoot, ReadHost, Refusal};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
 use pagewise_journald::written::{Packing, Variant, Written, journal};
 use pagewise_model::{KernelLog, Name, OomConstraint, Reading, Source, Taken};
 use pagewise_observe::formats::kernel_log::{Rename, renamed_journal};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reports of the OOM killer in the kernel log.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, KernelLog, Limit, OomConstraint, OomKill, Reading, Source, Taken};
 use pagewise_observe::kernel_log as read;
 

@@ -19,7 +19,7 @@ mod zone;
 mod zram;
 mod zswap;
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::Snapshot;
 use pagewise_observe::limits::LIMITS;
 use pagewise_observe::{Scope, snapshot};

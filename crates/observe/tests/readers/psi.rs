@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pressure.
 
-use pagewise_files::{Entry, HostRoot, ReadHost, Refusal, SWITCHED_OFF};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal, SWITCHED_OFF};
 use pagewise_model::{Micros, Outcome, Percent, Reading, Source};
 use pagewise_observe::psi as read;
 use proptest::prelude::*;

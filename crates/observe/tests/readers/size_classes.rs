@@ -7,7 +7,7 @@
 //! has, and `OLDEST` in the document before, without the last column. Both leave lines out, so the line of sums in
 //! `NEW` was computed for these three classes, in the kernel's form.
 
-use pagewise_files::{Entry, HostRoot};
+use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Bytes, Pages, Problem, Reading, SizeClass, SizeClasses};
 
 use crate::glance;

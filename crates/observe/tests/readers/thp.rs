@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Transparent huge pages and khugepaged.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, Khugepaged, Millis, Nanos, Outcome, Reading, Source, Thp};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! zmerge devices.
 
-use pagewise_files::{Entry, HostRoot, ReadHost, Refusal};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
 use pagewise_model::{
     Bytes, Name, Outcome, Pages, Percent, Problem, Reading, Source, Zram, ZramUse,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! zram devices.
 
-use pagewise_files::{Entry, HostRoot, ReadHost};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_model::{Bytes, Name, Pages, Problem, Reading, Zram, ZramUse};
 use proptest::prelude::*;
 

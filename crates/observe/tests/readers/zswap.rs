@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! zswap.
 
-use pagewise_files::HostRoot;
+use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, Name, Percent, Reading, Source, Zswap};
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise capabilities`: what this kernel can do.
 
-use pagewise_confine::Confinement;
 use pagewise_model::Interval;
 use pagewise_observe::Scope;
 use pagewise_report::{json, text};
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output, screen};
 

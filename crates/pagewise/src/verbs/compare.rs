@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use pagewise_compare::{Compared, compare};
-use pagewise_confine::Confinement;
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{Recording, Scope};
 use pagewise_report::{json, text};
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output, screen};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise explain`: a subject with the values of this machine.
 
-use pagewise_confine::Confinement;
 use pagewise_explain::{explain, subjects};
 use pagewise_model::Interval;
 use pagewise_observe::Scope;
 use pagewise_report::{json, text};
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output, screen};
 

@@ -9,6 +9,7 @@ mod compare;
 mod doctor;
 mod explain;
 mod generate;
+pub(crate) mod lab;
 mod ledger;
 mod limits;
 mod merge;
@@ -20,13 +21,13 @@ mod report;
 mod scan;
 mod status;
 mod thp;
+mod trial;
 mod tune;
 mod undo;
 mod verify;
 
 use std::cmp::Reverse;
 
-use pagewise_experiments::{lab, trial};
 use pagewise_model::{Estimate, Finding, Interval, Refusal};
 use pagewise_report::Answer;
 use pagewise_report::json::Noun;

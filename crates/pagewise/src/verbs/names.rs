@@ -29,7 +29,7 @@ pub(super) fn run(kind: NameKind, typed: &str) -> anyhow::Result<Outcome> {
         }
         NameKind::Knob => knobs(&mut names, typed)?,
         NameKind::Experiment => {
-            for (name, about) in pagewise_experiments::lab::experiments() {
+            for (name, about) in super::lab::experiments() {
                 add(&mut names, Name::from(name.as_str()).as_str(), &about);
             }
         }

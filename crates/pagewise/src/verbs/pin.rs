@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use pagewise_mappings::pin::CodePin;
 use pagewise_model::{Bytes, Interval, PinnedCode, Refusal, Snapshot};
 use pagewise_observe::Scope;
-use pagewise_pin::CodePin;
 use pagewise_report::{json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;

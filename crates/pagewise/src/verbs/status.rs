@@ -7,10 +7,10 @@ mod replay;
 mod shown;
 mod watch;
 
-use pagewise_confine::Confinement;
 use pagewise_observe::Scope;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::CostMeter;
 use pagewise_terminal::{Global, Outcome};
 

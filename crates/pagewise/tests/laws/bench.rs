@@ -4,8 +4,8 @@
 //! The run is that of `pagewise bench --quick --json` on a machine with 2 CPUs and Linux 6.18, without its rows
 //! and the name of the host.
 
-use pagewise_choose::zram_size;
 use pagewise_decide::diagnose;
+use pagewise_facts::swap_choice::zram_size;
 use pagewise_model::Bytes;
 use pagewise_testkit::scene::{Scene, slugs};
 use serde_json::Value;

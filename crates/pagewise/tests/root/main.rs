@@ -21,6 +21,9 @@ mod agreement;
 mod example;
 #[path = "../shared/faults.rs"]
 mod faults;
+#[allow(dead_code, reason = "the program uses more of it")]
+#[path = "../../src/host_loans.rs"]
+mod host_loans;
 #[allow(dead_code, unused_imports, reason = "tests that need no root use more of it")]
 #[path = "../shared/program.rs"]
 mod program;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pagewise_experiments::HostLoans;
+use crate::host_loans::HostLoans;
 use pagewise_lab::experiment::{Control, ExperimentRuns, TrialEvent, conduct};
 use pagewise_model::arm::setting;
 use pagewise_model::knob::{Access, Domain, KNOBS};

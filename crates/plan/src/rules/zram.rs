@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Swap in compressed RAM where there is none and memory is short.
 
-use pagewise_choose::{Compression, DENSE, size_mib, zram_size};
 use pagewise_facts::kubernetes;
 use pagewise_facts::ratio::measured_ratio;
+use pagewise_facts::swap_choice::{Compression, DENSE, size_mib, zram_size};
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
 use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Ratio, Snapshot, ZramUse};
 

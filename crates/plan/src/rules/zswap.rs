@@ -7,7 +7,7 @@
 //! in which they are in its files, after the root file system is there, so that the kernel can load the compressor's
 //! module, which it cannot for a word on its command line.
 
-use pagewise_choose::{Compression, DENSE};
+use pagewise_facts::swap_choice::{Compression, DENSE};
 use pagewise_model::Severity;
 
 use super::PlanRule;

@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use pagewise_region::{Advice, Region, Sleeper};
+use pagewise_mappings::{Advice, Region, Sleeper};
 use residency::ResidencySamples;
 use rustix::param::page_size;
 

@@ -6,8 +6,8 @@ use std::io;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use pagewise_mappings::Region;
 use pagewise_model::Course;
-use pagewise_region::Region;
 
 use super::super::record::{by_powers_of_two, latencies};
 use super::super::swap::nanoseconds;

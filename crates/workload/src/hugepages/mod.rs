@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use filled::Filled;
+use pagewise_mappings::{Advice, Region};
 use pagewise_procmem::coverage;
-use pagewise_region::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
 use super::progress::{Progress, part};

@@ -16,8 +16,8 @@ use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use accesses::Accesses;
+use pagewise_mappings::Region;
 use pagewise_observe::OwnUsage;
-use pagewise_region::Region;
 
 use super::error::Error;
 use super::progress::Progress;

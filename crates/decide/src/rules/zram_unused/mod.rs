@@ -13,7 +13,7 @@ mod priority;
 mod swappiness;
 mod zones;
 
-use pagewise_choose::{Compression, SwapEvidence, decide_swap};
+use pagewise_facts::swap_choice::{Compression, SwapEvidence, decide_swap};
 use pagewise_facts::tiers;
 use pagewise_model::{
     Bytes, Evidence, Finding, Interval, Reading, Severity, Snapshot, Tier, Zram, ZramUse,

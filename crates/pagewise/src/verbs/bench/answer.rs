@@ -16,7 +16,8 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
     let writebacks = swap.iter().take(1).flat_map(|rounds| rounds.writebacks.clone()).collect();
     let best = picks::picks(block);
     let ram = ram.filter(|_| measured.layer == BenchLayer::Zram);
-    let recommended = ram.and_then(|ram| pagewise_choose::choose_zram(ram, &best, &pareto));
+    let recommended =
+        ram.and_then(|ram| pagewise_facts::swap_choice::choose_zram(ram, &best, &pareto));
     let cost_ratios: Vec<_> = swap.iter().flat_map(|rounds| rounds.ratios.clone()).collect();
     Benchmark {
         input: input(measured, drawn),

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::host_loans::HostLoans;
 use pagewise_bench::block::{self, BlockSpec, Disk};
-use pagewise_experiments::HostLoans;
 use pagewise_model::lend::{Lender, ZramSpec};
 use pagewise_model::{BenchLayer, Bytes, Compressor, Driver, Refusal, Zram};
 use pagewise_observe::Scope;

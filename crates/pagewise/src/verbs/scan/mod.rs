@@ -87,7 +87,7 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let original = whole.pages.checked_mul(whole.page_bytes.get())?;
     let ratio =
         Ratio::from_sizes(Bytes::new(original), algorithm.memory_in_pool_bytes).map(Ratio::get);
-    let size = pagewise_choose::zram_size(ram, ratio);
+    let size = pagewise_facts::swap_choice::zram_size(ram, ratio);
     pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use pagewise_confine::Confinement;
 use pagewise_model::{Disturbed, EstimateSource, Name, Refusal, Snapshot, grouped};
 use pagewise_observe::HostRoot;
 use pagewise_pages::estimate::{Origin, estimate};
@@ -13,6 +12,7 @@ use pagewise_pages::tally::{Question, Tally};
 use pagewise_sample::{
     Choice, OpenError, Options, Part, Partial, Sample, Sampler, Sharing, Target,
 };
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::Global;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::PageBar;

@@ -8,10 +8,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pagewise_confine::Confinement;
 use pagewise_model::Micros;
 use pagewise_observe::{LiveReader, Replay, open_replay, psi};
 use pagewise_report::live::{LiveFrame, LiveReplay};
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::live::{Key, LiveScreen};
 use pagewise_terminal::{Global, Outcome};
 

@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use pagewise_confine::Confinement;
 use pagewise_model::{LiveSample, Refusal};
 use pagewise_observe::{HostRoot, LiveReader};
 use pagewise_report::live::LiveFrame;
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::live::{self, LiveScreen};
 use pagewise_terminal::{Global, Outcome, exit};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pagewise_bench::canary::{self, BLOCK, ChaseResult, ROUNDS, SIZE, SmallPages};
-use pagewise_collapse::{CollapseTargets, CollapseWish};
+use pagewise_hugepages::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_procmem::coverage;
@@ -73,7 +73,13 @@ fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
         watch: None,
         block: BLOCK,
     };
-    pagewise_collapse::collapse(host, &targets, &wish, &AtomicBool::new(false), &mut |_, _, _| ())?;
+    pagewise_hugepages::collapse(
+        host,
+        &targets,
+        &wish,
+        &AtomicBool::new(false),
+        &mut |_, _, _| (),
+    )?;
     let found = coverage::process(pid, BLOCK, false)?.coverage;
     Ok((found.anon_huge.get() as f64 / SIZE as f64).min(1.0))
 }

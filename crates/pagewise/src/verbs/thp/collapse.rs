@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use pagewise_collapse::{AccessProfile, CollapseTargets, CollapseWish};
-use pagewise_experiments::HostLoans;
+use crate::host_loans::HostLoans;
+use pagewise_hugepages::{AccessProfile, CollapseTargets, CollapseWish};
 use pagewise_model::{ByAccess, Bytes, Collapse, Refusal, Snapshot};
 use pagewise_observe::{HostRoot, Recording, Scope};
 use pagewise_report::{Collapsed, json, text};
@@ -55,7 +55,7 @@ pub(super) fn run(
         evidence.iter().for_each(|evidence| evidence.tell(so_far.collapsed));
     };
     let mut collapse =
-        pagewise_collapse::collapse(&host.end, &targets, &wish, stop.flag(), &mut tell)?;
+        pagewise_hugepages::collapse(&host.end, &targets, &wish, stop.flag(), &mut tell)?;
     if unknown.is_some() {
         collapse.by_access = Some(ByAccess { unknown, ..ByAccess::default() });
     }
@@ -106,7 +106,7 @@ fn accesses(
 ) -> anyhow::Result<AccessProfile> {
     let mut loans = HostLoans::open(true)?;
     let session = &mut loans.session;
-    let profile = pagewise_collapse::measure_accesses(
+    let profile = pagewise_hugepages::measure_accesses(
         session,
         host,
         &snapshot.damon,

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use pagewise_collapse::{ActError, CollapseTargets, CollapseWish};
+use pagewise_hugepages::{ActError, CollapseTargets, CollapseWish};
 use pagewise_model::{
     Bytes, Collapse, Interval, Name, Process, Refusal, Snapshot, UnitCollapse, unit_of, unit_path,
 };
@@ -163,7 +163,7 @@ fn collapsed(
     let mut tell = |done, all, _: &Collapse| {
         shown.show_count(collapse::narrow(done), collapse::narrow(all));
     };
-    pagewise_collapse::collapse(&host.end, targets, wish, stop.flag(), &mut tell)
+    pagewise_hugepages::collapse(&host.end, targets, wish, stop.flag(), &mut tell)
 }
 
 fn is_told(global: &Global, pass: &Collapse) -> bool {

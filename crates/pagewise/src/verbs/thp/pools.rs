@@ -2,9 +2,9 @@
 //! Pages of the pools (hugetlb) for the canary: those that are free, or else borrowed by making a pool
 //! larger for as long as it runs. What cannot be had is said, and the others are measured.
 
+use crate::host_loans::HostLoans;
 use anyhow::Context;
 use pagewise_bench::pool::PoolMemory;
-use pagewise_experiments::HostLoans;
 use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
 

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use pagewise_confine::Confinement;
 use pagewise_model::{Bytes, CollapsedProcess, Restrain, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_procmem::coverage;
 use pagewise_report::{Restrained, json, text};
 use pagewise_sample::{Choice, Options, Origin, Target, open};
+use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, output, screen};
@@ -91,7 +91,7 @@ fn restrain_process(
     restrain.partial = restrain.partial.take().or(partial);
     let bloated: Vec<u64> = tally(&seen, page, restrain).iter().map(|at| at * block).collect();
     if args.split {
-        let split = pagewise_collapse::split(pid, block, &bloated, stop.flag())?;
+        let split = pagewise_hugepages::split(pid, block, &bloated, stop.flag())?;
         let after = coverage::proportional(pid)?;
         restrain.split = Some(restrain.split.unwrap_or(0) + split);
         restrain.memory_before = sum(restrain.memory_before, before);

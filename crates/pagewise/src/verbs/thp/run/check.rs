@@ -8,7 +8,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pagewise_collapse::{CollapseTargets, CollapseWish};
+use pagewise_hugepages::{CollapseTargets, CollapseWish};
 use pagewise_model::{Bytes, Name, Percent};
 use pagewise_observe::HostRoot;
 use pagewise_procmem::coverage::{self, Share};
@@ -94,7 +94,7 @@ impl Check {
             block: self.block,
         };
         let host = HostRoot::live()?;
-        pagewise_collapse::collapse(
+        pagewise_hugepages::collapse(
             &host,
             &targets,
             &wish,

@@ -12,7 +12,7 @@ mod start;
 use pagewise_model::Refusal;
 use std::io::ErrorKind;
 
-use pagewise_collapse::{Allowed, switch_off};
+use pagewise_hugepages::{Allowed, switch_off};
 use pagewise_observe::Scope;
 use pagewise_terminal::{Global, Outcome};
 

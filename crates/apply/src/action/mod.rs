@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Actions: things done to memory that change no setting and no content, so the journal has no record of them and
+//! `undo` has nothing to do.
+
+mod accessed;
+pub mod merge;
+
+pub use accessed::clear_accessed;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The questions of the decision, answered by Readings, or what is missing for an answer.
+//!
+//! Absent is an answer: this kernel does not have it. Denied is none.
+
+use crate::tiers::{self, DiskKind};
+use crate::{groups, ratio};
+use pagewise_model::{
+    Bytes, Cgroup, FeatureState, Hierarchy, Interval, Limit, Outcome, Reading, Snapshot, Tier,
+};
+
+use super::decision::SwapEvidence;
+
+/// What is not known, as the end of "it is not known …".
+#[derive(Debug)]
+pub(crate) struct Missing(pub(crate) String);
+
+/// A machine, and what was measured on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) interval: &'a Interval,
+    pub(crate) host: &'a Snapshot,
+    pub(crate) evidence: &'a SwapEvidence,
+}
+
+/// Slots of swap on disks: zswap needs one for each page that it holds.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub(crate) free: Bytes,
+    /// What a full pool holds, uncompressed.
+    pub(crate) wanted: Bytes,
+}
+
+/// Cgroups that keep zswap from their memory.
+#[derive(Debug)]
+pub(crate) struct ClosedToZswap<'a> {
+    /// The one that holds most.
+    pub(crate) group: &'a Cgroup,
+    /// Its file that says so, with 0.
+    pub(crate) file: &'static str,
+    /// Anonymous memory of all of them, in RAM and in swap.
+    pub(crate) held: Bytes,
+    /// That of the whole host.
+    pub(crate) all: Bytes,
+}
+
+type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
+type PickCount = fn(&Cgroup) -> &Reading<u64>;
+
+/// The value, if the kernel has one.
+fn asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Missing> {
+    match &reading.outcome {
+        Outcome::Value(value) => Ok(Some(value)),
+        Outcome::Absent(_) => Ok(None),
+        Outcome::Denied(_) => Err(Missing(format!("{what} ({} is not readable)", reading.source))),
+    }
+}
+
+/// A value without which there is no answer.
+fn needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
+    asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
+}
+
+/// The file of a cgroup that keeps zswap from its memory.
+fn closing_file(group: &Cgroup) -> Result<Option<&'static str>, Missing> {
+    let what = || format!("whether {} lets zswap have its memory", group.path);
+    if asked(&group.zswap_writeback, &what())? == Some(&false) {
+        return Ok(Some("memory.zswap.writeback"));
+    }
+    let is_closed = asked(&group.zswap_max, &what())? == Some(&Limit::Bytes(Bytes::new(0)));
+    Ok(is_closed.then_some("memory.zswap.max"))
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn container(&self) -> Result<Option<&'a str>, Missing> {
+        let kind = asked(&self.host.host.container, "whether this is a container")?;
+        Ok(kind.map(pagewise_model::Name::as_str))
+    }
+
+    /// The swap areas on disks.
+    pub(crate) fn disks(&self) -> Result<Vec<&'a Tier>, Missing> {
+        if self.host.tiers.is_empty() && !tiers::swap_is_off(self.host) {
+            return Err(Missing("which swap areas are on (/proc/swaps)".to_owned()));
+        }
+        Ok(tiers::on_disk(self.host).collect())
+    }
+
+    /// How well the memory in use compresses, if that was measured.
+    pub(crate) fn ratio(&self) -> Result<Option<f64>, Missing> {
+        for device in self.host.compressed() {
+            asked(&device.mm_stat.original, "what zram holds")?;
+            asked(&device.mm_stat.memory_used, "how much memory zram uses")?;
+        }
+        let measured = || ratio::measured_ratio(self.host).map(pagewise_model::Ratio::get);
+        Ok(self.evidence.ratio.or_else(measured))
+    }
+
+    /// The device from which the machine resumes after hibernation.
+    pub(crate) fn resume_device(&self) -> Result<Option<String>, Missing> {
+        let device =
+            asked(&self.host.configuration.resume_device, "whether hibernation is set up")?;
+        Ok(device.map(ToString::to_string).filter(|device| device != "0:0"))
+    }
+
+    pub(crate) fn has_zram(&self) -> Result<bool, Missing> {
+        if self.host.compressed().next().is_some() {
+            return Ok(true);
+        }
+        match self.host.capability("zram").map(|zram| &zram.state) {
+            Some(FeatureState::Present | FeatureState::Loadable { .. }) => Ok(true),
+            Some(FeatureState::Denied) | None => {
+                Err(Missing("whether this kernel has zram".to_owned()))
+            }
+            Some(_) => Ok(false),
+        }
+    }
+
+    pub(crate) fn has_zswap(&self) -> Result<bool, Missing> {
+        Ok(asked(&self.host.zswap.enabled, "whether this kernel has zswap")?.is_some())
+    }
+
+    pub(crate) fn has_shrinker(&self) -> Result<bool, Missing> {
+        let shrinker = &self.host.zswap.shrinker_enabled;
+        Ok(asked(shrinker, "whether zswap has a shrinker")?.is_some())
+    }
+
+    pub(crate) fn has_mglru(&self) -> Result<bool, Missing> {
+        let bits = asked(&self.host.mglru.enabled, "whether the multi-gen LRU is on")?;
+        Ok(bits.is_some_and(|bits| bits & 1 == 1))
+    }
+
+    pub(crate) fn kind(&self, tier: &Tier) -> Option<DiskKind> {
+        let is_guest = self.host.host.virtualization.value().is_some();
+        tiers::disk_kind(&tier.disk, is_guest)
+    }
+
+    /// A cgroup (version 2) with anonymous memory that reached its limit during the interval.
+    pub(crate) fn group_at_limit(&self) -> Result<Option<&'a Cgroup>, Missing> {
+        const LIMITS: [(PickLimit, PickCount); 2] = [
+            (|group| &group.max, |group| &group.events.max),
+            (|group| &group.high, |group| &group.events.high),
+        ];
+        if self.host.cgroups.hierarchy != Hierarchy::V2 {
+            return Ok(None);
+        }
+        let holds = |group: &Cgroup| group.anon.get() != Some(Bytes::new(0));
+        for pair in groups::pairs(self.interval).into_iter().filter(|pair| holds(pair.now)) {
+            let what = format!("whether {} reached its memory limit", pair.now.path);
+            let is_new = pair.before.is_none() && self.interval.start.is_some();
+            for (limit, reached) in LIMITS {
+                let Some(Limit::Bytes(_)) = asked(limit(pair.now), &what)? else { continue };
+                match pair.change(reached) {
+                    Some(change) if change.delta > 0 => return Ok(Some(pair.now)),
+                    None if !is_new => return Err(Missing(what)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Cgroups (version 2) that keep zswap from their memory, if they hold half of all anonymous memory or more.
+    ///
+    /// `memory.zswap.writeback` of 0 counts for the groups below, too (`mem_cgroup_zswap_writeback_enabled`), and so
+    /// does `memory.zswap.max` of 0 (`obj_cgroup_may_zswap`).
+    pub(crate) fn closed_to_zswap(
+        &self,
+        disks: &[&Tier],
+    ) -> Result<Option<ClosedToZswap<'a>>, Missing> {
+        let mut closed: Vec<(&Cgroup, &'static str, Bytes)> = Vec::new();
+        if self.host.cgroups.hierarchy != Hierarchy::V2 {
+            return Ok(None);
+        }
+        for group in &self.host.cgroups.groups {
+            if closed.iter().any(|(above, ..)| groups::is_below(group, above)) {
+                continue;
+            }
+            let Some(file) = closing_file(group)? else { continue };
+            let what = format!("how much memory {} holds", group.path);
+            let swapped = asked(&group.swap_current, &what)?.copied().unwrap_or_default();
+            closed.push((group, file, needed(&group.anon, &what)?.saturating_add(swapped)));
+        }
+        let Some(&(group, file, _)) = closed.iter().max_by_key(|(.., held)| *held) else {
+            return Ok(None);
+        };
+        let held: Bytes = closed.iter().map(|(.., held)| *held).sum();
+        let mut all = needed(&self.host.memory.anon_pages, "how much anonymous memory there is")?;
+        for tier in disks {
+            all = all.saturating_add(needed(&tier.used, &format!("how full {} is", tier.path))?);
+        }
+        let all = all.max(held);
+        let is_most = held.get() >= all.get().div_ceil(2);
+        Ok(is_most.then_some(ClosedToZswap { group, file, held, all }))
+    }
+
+    /// Slots of these areas, and those that a pool of so many percent of RAM fills. What zswap holds has its slots
+    /// already.
+    pub(crate) fn slots(&self, disks: &[&Tier], percent: u64) -> Result<Slots, Missing> {
+        let mut free = Bytes::new(0);
+        for tier in disks {
+            let what = format!("how much room {} has", tier.path);
+            let (size, used) = (needed(&tier.size, &what)?, needed(&tier.used, &what)?);
+            free = free.saturating_add(size.saturating_sub(used));
+        }
+        let zswap = &self.host.zswap;
+        if zswap.enabled.get() == Some(true) {
+            free = free.saturating_add(needed(&zswap.stored, "how much zswap holds")?);
+        }
+        needed(&zswap.max_pool_percent, "how large zswap's pool may be")?;
+        let ram = needed(&self.host.memory.total, "how much memory there is")?;
+        Ok(Slots { free, wanted: self.pool_holds(ram, percent).max(Bytes::new(1 << 20)) })
+    }
+
+    /// What a pool of so many percent of RAM holds, uncompressed, in whole MiB: no more than all of RAM, because memory
+    /// that compresses well rarely fills the pool.
+    pub(crate) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
+        let ratio = self.evidence.ratio.unwrap_or_else(|| ratio::ratio(self.host)).max(1.0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+        let holds = (ram.get() as f64 * percent as f64 / 100.0 * ratio) as u64;
+        Bytes::new(holds.min(ram.get()) >> 20 << 20)
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! zram or zswap on this machine: Readings, and what was measured if anything was → [`SwapDecision`].
+//!
+//! A list of questions; the first one that settles the matter ends it. A question whose Reading is missing leaves the
+//! matter open, so a missing Reading never leads to another choice than the Reading itself would.
+//!
+//! The figures in the sentences are measurements by the authors of Pagewise in emulated guests with synthetic programs
+//! (docs/zram-or-zswap.md), where a page cost the same in zram and zswap. So the cost does not decide; what happens to
+//! cold pages does. Left out: whether memory is short, which `judge` says, and how to change from one to the other.
+
+use crate::kubernetes;
+use crate::tiers::{self, DiskKind};
+use pagewise_model::{Bytes, FeatureState, Interval, Name, Percent, Snapshot, Tier};
+
+use super::case::{Case, Missing};
+use super::decision::{Compression, Settled, SwapDecision, SwapEvidence, ZswapSettings};
+use super::words;
+use super::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
+
+/// Below this ratio, compression frees less than a tenth of what is swapped.
+const LEAST_RATIO: f64 = 1.1;
+/// The share of random pages with which zram and zswap were seen to differ.
+const MUCH_INCOMPRESSIBLE: f64 = 0.3;
+/// Below this share of cold pages, the shrinker has little to write to the disk; the guests had 0.35.
+const LITTLE_COLD: f64 = 0.1;
+
+/// What suits this machine.
+#[must_use]
+pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
+    let case = Case { interval, host: &interval.end, evidence };
+    let settled = settle(&case).unwrap_or_else(words::missing);
+    let (zram, zswap) = (zram_settings(&case), zswap_settings(&case));
+    let Settled { choice, why, changes } = settled;
+    let trial =
+        words::trial_command(&case, &zram, &zswap).filter(|_| choice != Some(Compression::Neither));
+    SwapDecision { choice, why, changes, zram, zswap, trial }
+}
+
+fn settle(case: &Case<'_>) -> Result<Settled, Missing> {
+    if let Some(kind) = case.container()? {
+        return Ok(words::container(kind));
+    }
+    let disks: Vec<&Tier> = case.disks()?;
+    if let Some(ratio) = case.ratio()?.filter(|&ratio| ratio < LEAST_RATIO) {
+        return Ok(words::does_not_compress(ratio));
+    }
+    if disks.is_empty() { without_disk(case) } else { with_disk(case, &disks) }
+}
+
+fn without_disk(case: &Case<'_>) -> Result<Settled, Missing> {
+    let host = case.host;
+    if host.tiers.is_empty() && kubernetes::is_node(host) {
+        return Ok(words::kubernetes());
+    }
+    if let Some(device) = case.resume_device()? {
+        return Ok(words::hibernation_alone(&device));
+    }
+    if !case.has_zram()? {
+        return Ok(words::no_kernel_part(false, case.has_zswap()?));
+    }
+    match &case.evidence.trial {
+        Some(trial) if trial.better == Compression::Zswap => Ok(words::trial_needs_disk(trial)),
+        _ => Ok(words::zram_alone(case, pool_percent(host))),
+    }
+}
+
+fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
+    let host = case.host;
+    if !case.has_zswap()? {
+        let has_zram = case.has_zram()?;
+        return Ok(if has_zram {
+            words::no_zswap(case, disks[0])
+        } else {
+            words::no_kernel_part(true, false)
+        });
+    }
+    let slots = || case.slots(disks, pool_percent(host));
+    if let Some(trial) = &case.evidence.trial {
+        let is_possible = match trial.better {
+            Compression::Zswap => slots()?.free > Bytes::new(0),
+            _ => case.has_zram()?,
+        };
+        if is_possible {
+            return Ok(words::trial(trial));
+        }
+    }
+    if !case.has_shrinker()? {
+        let is_first =
+            host.zswap.enabled.get() == Some(true) && tiers::in_ram(host).next().is_none();
+        let is_open = is_first || !case.has_zram()?;
+        return Ok(words::no_shrinker(case, disks[0], is_open));
+    }
+    let kinds: Vec<Option<DiskKind>> = disks.iter().map(|tier| case.kind(tier)).collect();
+    for kind in [DiskKind::Network, DiskKind::Card] {
+        if let Some(at) = kinds.iter().position(|&it| it == Some(kind)) {
+            return Ok(words::unsuited(kind, disks[at], case.has_zram()?));
+        }
+    }
+    if let Some(settled) = in_use(case, disks)? {
+        return Ok(settled);
+    }
+    if let Some(at) = kinds.iter().position(Option::is_none) {
+        return Err(Missing(format!("on what kind of disk {} is", disks[at].path)));
+    }
+    if let Some(at) = kinds.iter().position(|&it| it == Some(DiskKind::Spinning)) {
+        return Ok(words::spinning(disks[at]));
+    }
+    if !case.has_mglru()? {
+        return Ok(words::classic_lru());
+    }
+    if let Some(group) = case.group_at_limit()? {
+        return Ok(words::group_at_limit(group));
+    }
+    if let Some(closed) = case.closed_to_zswap(disks)? {
+        return Ok(words::closed_to_zswap(&closed));
+    }
+    if let Some(cold) = case.evidence.cold.filter(|&cold| cold < LITTLE_COLD) {
+        return Ok(words::little_cold(cold));
+    }
+    let slots = slots()?;
+    if slots.free < slots.wanted {
+        let is_open = host.zswap.enabled.get() == Some(true) || !case.has_zram()?;
+        return Ok(words::few_slots(case, disks[0], &slots, is_open));
+    }
+    Ok(words::zswap(case, disks[0], &slots))
+}
+
+/// What follows from zram swap that is on already.
+fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> {
+    let mut full = None;
+    for tier in tiers::in_ram(case.host) {
+        match tier.is_full() {
+            Some(true) => full = Some(tier),
+            Some(false) if case.evidence.incompressible >= Some(MUCH_INCOMPRESSIBLE) => {
+                return Ok(Some(words::zram_incompressible(tier)));
+            }
+            Some(false) => return Ok(Some(words::zram_has_room(tier, disks[0]))),
+            None => return Err(Missing(format!("how full {} is", tier.path))),
+        }
+    }
+    Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
+}
+
+/// As findings, `bench` and `scan` recommend it.
+fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
+    let host = case.host;
+    let chosen = || host.zram.first().and_then(algorithm).cloned();
+    let size = || match (host.memory.total.get(), case.evidence.ratio) {
+        (Some(ram), Some(ratio)) => zram_size(ram, Some(ratio)),
+        _ => Bytes::new(size_mib(host) << 20),
+    };
+    let usual = || (chosen().unwrap_or_else(|| Name::from(FAST)), size());
+    case.evidence.zram.clone().unwrap_or_else(usual)
+}
+
+/// What somebody chose stays: the compressor while zswap is on, and the size of the pool.
+fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
+    let zswap = &case.host.zswap;
+    ZswapSettings {
+        compressor: zswap_compressor(case.host, case.evidence.is_density_wanted),
+        max_pool_percent: pool_percent(case.host),
+        has_shrinker: zswap.shrinker_enabled.value().is_some(),
+    }
+}
+
+/// The compressor that zswap is to have: its own while it is on, else the fast one, or the dense one where little memory
+/// counts more and the kernel has it.
+#[must_use]
+pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
+    let zswap = &host.zswap;
+    let chosen = zswap.compressor.value().filter(|_| zswap.enabled.get() == Some(true));
+    let usual = if is_density_wanted && has_dense_zswap(host) { DENSE } else { FAST };
+    chosen.cloned().unwrap_or_else(|| Name::from(usual))
+}
+
+fn pool_percent(host: &Snapshot) -> u64 {
+    /// The kernel's default.
+    const POOL_PERCENT: u64 = 20;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+    let percent = host.zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);
+    percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT)
+}
+
+/// Whether zswap would find [`DENSE`]: the kernel loads the module of a compressor that is set.
+fn has_dense_zswap(host: &Snapshot) -> bool {
+    let state = host.capability("zswap.zstd").map(|dense| &dense.state);
+    matches!(state, Some(FeatureState::Present | FeatureState::Loadable { .. }))
+}

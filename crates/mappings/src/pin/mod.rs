@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Running programs → their code, locked into memory for as long as a [`CodePin`] lives.
+//!
+//! The page cache has one page for a part of a file, whoever maps it. So a page that this process maps and locks stays
+//! in memory for all programs that have it mapped. Only pages that a program has mapped already are locked: they are in
+//! memory, so nothing is read and nothing grows; but the kernel can no longer reclaim them.
+//!
+//! Locked are executable pages of files, and what is only read of the same files (constants, tables), found through `/proc/PID/map_files`, which leads to the very file, also if its
+//! name means another one by now (a container, an upgrade). Private copies of such pages (relocated, or patched) are
+//! memory of the program alone and are not locked. The kernel releases all of it when the holder ends, however it ends.
+
+mod part;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use pagewise_model::{Bytes, PinnedCode, PinnedFile};
+use pagewise_procmem::backing::{Backing, Filesystem, Mapping};
+use pagewise_procmem::open::text_of_process;
+use pagewise_procmem::pagemap::Pagemap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use part::{Part, PartKey};
+
+/// ESRCH.
+const ENDED: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
+/// Code of some processes, locked.
+#[derive(Debug)]
+pub struct CodePin {
+    targets: Vec<(u32, OwnedFd)>,
+    budget: Bytes,
+    page: u64,
+    parts: BTreeMap<PartKey, Part>,
+    refused: Option<String>,
+}
+
+impl CodePin {
+    /// For those of these processes that run; nothing is locked before [`refresh`](Self::refresh).
+    ///
+    /// # Errors
+    /// ESRCH if all of them have ended, else what the kernel answers.
+    pub fn new(pids: &[u32], budget: Bytes) -> io::Result<Self> {
+        let mut targets = Vec::new();
+        for &pid in pids {
+            match follow(pid) {
+                Ok(process) => targets.push((pid, process)),
+                Err(error) if error.raw_os_error() == Some(ENDED) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if targets.is_empty() {
+            return Err(io::Error::from_raw_os_error(ENDED));
+        }
+        let page = rustix::param::page_size() as u64;
+        Ok(Self { targets, budget, page, parts: BTreeMap::new(), refused: None })
+    }
+
+    /// Locks what the processes have mapped since, within the budget, and releases what none of them maps any more.
+    ///
+    /// # Errors
+    /// If the kernel does not tell what a running process has mapped.
+    pub fn refresh(&mut self) -> io::Result<PinnedCode> {
+        self.targets.retain(|(_, process)| runs(process));
+        self.refused = None;
+        let mut mapped = BTreeSet::new();
+        let pids: Vec<u32> = self.targets.iter().map(|(pid, _)| *pid).collect();
+        for (at, pid) in pids.iter().enumerate() {
+            match self.look(*pid, &mut mapped) {
+                Err(error) if self.targets.get(at).is_some_and(|(_, it)| runs(it)) => {
+                    return Err(error);
+                }
+                // it has ended meanwhile
+                Err(_) | Ok(()) => {}
+            }
+        }
+        self.parts.retain(|key, _| mapped.contains(key));
+        self.lock();
+        Ok(self.state(pids))
+    }
+
+    /// Waits until one of the processes ends or the time is over; a signal ends it early.
+    pub fn wait(&self, time: Duration) {
+        let mut ends: Vec<PollFd<'_>> =
+            self.targets.iter().map(|(_, it)| PollFd::new(it, PollFlags::IN)).collect();
+        let time = Timespec::try_from(time).ok();
+        // what has happened is looked at after this, whatever ended it
+        let _ = poll(&mut ends, time.as_ref());
+    }
+
+    /// Notes which pages of its code a process has mapped.
+    fn look(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
+        let pagemap = Pagemap::open(pid)?;
+        let text = text_of_process(pid, "maps")?;
+        for mapping in code(&text) {
+            let key = PartKey::new(&mapping, self.page);
+            let part = match self.parts.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match Part::open(pid, &mapping, &key) {
+                    Ok(Some(part)) => new.insert(part),
+                    // no file that is memory
+                    Ok(None) => continue,
+                    Err(error) => {
+                        self.refused
+                            .get_or_insert_with(|| format!("a file of process {pid}: {error}"));
+                        continue;
+                    }
+                },
+            };
+            mapped.insert(key);
+            part.note_used(&pagemap, mapping.start / self.page)?;
+        }
+        Ok(())
+    }
+
+    /// Locks what is used, of the part with the most used pages first, as long as the budget lasts.
+    fn lock(&mut self) {
+        let held: u64 = self.parts.values().map(Part::locked_pages).sum();
+        let mut left = (self.budget.get() / self.page).saturating_sub(held);
+        let mut parts: Vec<&mut Part> = self.parts.values_mut().collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.used_pages()));
+        for part in parts {
+            if let Err(error) = part.lock(&mut left) {
+                self.refused.get_or_insert_with(|| format!("{}: {error}", part.name));
+            }
+        }
+    }
+
+    fn state(&self, processes: Vec<u32>) -> PinnedCode {
+        let mut files: BTreeMap<&str, PinnedFile> = BTreeMap::new();
+        for part in self.parts.values() {
+            let name = part.name.as_str();
+            let file = files.entry(name).or_insert_with(|| PinnedFile {
+                name: part.name.clone(),
+                in_use: Bytes::default(),
+                locked: Bytes::default(),
+            });
+            file.in_use = file.in_use.saturating_add(Bytes::new(part.used_pages() * self.page));
+            file.locked = file.locked.saturating_add(Bytes::new(part.locked_pages() * self.page));
+        }
+        let mut files: Vec<PinnedFile> =
+            files.into_values().filter(|it| it.in_use.get() > 0).collect();
+        files.sort_by_key(|file| std::cmp::Reverse(file.in_use));
+        let sum =
+            |of: fn(&PinnedFile) -> Bytes| Bytes::new(files.iter().map(|it| of(it).get()).sum());
+        let (in_use, locked) = (sum(|it| it.in_use), sum(|it| it.locked));
+        let is_full = locked < in_use && self.refused.is_none();
+        let enough = in_use.get().div_ceil(1 << 20);
+        let full = || format!("the budget is used up; --budget {enough}M would hold all of it");
+        let left_out = self.refused.clone().or_else(|| is_full.then(full));
+        PinnedCode { budget: self.budget, locked, in_use, processes, files, left_out }
+    }
+}
+
+/// Of files with an executable mapping, those mappings that are not written.
+fn code(maps: &[u8]) -> Vec<Mapping> {
+    let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
+    let is_file = |it: &Mapping| it.backing(|| Some(Filesystem::Files)) == Backing::File;
+    let mut all: Vec<Mapping> =
+        lines.filter(|it| it.might_be_device() && is_file(it) && !it.writable).collect();
+    let file = |it: &Mapping| (it.device, it.inode);
+    let programs: BTreeSet<_> = all.iter().filter(|it| it.executable).map(file).collect();
+    all.retain(|it| programs.contains(&file(it)));
+    all
+}
+
+fn follow(pid: u32) -> io::Result<OwnedFd> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+fn runs(process: &OwnedFd) -> bool {
+    let mut end = [PollFd::new(process, PollFlags::IN)];
+    matches!(poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_what_a_program_or_library_has_and_nobody_writes() {
+        let maps =
+            b"1000-3000 r--p 00000000 fe:01 7 /bin/a\n3000-5000 r-xp 00002000 fe:01 7 /bin/a\n\
+            5000-6000 rw-p 00004000 fe:01 7 /bin/a\n6000-7000 r--p 00000000 fe:01 8 /data\n\
+            7000-8000 r-xp 00000000 00:00 0 [vdso]\n8000-9000 r-xp 00000000 00:05 9 /dev/x\n\
+            9000-a000 r-xp 00000000 00:00 0 \na000-b000 r-xp 00000000 fe:01 9 /lib/b (deleted)\n";
+        let starts: Vec<u64> = code(maps).iter().map(|it| it.start).collect();
+        assert_eq!(starts, [0x1000, 0x3000, 0xa000]);
+    }
+
+    #[test]
+    fn our_own_code_is_locked_within_the_budget_and_nothing_of_a_process_that_has_ended() {
+        let pid = std::process::id();
+        let budget = Bytes::new(256 << 10);
+        let mut pin = CodePin::new(&[pid], budget).unwrap();
+        match pin.refresh() {
+            Ok(held) if rustix::process::geteuid().is_root() => {
+                assert_eq!((held.locked, held.processes), (budget, vec![pid]));
+                let enough = held.in_use.get().div_ceil(1 << 20);
+                let advice = format!("--budget {enough}M");
+                assert!(
+                    held.in_use > budget && held.left_out.is_some_and(|it| it.contains(&advice))
+                );
+                // the second time, no more
+                assert_eq!(pin.refresh().unwrap().locked, budget);
+            }
+            // only root may open the files
+            Ok(held) => assert_eq!(held.locked, Bytes::default()),
+            Err(error) => panic!("{error}"),
+        }
+        let ended = i32::MAX.unsigned_abs();
+        assert_eq!(CodePin::new(&[ended], budget).unwrap_err().raw_os_error(), Some(ENDED));
+        assert_eq!(CodePin::new(&[ended, pid], budget).unwrap().targets.len(), 1);
+    }
+}

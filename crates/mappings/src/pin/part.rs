@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An executable part of a file, mapped by this process too.
+
+use std::io;
+
+use crate::Region;
+use pagewise_model::Name;
+use pagewise_procmem::backing::Mapping;
+use pagewise_procmem::open::{mapped_file, mapped_name};
+use pagewise_procmem::pagemap::{Entry, Pagemap};
+
+/// Which part of which file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PartKey {
+    device: (u32, u32),
+    inode: u64,
+    offset: u64,
+    pages: usize,
+}
+
+impl PartKey {
+    pub(crate) fn new(mapping: &Mapping, page: u64) -> Self {
+        let pages = usize::try_from((mapping.end - mapping.start) / page).unwrap_or(usize::MAX);
+        Self { device: mapping.device, inode: mapping.inode, offset: mapping.offset, pages }
+    }
+}
+
+/// The part, and what of it is used and locked, page by page.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) name: Name,
+    region: Region,
+    used: Vec<bool>,
+    locked: Vec<bool>,
+}
+
+impl Part {
+    /// `None` where the mapping is of no regular file, or the file has become shorter.
+    pub(crate) fn open(pid: u32, mapping: &Mapping, key: &PartKey) -> io::Result<Option<Self>> {
+        let file = mapped_file(pid, mapping)?;
+        if !file.metadata()?.is_file() {
+            return Ok(None);
+        }
+        let region = match Region::part_of_file(&file, key.offset, key.pages) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            mapped => mapped?,
+        };
+        let name = mapped_name(pid, mapping)?;
+        let none = vec![false; key.pages];
+        Ok(Some(Self { name, region, used: none.clone(), locked: none }))
+    }
+
+    /// Pages that the process has mapped, and that are the file's: what it has written is its own copy. Once used is used.
+    pub(crate) fn note_used(&mut self, pagemap: &Pagemap, first: u64) -> io::Result<()> {
+        let (mut entries, mut bytes) = (Vec::new(), Vec::new());
+        pagemap.read(first, self.used.len(), &mut entries, &mut bytes)?;
+        let is_used = |entry: &Entry| entry.is_present() && entry.is_of_file();
+        for (used, entry) in self.used.iter_mut().zip(&entries) {
+            *used |= is_used(entry);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn used_pages(&self) -> u64 {
+        self.used.iter().filter(|is| **is).count() as u64
+    }
+
+    pub(crate) fn locked_pages(&self) -> u64 {
+        self.locked.iter().filter(|is| **is).count() as u64
+    }
+
+    /// Locks used pages, of which `left` more may be locked.
+    pub(crate) fn lock(&mut self, left: &mut u64) -> io::Result<()> {
+        for (first, pages) in runs(&self.used, &self.locked) {
+            let pages = pages.min(usize::try_from(*left).unwrap_or(usize::MAX));
+            if pages == 0 {
+                break;
+            }
+            self.region.lock(first, pages)?;
+            self.locked[first..first + pages].fill(true);
+            *left -= pages as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Where pages are used and not locked: the first page and the number of each run.
+fn runs(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let wanted = used.iter().zip(locked).map(|(used, locked)| *used && !*locked);
+    for (at, _) in wanted.enumerate().filter(|(_, is_wanted)| *is_wanted) {
+        match runs.last_mut() {
+            Some((first, pages)) if *first + *pages == at => *pages += 1,
+            _ => runs.push((at, 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn runs_are_used_pages_that_are_not_locked() {
+        let bits = |text: &str| text.chars().map(|c| c == '1').collect::<Vec<bool>>();
+        assert_eq!(runs(&bits("0110111"), &bits("0000010")), [(1, 2), (4, 1), (6, 1)]);
+        assert!(runs(&bits("11"), &bits("11")).is_empty() && runs(&[], &[]).is_empty());
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is said about a host: verdict, findings and the rules behind them, limits, explanations, refusals.
+
+mod explanation;
+mod finding;
+mod refusal;
+mod rule;
+mod verdict;
+mod working_set;
+
+pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
+pub use finding::{Evidence, Finding, Severity};
+pub use refusal::{Advice, Refusal};
+pub use rule::RuleExplanation;
+pub use verdict::{GroupVerdict, HostVerdict, Level};
+pub use working_set::{
+    Confidence, IdleMemory, IdleMethod, LimitAdvice, LimitSurvey, LimitVerdict, ProcessUse,
+    WatchCost, WatchedMemory, WatchedProcess, WorkingSet,
+};

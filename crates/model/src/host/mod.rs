@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a host says of its memory: Readings, and the Snapshots and Intervals that hold them.
+
+mod capability;
+mod cgroup;
+mod choice;
+mod configuration;
+mod damon;
+mod document;
+mod effective_memory;
+mod generations;
+mod hugetlb;
+mod installation;
+mod interval;
+mod ksm;
+mod live;
+mod memory;
+mod memory_files;
+mod mglru;
+mod oom;
+mod ownership;
+mod persistent;
+mod process;
+mod process_change;
+mod psi;
+mod reading;
+mod size_classes;
+mod snapshot;
+mod source;
+mod swap;
+mod swapped_pages;
+mod unit;
+mod walks;
+mod watch_sample;
+mod zmerge;
+mod zone;
+mod zram;
+mod zswap;
+
+pub use capability::{Capability, FeatureState};
+pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use choice::{Algorithms, Choice};
+pub use configuration::{Configuration, Manager, Purpose, Tuned};
+pub use damon::{Damon, DamonModule};
+pub use document::{Cost, HostSummary};
+pub use effective_memory::EffectiveMemory;
+pub use generations::{Generation, GroupGenerations};
+pub use hugetlb::HugePool;
+pub use installation::{Installation, SwapFolder};
+pub use interval::{Change, Interval};
+pub use ksm::Ksm;
+pub use live::{LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample, LiveSubject};
+pub use memory::{Counters, Memory};
+pub use memory_files::{DeletedFile, DeletedKind, MemoryFiles, TmpfsMount};
+pub use mglru::Mglru;
+pub use oom::{
+    KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
+    OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
+};
+pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
+pub use persistent::{Effect, Mechanism, PersistentSetting, Target};
+pub use process::{KernelThread, Process, Processes, SmapsOutcome, SmapsTally};
+pub use process_change::ProcessChange;
+pub use psi::{Pressure, Psi, Stall};
+pub use reading::{Outcome, Reading};
+pub use size_classes::{SizeBand, SizeClass, SizeClasses};
+pub use snapshot::{Problem, Snapshot, Taken};
+pub use source::Source;
+pub use swap::{Disk, Tier, TierKind};
+pub use swapped_pages::SwappedPages;
+pub use unit::{unit_of, unit_path};
+pub use walks::PageWalks;
+pub use watch_sample::{WatchCourse, WatchPhase, WatchSample};
+pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
+pub use zone::{FreeBlocks, Zone, ZonePressure};
+pub use zram::{BdStat, DebugStat, Driver, IoStat, MmStat, Secondary, Zram, ZramUse};
+pub use zswap::Zswap;

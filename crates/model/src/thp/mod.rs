@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Transparent huge pages: settings, coverage, and what collapsing memory did.
+
+mod collapse;
+mod coverage;
+mod pinned;
+mod thp;
+mod thp_profile;
+
+pub use collapse::{
+    BudgetMeasure, ByAccess, Collapse, CollapsedProcess, Failed, LeftAlone, Restrain, UnitCollapse,
+};
+pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
+pub use pinned::{PinnedCode, PinnedFile};
+pub use thp::{Khugepaged, Thp, ThpSize};
+pub use thp_profile::ThpProfile;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An experiment as typed or read from a file, its runs, and what two of its arms compare to.
+
+pub mod arm;
+mod comparison;
+mod program;
+mod score;
+mod trial;
+
+pub use comparison::{
+    ActivityChange, ActivityUnit, ComparedHost, Comparison, GroupChange, ObservedEffect, Presence,
+    PressureChange, ProgramChange, Relation, SettingChange, SizeChange, ThreadChange,
+};
+pub use program::Program;
+pub use score::{NORMAL_95, score_interval};
+pub use trial::{
+    Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
+    TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
+    TrialRun, TrialSetting, TrialSwap, Verdict,
+};

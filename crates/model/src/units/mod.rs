@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sizes, times, shares and names: one type, one parser and one printer for each.
+
+mod compressor;
+pub mod duration;
+mod grouped;
+mod limit;
+pub(crate) mod name;
+mod quantity;
+mod shell;
+mod spelling;
+pub mod text;
+pub mod typed;
+mod units;
+
+pub use compressor::{Compressor, NotACompressor};
+pub use grouped::grouped;
+pub use limit::Limit;
+pub use name::{Name, printable, printable_json};
+pub use quantity::Quantity;
+pub use shell::shell_quoted;
+pub use spelling::most_similar;
+pub use units::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab`: experiments, guests, the kernels kept for them; trials, judged again.
+
+mod cache;
+mod compare;
+mod conduct;
+pub(super) mod evidence;
+mod guest;
+mod list;
+mod machines;
+mod out;
+mod picked;
+mod replay;
+mod run;
+mod selftest;
+mod show;
+mod workload;
+
+use clap::Parser;
+use pagewise_guest::Error;
+use pagewise_guest::cache::Cache;
+use pagewise_lab::experiment::ExperimentError;
+use pagewise_model::{Advice, Refusal};
+use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, exit, output};
+
+#[cfg(feature = "lean")]
+use crate::cli::lab::{GuestArgs, GuestVerb};
+use crate::cli::lab::{Lab, LabArgs};
+
+/// Does what was typed behind `pagewise lab`. `P` is the parser of the whole command line, which prints what is
+/// wrong with it.
+pub(crate) fn run<P: Parser>(
+    global: &Global,
+    args: &LabArgs,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    stopped_is_a_status(
+        global,
+        match &args.what {
+            Lab::Guest(wanted) => {
+                guest::run(global, wanted, &Cache::open()?, Stop::listen()?.flag())
+            }
+            Lab::Cache { what } => {
+                cache::run(global, what, &Cache::open()?, Stop::listen()?.flag())
+            }
+            Lab::List => list::run(global),
+            Lab::Show(picked) => show::run(global, picked),
+            Lab::Run(wanted) => run::run(global, wanted, started),
+            Lab::Conduct { file } => conduct::run(file),
+            Lab::Selftest { trials } => selftest::run(global, *trials),
+            Lab::Replay { folder, html } => replay::run(global, folder, html.as_deref()),
+            Lab::Compare { first, second } => compare::run(global, first, second),
+            Lab::Exercise => selftest::exercise(),
+            Lab::Workload(wanted) => workload::run::<P>(global, wanted),
+        },
+    )
+}
+
+/// The part of [`run`] that starts guests and keeps what they need.
+///
+/// # Errors
+/// As `pagewise lab guest` and `pagewise lab cache`.
+#[cfg(feature = "lean")]
+pub(crate) fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
+    let cache = Cache::open()?;
+    let stop = Stop::listen()?;
+    stopped_is_a_status(
+        global,
+        match &args.what {
+            GuestVerb::Guest(wanted) => guest::run(global, wanted, &cache, stop.flag()),
+            GuestVerb::Cache { what } => cache::run(global, what, &cache, stop.flag()),
+        },
+    )
+}
+
+/// A guest that the user stopped is no error.
+fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
+    match done {
+        Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
+            tell(global, &error.to_string());
+            Ok(Outcome::Status(exit::STOPPED))
+        }
+        done => done,
+    }
+}
+
+/// The name of every experiment that `lab run` finds, and what it asks; files that cannot be read are left out.
+pub(crate) fn experiments() -> Vec<(String, String)> {
+    let files = pagewise_lab::library::all().into_iter().flatten();
+    files.map(|file| (file.name.clone(), file.about().to_owned())).collect()
+}
+
+/// Why an experiment ended early, in one line.
+fn refusal(trouble: ExperimentError) -> Refusal {
+    let next = trouble.next();
+    Refusal { next, ..Refusal::new(format!("{:#}", anyhow::anyhow!(trouble)), "") }
+}
+
+/// A line for the user that is no answer.
+fn tell(global: &Global, line: &str) {
+    if !global.quiet {
+        output::message(line);
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! As typed → an experiment, and who lends for it.
+
+use anyhow::bail;
+use pagewise_lab::experiment::arm;
+use pagewise_model::arm::alike;
+use pagewise_model::{Bytes, Clock, Refusal};
+use pagewise_stats::{Experiment, Metric, prefer_more};
+use pagewise_terminal::Global;
+use pagewise_workload::recognised;
+
+use crate::cli::Trial;
+use crate::host_loans::HostLoans;
+
+pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experiment> {
+    if global.root.is_some() {
+        let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
+        bail!(Refusal::advised(what, "omit --root"));
+    }
+    let arm = |name: &str, given: &[_]| arm(name, given);
+    let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
+    if alike(&arms[0], &arms[1]) && !args.aa {
+        let what = "A and B are the same: there is nothing to compare".to_owned();
+        bail!(Refusal::advised(what, "set something in --a or --b; --aa if you mean it"));
+    }
+    let experiment = Experiment {
+        program: recognised(args.command.clone()),
+        arms,
+        metrics: metrics(args)?,
+        pairs: args.pairs,
+        min_effect: args.min_effect,
+        warm_up: args.warm_up,
+        seed: args.seed.unwrap_or_else(drawn),
+        memory_limit_bytes: args.memory.map(Bytes::get),
+        deadline: args.timeout,
+        clock: Clock::Real,
+        profile: false,
+        counted_from: None,
+        neighbour: None,
+    };
+    experiment.check()?;
+    Ok(experiment)
+}
+
+/// More is better of what the command says, never of what we measure.
+fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
+    let mut metrics = args.metric.clone();
+    if metrics.is_empty() {
+        metrics.push(Metric::time());
+    }
+    if args.higher_is_better && !prefer_more(&mut metrics) {
+        let what = "--higher-is-better: no --metric is a regular expression".to_owned();
+        bail!(Refusal::advised(what, "of times, faults and memory less is better"));
+    }
+    Ok(metrics)
+}
+
+/// Few digits, so that it can be typed again.
+fn drawn() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)
+}
+
+/// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
+pub(super) fn host_loans(
+    experiment: &Experiment,
+    args: &Trial,
+) -> anyhow::Result<Option<HostLoans>> {
+    if rustix::process::geteuid().is_root() {
+        return HostLoans::for_arms(experiment, args.allow_shared_swap).map(Some);
+    }
+    if experiment.borrows() {
+        let what = "trial: settings, swap and memory limits are borrowed by root only".to_owned();
+        bail!(Refusal::advised(what, "run it as root; the command runs as root then, too"));
+    }
+    Ok(None)
+}
