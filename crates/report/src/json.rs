@@ -272,7 +272,7 @@ struct Knobs<'a> {
     settings: &'a [SettableKnob<'a>],
 }
 
-/// What `trial --list-knobs --json` prints, with a line end.
+/// What `trial --list-knobs --json` prints, with a trailing newline.
 pub fn settable_knobs(settings: &[SettableKnob<'_>], snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Knobs { head: Head::new(Noun::Knobs, snapshot, cost), settings })
 }
@@ -315,7 +315,7 @@ struct LabCell<'a> {
     runs: &'a [TrialRun],
 }
 
-/// What `lab run --json` prints, with a line end.
+/// What `lab run --json` prints, with a trailing newline.
 pub fn lab<'a>(answered: &Experimented<'a>) -> String {
     let Experimented { snapshot, name, about, claim, preview, stopped, cells, cost } = *answered;
     let cell = |cell: &CellTried<'a>| LabCell {
@@ -349,38 +349,38 @@ struct Plan<'a> {
     plan: &'a pagewise_model::plan::Plan,
 }
 
-/// What `plan --json` prints, with a line end.
+/// What `plan --json` prints, with a trailing newline.
 pub fn plan(planned: &PlannedChanges<'_>) -> String {
     let head = Head::new(Noun::Plan, planned.snapshot, planned.cost);
     printed(&Plan { head, plan: planned.plan })
 }
 
-/// What `merge --json` prints, with a line end.
+/// What `merge --json` prints, with a trailing newline.
 pub fn merge(merged: &Merged<'_>) -> String {
     let head = Head::new(Noun::Merge, merged.snapshot, merged.cost);
     printed(&Merge { head, merge: merged.merge })
 }
 
-/// What `trial --json` prints, with a line end.
+/// What `trial --json` prints, with a trailing newline.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let head = Head::new(Noun::Trial, tried.snapshot, tried.cost);
     printed(&Trial { head, trial: tried.trial, runs: tried.runs })
 }
 
-/// What `bench --json` prints, with a line end.
+/// What `bench --json` prints, with a trailing newline.
 pub fn bench(benched: &Benched<'_>) -> String {
     let head = Head::new(Noun::Bench, benched.snapshot, benched.cost);
     printed(&Bench { head, benchmark: benched.benchmark })
 }
 
-/// What `scan --json` prints, with a line end.
+/// What `scan --json` prints, with a trailing newline.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let head = Head::new(Noun::Scan, scanned.snapshot, scanned.cost);
     let ScanReport { estimates, effective, notes, .. } = *scanned;
     printed(&Scan { head, estimates, effective, notes })
 }
 
-/// What `report --json` prints, with a line end.
+/// What `report --json` prints, with a trailing newline.
 pub fn report(answer: &Answer<'_>) -> String {
     let (head, facts) =
         (Head::of_answer(Noun::Report, answer), Facts::from_interval(answer.interval));
@@ -388,7 +388,7 @@ pub fn report(answer: &Answer<'_>) -> String {
     printed(&Report { head, verdict, findings, estimates, owners, facts })
 }
 
-/// What `status --json` prints, with a line end.
+/// What `status --json` prints, with a trailing newline.
 pub fn status(answer: &Answer<'_>) -> String {
     printed(&Status {
         head: Head::of_answer(Noun::Status, answer),
@@ -397,7 +397,7 @@ pub fn status(answer: &Answer<'_>) -> String {
     })
 }
 
-/// What `doctor --json` prints, with a line end.
+/// What `doctor --json` prints, with a trailing newline.
 pub fn doctor(answer: &Answer<'_>) -> String {
     doctor_but(answer, 0)
 }
@@ -407,7 +407,7 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
     printed(&doctor_document(answer, ignored))
 }
 
-/// What `doctor --oom --json` prints, with a line end.
+/// What `doctor --oom --json` prints, with a trailing newline.
 pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], elsewhere: &[String]) -> String {
     printed(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
@@ -429,12 +429,12 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
     }
 }
 
-/// What `doctor --list --json` and `doctor --explain ID --json` print, with a line end.
+/// What `doctor --list --json` and `doctor --explain ID --json` print, with a trailing newline.
 pub fn rules(rules: &[RuleExplanation]) -> String {
     printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
-/// What `explain --json` prints without a subject: the name and the title of each, with a line end.
+/// What `explain --json` prints without a subject: the name and the title of each, with a trailing newline.
 pub fn subjects(subjects: &[(&str, &str)]) -> String {
     let listed = subjects.iter().map(|&(subject, title)| Subject { subject, title });
     printed(&Subjects {
@@ -444,37 +444,38 @@ pub fn subjects(subjects: &[(&str, &str)]) -> String {
     })
 }
 
-/// What `pin --json` prints, with a line end.
+/// What `pin --json` prints, with a trailing newline.
 pub fn pin(pin: &PinnedCode, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Pin { head: Head::new(Noun::Pin, snapshot, cost), pin })
 }
 
-/// What `capabilities --json` prints, with a line end.
+/// What `capabilities --json` prints, with a trailing newline.
 pub fn capabilities(snapshot: &Snapshot, cost: Cost) -> String {
     let head = Head::new(Noun::Capabilities, snapshot, cost);
     printed(&Capabilities { head, capabilities: &snapshot.capabilities })
 }
 
-/// What `explain SUBJECT --json` prints, with a line end.
+/// What `explain SUBJECT --json` prints, with a trailing newline.
 pub fn explain(explanation: &Explanation, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
 }
 
-/// What `compare --json` prints, with a line end; the host is the second of the two.
+/// What `compare --json` prints, with a trailing newline; the host is the second of the two.
 pub fn compare(comparison: &Comparison, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Compare { head: Head::new(Noun::Compare, snapshot, cost), comparison })
 }
 
-/// What `limits --json` prints, with a line end.
+/// What `limits --json` prints, with a trailing newline.
 pub fn limits(survey: &LimitSurvey, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
 }
 
-/// What [`schema`] returns for each document, as a JSON object by [`Noun::name`], compressed with zstd. The
-/// program prints these texts: the code that [`schema`] is made of takes 0.6 MB, and they take 0.03.
+/// All results of [`schema`], as a JSON object with [`Noun::name`] as keys, compressed with zstd.
+/// The program prints these texts instead of generating them: the generator would add 0.6 MB to it,
+/// the texts add 0.03 MB.
 pub const COMPRESSED_SCHEMAS: &[u8] = include_bytes!("json/schemas.zst");
 
-/// The JSON Schema (draft 2020-12) of the document, with a line end.
+/// The JSON Schema (draft 2020-12) of the document, with a trailing newline.
 pub fn schema(noun: Noun) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = match noun {
@@ -506,7 +507,7 @@ pub fn schema(noun: Noun) -> String {
     printed(&schema)
 }
 
-/// Says which document this is: the one value that a reader must check.
+/// Sets the title and the one value that identifies the document, which a reader must check.
 fn name_version(schema: &mut Schema, noun: Noun) {
     schema.insert("title".to_owned(), format!("pagewise {} --json", noun.command()).into());
     let properties = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);

@@ -77,20 +77,20 @@ pub(super) struct Undo<'a> {
     plans: &'a [InForce],
 }
 
-/// What `undo --json` prints, with a line end.
+/// What `undo --json` prints, with a trailing newline.
 pub fn undo(undone: &UndoReport<'_>) -> String {
     let UndoReport { snapshot, runs, plans, cost } = *undone;
     printed(&Undo { head: Head::new(Noun::Undo, snapshot, cost), runs, plans })
 }
 
-/// What `tune --json` prints, with a line end.
+/// What `tune --json` prints, with a trailing newline.
 pub fn tune(tuned: &TunedPlan<'_>) -> String {
     let TunedPlan { snapshot, plan, before: verdict, trial, cost } = *tuned;
     let kept = trial.map(|trial| trial.against.is_empty());
     printed(&Tune { head: Head::new(Noun::Tune, snapshot, cost), verdict, plan, kept, trial })
 }
 
-/// What `apply --json` prints, with a line end.
+/// What `apply --json` prints, with a trailing newline.
 pub fn apply(done: &AppliedPlan<'_>) -> String {
     let head = Head::new(Noun::Apply, done.snapshot, done.cost);
     let none = Apply { head, plan: None, applied: None, refused: None, confirmed: None };
@@ -105,14 +105,14 @@ pub fn apply(done: &AppliedPlan<'_>) -> String {
     })
 }
 
-/// What `verify --json` prints, with a line end.
+/// What `verify --json` prints, with a trailing newline.
 pub fn verify(verified: &VerifiedPlans<'_>) -> String {
     let VerifiedPlans { snapshot, plans, ledger, cost } = *verified;
     let drifted = plans.iter().any(Verified::has_drifted);
     printed(&Verify { head: Head::new(Noun::Verify, snapshot, cost), drifted, plans, ledger })
 }
 
-/// What `ledger --json` prints, with a line end.
+/// What `ledger --json` prints, with a trailing newline.
 pub fn ledger(report: &LedgerReport<'_>) -> String {
     let head = Head::new(Noun::Ledger, report.snapshot, report.cost);
     printed(&Ledger { head, ledger: report.ledger })

@@ -70,7 +70,7 @@ pub(super) struct Collapse<'a> {
     collapse: &'a pagewise_model::Collapse,
 }
 
-/// What `thp --json` prints, with a line end.
+/// What `thp --json` prints, with a trailing newline.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let end = &seen.interval.end;
     let about_thp = |(name, _): &(&Name, &Reading<u64>)| name.as_str().starts_with("thp_");
@@ -107,7 +107,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What `thp collapse --json` prints, with a line end.
+/// What `thp collapse --json` prints, with a trailing newline.
 pub fn collapse(done: &Collapsed<'_>) -> String {
     let head = Head::new(Noun::Collapse, done.snapshot, done.cost);
     printed(&Collapse { head, collapse: done.collapse })
@@ -122,7 +122,7 @@ pub(super) struct Restrain<'a> {
     restrain: &'a pagewise_model::Restrain,
 }
 
-/// What `thp restrain --json` prints, with a line end.
+/// What `thp restrain --json` prints, with a trailing newline.
 pub fn restrain(done: &Restrained<'_>) -> String {
     let head = Head::new(Noun::Restrain, done.snapshot, done.cost);
     printed(&Restrain { head, restrain: done.restrain })
