@@ -220,7 +220,7 @@ pub struct TuneTrial<'a> {
 /// What `verify` added to the ledger.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct LedgerUpdate {
-    /// How many measurements.
+    /// Number of measurements that were added.
     pub added: usize,
     /// Why none was added although some were made; `null` if they were added.
     pub not_added: Option<String>,

@@ -138,14 +138,14 @@ impl Noun {
     }
 }
 
-/// What every document starts with.
+/// The keys with which every document begins.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Head<'a> {
-    /// Which document this is, and which version of its meaning.
+    /// The kind of the document, and the version of its keys.
     schema: &'static str,
-    /// When the host was looked at: RFC 3339 in UTC; `null` where its clock is not known.
+    /// When the host was read: RFC 3339 in UTC; `null` if its clock is unknown.
     time: Option<String>,
-    /// Changes with every boot.
+    /// A random id that is new at every boot.
     boot_id: &'a Reading<Name>,
     /// The version of the program.
     pagewise: &'static str,
