@@ -159,7 +159,7 @@ pub fn doctor(answer: &Answer<'_>, look: TextStyle) -> String {
     doctor_but(answer, 0, look)
 }
 
-/// As [`doctor`], with the number of findings of ignored rules.
+/// As [`doctor()`], with the number of findings of ignored rules.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> String {
     printed(look, |page| doctor::print(page, answer, ignored))
 }
