@@ -15,6 +15,7 @@ pub struct Processors {
 }
 
 impl Processors {
+    /// Reads both from the host.
     pub fn read(host: &HostRoot) -> Self {
         let told = host.bytes("proc/cpuinfo").unwrap_or_default();
         let numbers = host.numbered("sys/devices/system/cpu", "cpu");

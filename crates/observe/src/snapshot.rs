@@ -39,6 +39,7 @@ pub struct Scope {
 /// How much is read of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessScope {
+    /// Processes are not read.
     Nothing,
     /// Every `/proc/PID` in full.
     Everything,
