@@ -57,7 +57,7 @@ fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, GroupNow<'a
     Some((group, GroupNow { unit, folder: file, v2 }))
 }
 
-/// Raises the limit by half, if the machine has that much memory.
+/// Raises the limit by half of its value at the kill, if more than twice that amount is available.
 fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Nothing is wrong: free memory never fell below the low watermark, so nothing was swapped.
+//! Nothing is wrong: no zone is below its low watermark, and nothing was swapped out since boot.
 
 use pagewise_facts::reclaim::{self, Total};
 use pagewise_facts::zones;
