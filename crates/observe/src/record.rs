@@ -14,9 +14,9 @@ use crate::tape::Tape;
 /// A host at one or two times: from a recording, or the live machine read twice.
 #[derive(Debug)]
 pub struct Recording {
-    /// The host at the first time.
+    /// The host at the start of the interval.
     pub start: Option<HostRoot>,
-    /// The host at the second time.
+    /// The host at the end of the interval.
     pub end: HostRoot,
 }
 
@@ -29,7 +29,7 @@ impl Recording {
         Ok(Self { start: Some(HostRoot::live()?), end: HostRoot::live()? })
     }
 
-    /// Drops the first time: the result has no rates.
+    /// Drops the start of the interval: the result has no rates.
     #[must_use]
     pub fn without_start(self) -> Self {
         Self { start: None, ..self }
@@ -49,8 +49,8 @@ impl Recording {
         self.end.take_problems()
     }
 
-    /// Reads both times, with `wait` between them on a live machine. At the first time only
-    /// counters are read, and sizes that are compared over the interval.
+    /// Reads both ends, with `wait` between them on a live machine. At the start only counters are
+    /// read, and sizes that are compared over the interval.
     ///
     /// # Errors
     /// The error of `wait`; the wait was interrupted and there is no result.

@@ -19,7 +19,7 @@ use pagewise_files::{HostRoot, ReadHost, ReadValues};
 pub struct Scope {
     /// How much is read of processes.
     pub processes: ProcessScope,
-    /// Read CPU time and faults of each process at the first time of an interval too, so that they
+    /// Read CPU time and faults of each process at the start of an interval too, so that they
     /// have rates.
     pub process_rates: bool,
     /// Time limit for reading proportional sizes (PSS); zero reads none.
@@ -107,9 +107,9 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     finish(host, snapshot)
 }
 
-/// Reads what the first time of an interval needs if `scope` is read at the second: the counters
-/// from which rates are computed, the sizes that are compared, and what shows that both are of the
-/// same boot.
+/// Reads what the start of an interval needs if `scope` is read at its end: the counters from
+/// which rates are computed, the sizes that are compared, and what shows that both are of the same
+/// boot.
 ///
 /// Everything else is [`Reading::not_read`](pagewise_model::Reading::not_read) or empty. A value
 /// that a rule or a page compares over an interval must be read here; the test
@@ -169,7 +169,7 @@ pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     }
 }
 
-/// The time of this reading, and the boot: an interval needs both of its first time. The time since
+/// The time of this reading, and the boot: an interval needs both of its start. The time since
 /// boot distinguishes a process from a later one with the same id.
 pub(crate) fn taken(host: &HostRoot) -> Taken {
     let facts = host.facts();

@@ -39,7 +39,7 @@ const MOST_KEPT: usize = 4 << 20;
 /// end, the beginning is at most this much older.
 const LONGEST_REPORT: u64 = 10_000_000;
 
-/// What is needed to know of the kernel log of this boot.
+/// The facts about the kernel log of this boot that the search in journald's files needs.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     /// The id of this boot.
@@ -122,7 +122,8 @@ impl<'a> Excerpt<'a> {
 }
 
 impl Reader for Excerpt<'_> {
-    /// Whether the kernel log contains this message: it has all messages from its oldest record on.
+    /// Whether the kernel log certainly contains the whole report of this message. It has all messages
+    /// from its oldest record on, but the beginning of the first report may be overwritten.
     fn has(&self, message: &KernelMessage) -> bool {
         let boot = self.buffer.boot.as_ref().map(Name::as_str);
         let from =

@@ -156,7 +156,7 @@ impl Excerpt {
             let may_take = self.reports.may_take(record.text) && self.kept.len() < MOST_KEPT;
             let line = if may_take { self.reports.take(&record.read()) } else { None };
             let text = line.map(|line| line.printed());
-            // the oldest record is kept without its text
+            // the oldest record is always kept, without its text if that is no part of a report
             let text = text.or_else(|| self.kept.is_empty().then(Vec::new));
             self.has_newest = text.is_some();
             if let Some(text) = text {
