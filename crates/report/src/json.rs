@@ -436,7 +436,8 @@ pub fn rules(rules: &[RuleExplanation]) -> String {
     printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
-/// What `explain --json` prints without a subject: the name and the title of each, with a trailing newline.
+/// What `explain --json` prints without a subject: the name and the title of each, with a trailing
+/// newline.
 pub fn subjects(subjects: &[(&str, &str)]) -> String {
     let listed = subjects.iter().map(|&(subject, title)| Subject { subject, title });
     printed(&Subjects {

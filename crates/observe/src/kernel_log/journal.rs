@@ -122,8 +122,8 @@ impl<'a> Excerpt<'a> {
 }
 
 impl Reader for Excerpt<'_> {
-    /// Whether the kernel log certainly contains the whole report of this message. It has all messages
-    /// from its oldest record on, but the beginning of the first report may be overwritten.
+    /// Whether the kernel log certainly contains the whole report of this message. It has all
+    /// messages from its oldest record on, but the start of the first report may be overwritten.
     fn has(&self, message: &KernelMessage) -> bool {
         let boot = self.buffer.boot.as_ref().map(Name::as_str);
         let from =
