@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often the kernel reclaimed, read again, swapped and stalled.
+//! Rates of reclaim, refaults, swap and stalls.
 //!
-//! There are up to three rates of each: over the own interval of each host, which shows what it was like then,
-//! and over the time between. Counters begin again at a boot; then there is the average since each boot.
+//! There are up to three rates of each: one over each host's own interval, which shows the activity
+//! at that time, and one over the time between the two. Counters restart at a boot; for different
+//! boots there is an average since each boot instead.
 
 use pagewise_model::{ActivityChange, ActivityUnit, Change, Interval, Relation, Snapshot};
 
@@ -61,7 +62,7 @@ pub(crate) fn changes(
     changes.filter(is_known).collect()
 }
 
-/// The sum of some counters over the time between, and per second.
+/// The growth of the sum of these counters between the two readings, and per second.
 fn between(interval: &Interval, counters: &[&str]) -> Option<(u64, f64)> {
     let changes: Option<Vec<Change>> = counters.iter().map(|name| interval.vmstat(name)).collect();
     let changes = changes?;
@@ -73,7 +74,7 @@ fn total(host: &Snapshot, counters: &[&str]) -> Option<f64> {
     counters.iter().map(|name| Some(host.vmstat.get(name).get()? as f64)).sum()
 }
 
-/// The averages per second since the boot of each, where these are different boots.
+/// The averages per second since the boot of each host, if the boots are different.
 pub(crate) fn since_boots(
     interval: &Interval,
     relation: Relation,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became better or worse, and the experiment that would tell why.
+//! Lists the measures that became better or worse, and the experiment that could show the cause.
 //!
-//! Two times differ in their load, too, so nothing here is a claim about a cause.
+//! The load differs between two readings too, so nothing here is a claim about a cause.
 
 use pagewise_model::knob::{Access, KNOBS, Knob, Undo};
 use pagewise_model::{
@@ -9,11 +9,11 @@ use pagewise_model::{
     grouped, shell_quoted,
 };
 
-/// A smaller difference is not called one, in percent of the larger value.
+/// A smaller difference, in percent of the larger value, does not count.
 const LEAST_PERCENT: f64 = 20.0;
-/// Shares of time below this, in percent, are not called different.
+/// Shares of time below this, in percent, do not count as different.
 const LEAST_PRESSURE: f64 = 1.0;
-/// Rates below this, per second, are not called different.
+/// Rates below this, per second, do not count as different.
 const LEAST_RATE: f64 = 1.0;
 
 const CAVEAT: &str = "Two readings are no experiment: the load differs, too, and so does what ran before. No \
@@ -34,7 +34,7 @@ pub(crate) fn effect(
     effect
 }
 
-/// What adds a measure to one side or to none.
+/// Adds a measure to one of the two lists, or to none.
 trait Add {
     fn add(&mut self, is_better: bool, text: String);
     fn add_available(&mut self, before: &Snapshot, change: &SizeChange);
@@ -80,7 +80,7 @@ impl Add for ObservedEffect {
     }
 }
 
-/// Whether two values differ by more than noise; below `least` both count as nothing.
+/// Whether two values differ by more than noise; values up to `least` count as equal.
 fn differs(then: f64, now: f64, least: f64) -> bool {
     let larger = then.max(now);
     larger > least && (then - now).abs() * 100.0 >= LEAST_PERCENT * larger
@@ -94,7 +94,8 @@ fn per_second(rate: f64, page: Option<Bytes>) -> String {
     }
 }
 
-/// The experiment with the settings that changed: those that exist once and can be lent.
+/// The command of an experiment with the changed settings: those that have a single instance and
+/// can be changed temporarily.
 pub(crate) fn trial(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
     let (mut a, mut b) = (String::new(), String::new());
     for change in settings.iter().filter(|change| can_be_lent(before, change)) {

@@ -10,10 +10,10 @@ use pagewise_model::{
 use crate::memory::share_of_time;
 use crate::names::Matching;
 
-/// Less is noise.
+/// A smaller change in bytes is noise.
 const LEAST: u64 = 1 << 20;
 
-/// The changes, the largest first, and how many groups could not be matched.
+/// The changes, largest first, and the number of groups that could not be matched.
 pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupChange>, usize) {
     let Some(start) = interval.start.as_deref() else { return (Vec::new(), 0) };
     let mut later: HashMap<&Name, &Cgroup> =
@@ -81,7 +81,7 @@ fn waited(then: &Cgroup, now: &Cgroup, seconds: f64) -> Option<Percent> {
     Some(share_of_time(Micros::new(grown), seconds))
 }
 
-/// By how many bytes memory and swap moved.
+/// The number of bytes by which memory and swap changed.
 fn moved(change: &GroupChange) -> u64 {
     let moved = |before: &Reading<Bytes>, after: &Reading<Bytes>| {
         let size = |reading: &Reading<Bytes>| reading.get().unwrap_or_default().get();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two hosts, or one host at two times → what changed ([`Comparison`]). Pure, and judges nothing: a measure
-//! is called better or worse only by its direction, and never as an effect of a setting.
+//! Computes what changed between two hosts, or one host at two times ([`Comparison`]). Pure, and
+//! without judgement: a measure is called better or worse only by its direction, and never as the
+//! effect of a setting.
 //!
-//! Recordings hold no names: the host's name and the boot id are hashed with a key of that recording alone,
-//! and names of programs and cgroups that are not well known are numbered. Whether two recordings are of the
-//! same boot therefore follows from when they were booted and from processes that both have (`relation`), and
-//! what is numbered is never matched by its number across recordings (`names`).
+//! Recordings contain no names: the host's name and the boot id are hashed with a key of that
+//! recording only, and names of programs and cgroups that are not well known are replaced by
+//! numbers. Whether two recordings are of the same boot is therefore inferred from the time of the
+//! boot and from processes that exist in both (`relation`), and numbered names are never matched by
+//! their number across recordings (`names`).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -23,21 +25,21 @@ use pagewise_model::{ComparedHost, Comparison, Interval, Relation, Snapshot};
 
 use names::{Matching, Naming};
 
-/// What changed from one host to another.
+/// The result of a comparison.
 #[derive(Debug)]
 pub struct Compared {
-    /// What changed.
+    /// The changes.
     pub comparison: Comparison,
-    /// From the later end of the first interval to the later end of the second.
+    /// The interval from the end of the first to the end of the second.
     pub interval: Interval,
 }
 
-/// Compares the later ends of two intervals. Each has rates of its own where it has two ends; `verdicts` are
+/// Compares the ends of two intervals. Each has rates of its own if it has a start; `verdicts` are
 /// the sentences about them.
 pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Compared {
     let found = relation::relation(&before.end, &after.end);
     let own_rates = activity::own_rates(&before, &after);
-    // as they were read: they are given one boot id below
+    // computed before both get the same boot id below
     let naming = Naming::new(&before.end, &after.end);
     let [before_line, after_line] = verdicts;
     let hosts = (compared_host(&before, before_line), compared_host(&after, after_line));
@@ -50,7 +52,7 @@ pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Comp
     Compared { comparison, interval }
 }
 
-/// Gives both ends one boot id: in recordings it is hashed with another key in each.
+/// Gives both snapshots the same boot id: each recording hashes it with another key.
 fn join_boots(interval: &mut Interval) {
     if let Some(start) = interval.start.as_deref_mut() {
         start.taken.boot_id.clone_from(&interval.end.taken.boot_id);
@@ -71,7 +73,7 @@ fn differences(
     let activity = activity::changes(interval, found.relation, own_rates);
     let (cgroups, unmatched_cgroups) = groups::changes(interval, matching);
     let mut effect = effect::effect(start, &memory, &pressure, &activity);
-    // of two machines, more differs than settings
+    // two machines differ in more than settings
     if found.relation != Relation::AnotherHost {
         effect.trial = effect::trial(start, &settings);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where memory was and where it is, and how long tasks waited.
+//! The uses of memory before and after, and the stalls.
 
 use pagewise_model::{
     Bytes, Interval, Memory, Micros, Percent, PressureChange, Psi, Reading, SizeChange, Snapshot,
@@ -26,7 +26,7 @@ const SIZES: [Size; 15] = [
     ("committed", |it| it.committed.clone()),
 ];
 
-/// `Cached` without shmem, which is no cache, and `Buffers`.
+/// `Cached` without shmem, which cannot be dropped, plus `Buffers`.
 fn file_cache(memory: &Memory) -> Reading<Bytes> {
     let shmem = memory.shmem.get().unwrap_or_default();
     let buffers = memory.buffers.get().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn sizes(before: &Snapshot, after: &Snapshot) -> Vec<SizeChange> {
     all.filter(is_known).collect()
 }
 
-/// What zram and zswap hold, and what that takes.
+/// The data stored in zram and zswap, and the RAM that it uses.
 fn compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
     let size = |name, pick: fn(&Snapshot) -> Reading<Bytes>| SizeChange {
         name,
@@ -64,7 +64,7 @@ fn compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
     ]
 }
 
-/// Over all devices; of none, not read.
+/// The sum over all devices; not read if there are none.
 fn sum(host: &Snapshot, pick: impl Fn(&pagewise_model::Zram) -> &Reading<Bytes>) -> Reading<Bytes> {
     let known = host.compressed().map(pick).filter(|size| size.value().is_some());
     let add = |sum: Reading<Bytes>, one: &Reading<Bytes>| match (sum.get(), one.get()) {
@@ -98,7 +98,7 @@ pub(crate) fn pressure(interval: &Interval) -> Vec<PressureChange> {
     PRESSURE.iter().map(change).filter(is_known).collect()
 }
 
-/// The share of `seconds` that a time is.
+/// A duration as a share of `seconds`.
 pub(crate) fn share_of_time(time: Micros, seconds: f64) -> Percent {
     Percent::new(time.get() as f64 / 1e4 / seconds)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which process and which cgroup of the first host is which of the second.
+//! Matches the processes and cgroups of the first host with those of the second.
 //!
-//! A recording numbers names that are not well known (`proc-15`, `cg-3.service`), in an order of its own. The
-//! same number in two recordings may be two programs, so such names are matched only through processes that
-//! are the same: by id and start.
+//! A recording replaces names that are not well known by numbers (`proc-15`, `cg-3.service`), in an
+//! order of its own. The same number in two recordings may mean two programs, so such names are
+//! matched only through processes that are the same: equal id and start time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use pagewise_model::{Interval, Name, Process, Relation, Snapshot};
 
 use crate::relation::is_hashed;
 
-/// How names of the two hosts relate.
+/// How the names of the two hosts relate to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// The same name is the same thing: both are of one recording, or both were read directly.
+    /// Equal names mean the same thing: both are from one recording, or both were read directly.
     One,
-    /// Each is a recording of its own: what is not numbered is well known.
+    /// Each is a separate recording: only names that are not numbered can be compared.
     Numbered,
-    /// One is a recording, and the other was read directly: a name of one may be a number in the other.
+    /// One is a recording, the other was read directly: a name in one may be a number in the other.
     Mixed,
 }
 
@@ -34,13 +34,13 @@ impl Naming {
     }
 }
 
-/// What of the first host is what of the second.
+/// The result of matching both hosts.
 #[derive(Debug)]
 pub(crate) struct Matching {
     naming: Naming,
-    /// Ids of processes that are the same.
+    /// Ids of processes that are the same on both.
     pub(crate) processes: BTreeSet<u32>,
-    /// Paths of cgroups before → after, where they may be called otherwise.
+    /// Paths of cgroups before → after, for those whose names may differ.
     groups: BTreeMap<Name, Name>,
 }
 
@@ -67,8 +67,8 @@ impl Matching {
         }
     }
 
-    /// Both paths and all paths above them. A process that moved between two groups would match what does
-    /// not belong together, so the paths must be alike, and the first match stays.
+    /// Matches both paths and all their ancestors. A process that moved between two cgroups would
+    /// match two different ones, so the paths must be alike, and an earlier match is kept.
     fn match_groups(&mut self, before: &str, after: &str) {
         if self.naming == Naming::One || !are_alike(before, after) {
             return;
@@ -82,8 +82,8 @@ impl Matching {
         }
     }
 
-    /// What a cgroup of the first host is called on the second, if it is there; `None` where that cannot be
-    /// told.
+    /// The path on the second host of a cgroup of the first, if it exists; `None` if that cannot be
+    /// determined.
     pub(crate) fn group_after(
         &self,
         path: &Name,
@@ -98,7 +98,7 @@ impl Matching {
         }
     }
 
-    /// Whether a cgroup of the second host that is none of the first is known to be new.
+    /// Whether a cgroup of the second host without a match on the first is certainly new.
     pub(crate) fn is_new_group(&self, path: &Name) -> bool {
         match self.naming {
             Naming::One => true,
@@ -107,13 +107,14 @@ impl Matching {
         }
     }
 
-    /// Whether a program's name says which program it is, on both sides.
+    /// Whether a program's name identifies the program on both sides.
     pub(crate) fn is_telling(&self, name: &Name) -> bool {
         self.naming == Naming::One || !is_numbered(name.as_str(), "proc-")
     }
 }
 
-/// The same process: the same id and the same start. Where a start was not recorded, the same name.
+/// Whether it is the same process (the ids are equal): the same start time or, if that was not
+/// recorded, the same name.
 fn is_same(before: &Process, after: &Process) -> bool {
     match (before.start_time.get(), after.start_time.get()) {
         (Some(one), Some(other)) => one == other,
@@ -141,7 +142,8 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether two paths may be of one cgroup: each part has the same name, or is numbered in one of them.
+/// Whether two paths may belong to the same cgroup: each component has the same name, or is
+/// numbered in one of them.
 fn are_alike(one: &str, other: &str) -> bool {
     let (one, other) = (one.split('/'), other.split('/'));
     one.clone().count() == other.clone().count()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that changed: one by one where they are the same, else all of a name together.
+//! Processes that changed: individually if they exist at both times, otherwise grouped by name.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use pagewise_model::{Bytes, Interval, Name, Presence, Process, ProgramChange};
 
 use crate::names::Matching;
 
-/// Less is noise.
+/// A smaller change in bytes is noise.
 const LEAST: u64 = 1 << 20;
 
-/// The changes, the largest first.
+/// The changes, largest first.
 pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramChange> {
     let Some(start) = interval.start.as_deref() else { return Vec::new() };
     let earlier: BTreeMap<u32, &Process> =
@@ -29,7 +29,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
     changes
 }
 
-/// One process at both times.
+/// A process that exists at both times.
 fn one(then: &Process, now: &Process) -> ProgramChange {
     let cpu = now.cpu_time.get().zip(then.cpu_time.get());
     let cpu = cpu.and_then(|(now, then)| now.get().checked_sub(then.get()));
@@ -49,7 +49,8 @@ fn one(then: &Process, now: &Process) -> ProgramChange {
     }
 }
 
-/// All other processes of a name; a numbered name of a recording is no name of the other one.
+/// All other processes, grouped by name; a numbered name of one recording is never matched with one
+/// of the other.
 fn by_name<'a>(
     before: impl Iterator<Item = &'a Process>,
     after: impl Iterator<Item = &'a Process>,
@@ -58,7 +59,7 @@ fn by_name<'a>(
     let mut named: BTreeMap<(&'a Name, bool), [Vec<&'a Process>; 2]> = BTreeMap::new();
     let sides = before.map(|it| (it, 0)).chain(after.map(|it| (it, 1)));
     for (process, side) in sides {
-        // of a name that says nothing, each side is kept apart
+        // a numbered name forms a separate group on each side
         let apart = side == 1 && !matching.is_telling(&process.name);
         named.entry((&process.name, apart)).or_default()[side].push(process);
     }
@@ -90,7 +91,7 @@ fn namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramCha
     }
 }
 
-/// By how many bytes resident memory and swap moved.
+/// The number of bytes by which resident memory and swap changed.
 fn moved(change: &ProgramChange) -> u64 {
     let moved = |before: Option<Bytes>, after: Option<Bytes>| {
         before.unwrap_or_default().get().abs_diff(after.unwrap_or_default().get())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether two snapshots are of one host since one boot.
+//! Determines whether two snapshots are of the same host and boot.
 //!
-//! Equal boot ids prove it. Two recordings never have equal ones, because each hashes its own with a random
-//! key; two hosts read directly, or files of one recording, do. Else this is inferred: one boot has one moment
-//! at which it began, one kernel, one size of RAM, counters that only grow, and processes that began at one
-//! hundredth of a second. What speaks against it is named.
+//! Equal boot ids prove it. They can be equal if both hosts were read directly or are from one
+//! recording, but not between two recordings, because each hashes its own with a random key.
+//! Otherwise it is inferred: one boot has a single start time, kernel and size of RAM, counters
+//! that only grow, and processes with equal start times (to 10 ms). Evidence against it is named.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use pagewise_model::{
     Bytes, Millis, Name, Process, Quantity, Reading, Relation, Snapshot, duration,
 };
 
-/// What was found, and why.
+/// The relation, and the reasons for it.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) relation: Relation,
     pub(crate) reasons: Vec<String>,
 }
 
-/// Clocks that are set in small steps differ by this share of the time between at most: the kernel slews a
-/// clock by 500 millionths.
+/// Maximum error of clocks that are adjusted gradually, as a share of the time between the
+/// readings: the kernel slews a clock by at most 500 ppm.
 const SLEWED: f64 = 0.0005;
-/// A clock may have been set by this many seconds besides.
+/// A clock may have been set by this many seconds in addition.
 const SET: f64 = 2.0;
-/// So many processes that began at the same hundredth of a second under the same id are no accident.
+/// This many processes with equal ids and start times are no coincidence.
 const SHARED: usize = 3;
-/// Processes of the boot itself begin at much the same time in each boot.
+/// Processes started by the boot itself have similar start times in every boot.
 const AFTER_BOOT: Millis = Millis::new(20_000);
-/// RAM differs a little with the kernel.
+/// The total RAM differs slightly between kernels.
 const RAM_PERCENT: f64 = 2.0;
 
 pub(crate) fn relation(before: &Snapshot, after: &Snapshot) -> Found {
@@ -80,14 +80,14 @@ fn is_later(before: &Snapshot, after: &Snapshot) -> bool {
     after.taken.monotonic_seconds > before.taken.monotonic_seconds
 }
 
-/// Time since boot in seconds; `None` where it was not recorded.
+/// Time since boot in seconds; `None` if it was not recorded.
 pub(crate) fn uptime(host: &Snapshot) -> Option<f64> {
     let read = host.taken.uptime.get().map(|uptime| uptime.get() as f64 / 1000.0);
     let recorded = Some(host.taken.monotonic_seconds).filter(|seconds| *seconds > 0.0);
     recorded.or(read)
 }
 
-/// When the host was booted, in seconds since 1970.
+/// The time of the boot, in seconds since 1970.
 fn booted(host: &Snapshot) -> Option<f64> {
     let now = Some(host.taken.unix_seconds).filter(|seconds| *seconds > 0.0)?;
     Some(now - uptime(host)?)
@@ -118,7 +118,7 @@ fn other_ram(one: &Reading<Bytes>, other: &Reading<Bytes>) -> Option<String> {
     (share > RAM_PERCENT).then(|| format!("RAM is {before} before and {after} after"))
 }
 
-/// How many processes have the same id and began at the same time, long after the boot.
+/// The number of processes with equal ids and start times, if they started long after the boot.
 fn shared_processes(before: &Snapshot, after: &Snapshot) -> usize {
     let begun = |process: &Process| process.start_time.get().filter(|begun| *begun > AFTER_BOOT);
     let earlier: BTreeMap<u32, Millis> =
@@ -149,15 +149,15 @@ pub(crate) fn other_kernel<'a>(
     (version(kernels.0) != version(kernels.1)).then_some(kernels)
 }
 
-/// The digits of a release: recordings keep no more.
+/// The numeric part of a kernel release: recordings contain no more.
 fn version(release: &Name) -> &str {
     let text = release.as_str();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')
 }
 
-/// Whether the two were booted at different times. Processes that both have prove one boot even where the
-/// clock was set between.
+/// Evidence that the two were booted at different times. Processes that exist in both prove the
+/// same boot even if the clock was set in between.
 fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<String> {
     if shared >= SHARED {
         return None;
@@ -172,7 +172,7 @@ fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<S
         .then(|| format!("the second was booted {} {order} the first", duration::rough(apart)))
 }
 
-/// Counters that only grow while a kernel runs.
+/// Evidence from counters that only grow while a kernel runs.
 fn went_back(before: &Snapshot, after: &Snapshot) -> Option<String> {
     let is_less = |name: &&&str| {
         let (one, other) = (before.vmstat.get(name).get(), after.vmstat.get(name).get());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings that differ: of the kernel, by the knob table; boot parameters; swap areas and zram devices.
+//! Settings that differ: kernel settings in the knob table, boot parameters, swap areas and zram
+//! devices.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ fn push(
     }
 }
 
-/// What is listed at either time, by its name.
+/// Compares two lists of entries by their names.
 fn listed(
     changes: &mut Vec<SettingChange>,
     name: &str,
@@ -53,7 +54,7 @@ fn listed(
     }
 }
 
-/// Boot parameters that concern memory.
+/// Boot parameters about memory.
 fn parameters(host: &Snapshot) -> BTreeMap<String, Name> {
     let all = host.configuration.by(Mechanism::CommandLine);
     all.map(|it| (it.target.to_string(), Name::from(it.wanted()))).collect()
@@ -80,12 +81,13 @@ fn described_device(device: &Zram) -> Name {
     Name::from(format!("{size}{algorithm}").as_str())
 }
 
-/// What can be written and is no setting: the peak, which a write resets. And what is compared as a device.
+/// Writable files that are no settings (a write resets the peak), and settings that are compared as
+/// part of a device.
 const SHOWN_ELSEWHERE: [&str; 4] =
     ["cgroup.memory.peak", "cgroup.memory.swap.peak", "zram.disksize", "zram.comp_algorithm"];
 
-/// Settings that can be written. Of what is there several times, only what is there at both times: a new
-/// device is one change, and not one for each of its settings.
+/// Compares writable settings. Of settings with several instances only those that exist at both
+/// times: a new device is one change, and not one for each of its settings.
 fn knobs(
     changes: &mut Vec<SettingChange>,
     before: &Snapshot,
@@ -109,7 +111,7 @@ fn knobs(
     }
 }
 
-/// How the second host calls what this setting belongs to; `None` where that cannot be told.
+/// The name of a setting's instance on the second host; `None` if that cannot be determined.
 fn instance_after(
     then: &KnobReading,
     matching: &Matching,
@@ -123,7 +125,7 @@ fn instance_after(
     }
 }
 
-/// The value, or that there is no such setting; `None` where it is not known.
+/// The value, or that the setting does not exist; `None` if unknown.
 fn value(reading: &KnobReading) -> Option<Option<Name>> {
     match &reading.live.outcome {
         Outcome::Value(_) => Some(reading.active().map(Name::from)),

@@ -25,7 +25,7 @@ fn found<T>(value: T) -> Reading<T> {
     Reading::found(value, Source::file("/proc/x"))
 }
 
-/// A host that was booted at 1,000,000 s and read so many seconds after that.
+/// A host that was booted at 1,000,000 s and read `seconds` after that.
 fn host(boot_id: &str, seconds: u32) -> Snapshot {
     let mut host = Snapshot::default();
     host.taken.boot_id = found(Name::from(boot_id));
@@ -53,7 +53,7 @@ fn counters(counts: &[(&str, u64)]) -> pagewise_model::Counters {
     counts.iter().map(|(name, count)| (Name::from(*name), found(*count))).collect()
 }
 
-/// A host compared with itself differs in nothing.
+/// A host compared with itself has no changes.
 #[test]
 fn nothing_differs_between_a_host_and_itself() {
     for slug in slugs() {
@@ -86,7 +86,7 @@ fn the_same_boot_is_inferred_from_when_it_began() {
     assert_eq!(out.between_count, Some(expected));
     assert!((out.between.unwrap() * apart - expected as f64).abs() < 1.0);
     assert_eq!(interval.seconds(), comparison.seconds);
-    // nobody recorded when these processes began: what is numbered has no counterpart
+    // the start times were not recorded, so numbered processes have no match
     let numbered = |it: &&ProgramChange| it.name.as_str().starts_with("proc-") && it.pid.is_none();
     let presences = comparison.processes.iter().filter(numbered).map(|it| it.presence);
     assert!(presences.into_iter().all(|it| it != Presence::Namesake));
@@ -120,7 +120,7 @@ fn a_boot_between_is_noticed() {
     let mut earlier = host("bb", 1000);
     earlier.taken.unix_seconds -= 60.0;
     assert_eq!(relation(earlier.clone(), later()), Relation::AnotherBoot);
-    // the clock was set, but three processes began at the same time long after the boot
+    // the clock was set, but three processes have equal start times long after the boot
     let list: Vec<Process> =
         (7..10).map(|pid| process(pid, "x", 30_010 * u64::from(pid), 1)).collect();
     let mut after = later();
@@ -171,7 +171,8 @@ fn group(path: &str, mib: u64) -> Cgroup {
     Cgroup { path: Name::from(path), current: found(Bytes::new(mib * MIB)), ..Cgroup::default() }
 }
 
-/// `cg-1` of one recording may be `cg-2` of another: only a process that is in both tells.
+/// `cg-1` in one recording may be `cg-2` in another: only a process that exists in both shows
+/// which.
 #[test]
 fn numbered_cgroups_are_matched_by_their_processes_alone() {
     let (mut before, mut after) = (host("bb", 1000), host("aa", 2000));
@@ -222,7 +223,8 @@ fn a_recording_and_the_machine_are_matched_by_processes() {
     assert_eq!(comparison.processes, []);
 }
 
-/// The command has the settings that changed and can be lent, in both arms.
+/// The suggested command contains, in both arms, the settings that changed and can be changed
+/// temporarily.
 #[test]
 fn the_trial_that_would_tell_is_named() {
     let slug = "debian12-6.18-x86_64-24g-plain";
@@ -239,7 +241,7 @@ fn the_trial_that_would_tell_is_named() {
     assert_eq!(unchanged.effect.trial, None);
 }
 
-/// A trial would compare settings, and two machines differ in more.
+/// No trial is suggested for two machines, because they differ in more than settings.
 #[test]
 fn of_two_machines_no_trial_is_named() {
     let small = Scene::load("debian-sid-7.2-x86_64-512m-zram-full").replay();
@@ -250,7 +252,7 @@ fn of_two_machines_no_trial_is_named() {
     assert_eq!(comparison.effect.trial, None);
 }
 
-/// Who was there: id, name, start in milliseconds, MiB.
+/// A process: id, name, start in milliseconds, MiB.
 type Row = (u32, &'static str, u64, u64);
 
 fn any_processes() -> impl Strategy<Value = Vec<Row>> {
@@ -264,7 +266,7 @@ fn any_processes() -> impl Strategy<Value = Vec<Row>> {
     })
 }
 
-/// Who changed, in words, found in the simplest way: `a 1 2→3`, or `a ×2 4→0` of all others of a name.
+/// The changes as text, found by a naive search: `a 1 2→3`, or `a ×2 4→0` for all others of a name.
 fn naive(before: &[Row], after: &[Row]) -> Vec<String> {
     let is_same = |one: &Row, other: &Row| one.0 == other.0 && one.2 == other.2;
     let mut changes = Vec::new();
@@ -305,13 +307,15 @@ fn described(changes: &[ProgramChange]) -> Vec<String> {
 }
 
 proptest! {
-    /// Processes are matched as the naive implementation matches them; names of one host tell.
+    /// Processes are matched as by the naive implementation; the names of one host identify
+    /// programs.
     #[test]
     fn processes_are_those_of_the_naive_comparison(
         before in any_processes(),
         after in any_processes(),
     ) {
-        // the same process has one name; a process that calls itself otherwise is told in the second one
+        // the same process keeps its name; if a process changed its name, the second one is
+        // reported
         let renamed = |row: &Row| {
             let same = before.iter().find(|then| then.0 == row.0 && then.2 == row.2);
             (row.0, same.map_or(row.1, |then| then.1), row.2, row.3)
@@ -327,7 +331,7 @@ proptest! {
         prop_assert_eq!(described(&comparison.processes), naive(&before, &after));
     }
 
-    /// Every counter has its difference and its rate; one that went back has none.
+    /// Every counter has its difference and rate; a counter that decreased has none.
     #[test]
     fn rates_are_differences_by_time(then in 0_u64..1000, more in -5_i64..1000, apart in 1_u32..5000) {
         let now = then.saturating_add_signed(more);
@@ -346,7 +350,7 @@ proptest! {
         }
     }
 
-    /// What is called better in one direction is called worse in the other.
+    /// If both hosts are exchanged, better and worse are exchanged too.
     #[test]
     fn better_and_worse_change_places(then in 0_u64..100_000, now in 0_u64..100_000) {
         let with = |available: u64| {

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! PSI of the last ten seconds → whether a pass of zmerge would disturb anybody now.
+//! Decides from PSI of the last ten seconds whether a zmerge pass would disturb other tasks now.
 //!
-//! A pass takes a CPU for a while and hardly any memory. So it is put off while tasks wait for a CPU or for memory;
-//! what waits for a disk does not matter.
+//! A pass uses a CPU for a while and hardly any memory. It is therefore postponed while tasks wait
+//! for a CPU or for memory; waiting for a disk does not matter.
 
 use pagewise_model::{Percent, Psi, Reading};
 
-/// Some task waits for a CPU for more than so many percent of the time: on average the CPUs are wanted by more
-/// tasks than there are CPUs only now and then.
+/// Maximum share of time, in percent, in which at least one task waits for a CPU: below this there
+/// are more runnable tasks than CPUs only occasionally.
 const MOST_CPU: f64 = 20.0;
-/// Some task waits for memory for more than so many percent of the time.
+/// Maximum share of time, in percent, in which at least one task waits for memory.
 const MOST_MEMORY: f64 = 1.0;
 
-/// What keeps a moment from being calm.
+/// Why a pass should not run now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unrest {
-    /// Tasks wait.
+    /// Tasks are waiting.
     Waits {
-        /// For what.
+        /// The resource they wait for.
         resource: &'static str,
-        /// Percent of the last ten seconds.
+        /// Share of the last ten seconds, in percent.
         percent: f64,
-        /// The most that counts as calm.
+        /// The maximum at which a pass may run.
         most: f64,
     },
-    /// The kernel does not tell.
+    /// The pressure cannot be read.
     Unknown {
-        /// The file that would.
+        /// The file that would show it.
         path: String,
     },
 }
 
-/// Why this is not a calm moment; `None` if it is one.
+/// The reason why a pass should not run now; `None` if it may.
 #[must_use]
 pub fn unrest(psi: &Psi) -> Option<Unrest> {
     let averages =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that several rules advise: they look at a device in compressed RAM or give it a size (zramctl knows zram's
-//! alone), or raise the protection of a unit.
+//! Commands that several rules suggest: they show a device in compressed RAM, set its size (zramctl
+//! supports zram only), or raise the memory protection of a systemd unit.
 
 use pagewise_facts::protection::Protection;
 use pagewise_facts::swap_choice::{SwapEvidence, algorithm, decide_swap, size_mib};
@@ -8,7 +8,7 @@ use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
 use crate::text::{quoted, writes_and};
 
-/// Shows what is in the device; `columns` are those of zramctl.
+/// Shows the device's usage; `columns` are those of zramctl.
 pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     match (device.driver, columns) {
         (Driver::Zram, "") => "zramctl".to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     }
 }
 
-/// Gives it the recommended size and algorithm.
+/// Sets the recommended size and algorithm.
 pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
     let mib = size_mib(host);
     let algorithm = algorithm(device).map(|name| quoted(name.as_str()));
@@ -40,7 +40,7 @@ pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
     }
 }
 
-/// Takes its size and all that is in it away.
+/// Resets the device, which discards its size and content.
 pub(crate) fn reset(device: &Zram) -> String {
     let name = device.name();
     match device.driver {
@@ -49,7 +49,7 @@ pub(crate) fn reset(device: &Zram) -> String {
     }
 }
 
-/// Raises the protection of a unit, now and after each boot.
+/// Raises the protection of a unit, at once and permanently.
 pub(crate) fn set_property(raised: &Protection) -> String {
     let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
     let undo = match raised.now {
@@ -62,7 +62,8 @@ pub(crate) fn set_property(raised: &Protection) -> String {
     )
 }
 
-/// Measures zram against zswap with a program of the user, if Readings do not decide between them.
+/// Measures zram against zswap with a program of the user, if the Readings are not sufficient to
+/// choose one.
 pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
     let decision = decide_swap(interval, &SwapEvidence::default());
     decision.trial.filter(|_| decision.choice.is_none())

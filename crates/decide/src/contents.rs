@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Diagnoses that take more than Readings: the contents of a sample of pages.
+//! Rules that need page contents: the content of a sample of pages, in addition to Readings.
 //!
-//! Who looks at pages calls [`diagnose_contents`] beside [`crate::diagnose`].
+//! A caller that has sampled pages calls [`diagnose_contents`] in addition to [`crate::diagnose`].
 
 use pagewise_model::{Bytes, Estimate, Finding, Interval, Level, Percent, Severity, Snapshot};
 
@@ -9,32 +9,32 @@ use crate::judge;
 use crate::proof::EvidenceList;
 use crate::text::{put, short};
 
-/// A diagnosis by the contents of pages.
+/// A rule that needs page contents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentsRule {
     /// Stable name; the `id` of its findings.
     pub(crate) id: &'static str,
-    /// What it looks for, in a sentence.
+    /// What it detects, in a sentence.
     pub(crate) doc: &'static str,
-    /// Looks for it, in estimates of which the first is of all that was looked at.
+    /// The function that detects it; the first estimate covers all pages that were sampled.
     look: fn(&Interval, &[Estimate]) -> Vec<Finding>,
 }
 
 /// Every rule that needs contents.
 pub(crate) static CONTENTS_RULES: &[ContentsRule] = &[THP_BLOAT];
 
-/// Everything that is the case by the pages that were looked at.
+/// All findings that follow from the sampled pages.
 pub fn diagnose_contents(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
     CONTENTS_RULES.iter().flat_map(|rule| (rule.look)(interval, estimates)).collect()
 }
 
-/// Whether a look at contents could find anything here: worth its price only then.
+/// Whether a sample of page contents could give a finding here; otherwise it is not worth its cost.
 pub fn contents_may_tell(interval: &Interval) -> bool {
     huge_share(&interval.end).is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
 
-/// Why the pages that were read cannot tell how much of the memory in huge pages is zeros; `None` where they can,
-/// or where nothing asks for it.
+/// Why the sample does not show how much of the memory in huge pages is zeros; `None` if it does,
+/// or if the question does not matter on this host.
 pub fn unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<String> {
     let read = estimates.first().filter(|_| contents_may_tell(interval))?;
     let why = read.partial.as_ref()?;
@@ -46,7 +46,7 @@ pub fn unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<S
     })
 }
 
-/// What is not known of a machine for which [`contents_may_tell`], if its pages were not read.
+/// The text for what is unknown if [`contents_may_tell`] but no pages were read.
 pub fn name_unknown_contents(why: &str) -> String {
     format!("how much of the memory in huge pages is zeros: {why}")
 }
@@ -57,16 +57,17 @@ const THP_BLOAT: ContentsRule = ContentsRule {
     look: look_for_bloat,
 };
 
-/// Of RAM: what less than this holds, or wastes, is not worth a word.
+/// Share of RAM below which huge pages, or the zeros in them, do not matter.
 const WORTH_PERCENT: f64 = 5.0;
-/// Of what huge pages hold: the usual waste at the ends of heaps is below it.
+/// Share of zeros in the memory in huge pages; the usual waste at the ends of heaps is below it.
 const WASTED_PERCENT: f64 = 20.0;
-/// Pages in huge ones that must have been looked at: of fewer the share is known to ± 14 % at best.
+/// Minimum number of sampled pages inside huge pages: with fewer, the error of the share is ± 14 %
+/// or more.
 const SEEN: f64 = 50.0;
-/// Standard errors to each side of an interval that holds the truth in 95 of 100 samples.
+/// Number of standard errors on each side of a 95 % confidence interval.
 const Z: f64 = 1.96;
 
-/// How much of the RAM huge pages of programs hold.
+/// Share of RAM in anonymous huge pages.
 fn huge_share(host: &Snapshot) -> Option<Percent> {
     host.memory.anon_huge_pages.get()?.percent_of(host.memory.total.get()?)
 }
@@ -130,17 +131,17 @@ fn part(of: Bytes, share: f64) -> Bytes {
     Bytes::new((of.get() as f64 * share) as u64)
 }
 
-/// What huge pages of a source hold of zeros.
+/// Zero pages within the huge pages of one source.
 struct Waste<'a> {
     estimate: &'a Estimate,
-    /// Pages in huge ones that were looked at.
+    /// Number of sampled pages inside huge pages.
     sampled: f64,
     mapped: f64,
     zeros: f64,
 }
 
 impl<'a> Waste<'a> {
-    /// Absent where it has no huge page, or nobody knows.
+    /// `None` if the source has no huge pages or the counts are unknown.
     #[expect(clippy::cast_precision_loss, reason = "counts of pages: far below 2^52")]
     fn from_estimate(estimate: &'a Estimate) -> Option<Self> {
         let (mapped, zeros) =
@@ -153,7 +154,7 @@ impl<'a> Waste<'a> {
         self.zeros / self.mapped
     }
 
-    /// The low end of the share's interval (Wilson's, of a share among pages drawn at random).
+    /// Lower end of the share's confidence interval (Wilson score interval for a random sample).
     fn least_share(&self) -> f64 {
         let (p, n, z2) = (self.share(), self.sampled, Z * Z);
         let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each rule reads, from where on it speaks, and how to act: for `doctor --list` and `--explain`.
+//! For each rule what it reads, its thresholds, and how to act, for `doctor --list` and
+//! `--explain`.
 //!
-//! The numbers stand in the rules as constants with their reasons; who changes one changes the
-//! sentence here. That every rule has an entry, and no finding is outside of the severities that its
-//! entry says, is tested.
+//! The thresholds are constants in the rules, with their reasons; a change there needs a change of
+//! the sentence here. Tests check that every rule has an entry, and that no finding has a severity
+//! outside of its entry.
 
 use pagewise_model::{RuleExplanation, Severity};
 
 use crate::{CONTENTS_RULES, RULES};
 
-/// The part of an explanation that is not in the rule.
+/// The part of an explanation that the rule itself does not contain.
 struct Entry {
     id: &'static str,
     severities: [Severity; 2],
@@ -18,13 +19,14 @@ struct Entry {
     act: &'static str,
 }
 
-/// Every rule's id and what it looks for: those that need Readings, then those that need contents.
+/// The id and description of every rule: first those that need only Readings, then those that need
+/// page contents.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_readings = RULES.iter().map(|rule| (rule.id, rule.doc));
     of_readings.chain(CONTENTS_RULES.iter().map(|rule| (rule.id, rule.doc)))
 }
 
-/// Every rule, explained, in the order of [`rules`].
+/// The explanation of every rule, in the order of [`rules`].
 pub fn explanations() -> Vec<RuleExplanation> {
     let explained = rules().filter_map(|(id, doc)| {
         let entry = ENTRIES.iter().find(|entry| entry.id == id)?;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Interval`] → [`Finding`]s. Pure: it reads no file, so every diagnosis replays from a recording.
+//! Derives [`Finding`]s from an [`Interval`]. Pure: it reads no files, so every diagnosis can be
+//! repeated from a recording.
 //!
-//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule is silent when a
-//! Reading that it needs is absent or denied.
+//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule gives no finding if
+//! a Reading that it needs is absent or denied.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -32,21 +33,22 @@ use pagewise_model::{Finding, Interval};
 
 pub use verdict::{judge, only_nodes_are_short};
 
-/// One diagnosis.
+/// One rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Stable name; the `id` of its findings.
     pub id: &'static str,
-    /// What it looks for, in a sentence.
+    /// What it detects, in a sentence.
     pub doc: &'static str,
-    /// Looks for it.
+    /// The function that detects it.
     pub diagnose: fn(&Interval) -> Vec<Finding>,
 }
 
 /// Every rule.
 pub static RULES: &[Rule] = rules::ALL;
 
-/// Findings for which a plan may have steps: `pagewise plan --only ID` stands behind their own commands.
+/// Rules whose findings a plan may fix: `pagewise plan --only ID` is listed after their own
+/// commands.
 #[rustfmt::skip]
 pub const PLANNED: &[&str] = &[
     "memory-low", "memory-pressure", "oom-kills", "memory-grows", "commit-limit", "swap-full", "swap-avoids-anon",
@@ -54,7 +56,7 @@ pub const PLANNED: &[&str] = &[
     "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
-/// Everything that is the case, most severe first, then in the order of [`RULES`].
+/// All findings, most severe first, then in the order of [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();

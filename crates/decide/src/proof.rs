@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Collects the Readings that prove a finding.
 //!
-//! A file with many lines says nothing by `/proc/vmstat:93`, so such evidence carries the kernel's
-//! name of the line. A Reading without a value adds nothing.
+//! For a file with many lines a source like `/proc/vmstat:93` is not enough, so its evidence also
+//! has the kernel's name of the line. A Reading without a value adds nothing.
 
 use pagewise_model::{Change, Evidence, Quantity, Reading, Source};
 
-/// Evidence in the order in which it is told.
+/// Evidence in the order in which it is reported.
 #[derive(Debug, Default)]
 pub(crate) struct EvidenceList(Vec<Evidence>);
 
 impl EvidenceList {
-    /// Nothing proved yet.
+    /// An empty list.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// A file that is one value.
+    /// Adds a file that contains a single value.
     pub(crate) fn value<T: Quantity>(mut self, reading: &Reading<T>) -> Self {
         self.0.extend(reading.evidence());
         self
     }
 
-    /// A line or column among several, by the kernel's name for it.
+    /// Adds one line or column of a file, by the kernel's name for it.
     pub(crate) fn named<T: Quantity>(mut self, name: &str, reading: &Reading<T>) -> Self {
         self.0.extend(reading.evidence().map(|evidence| prefixed(name, evidence)));
         self
     }
 
-    /// How a counter moved.
+    /// Adds the change of a counter.
     pub(crate) fn change(mut self, name: &str, change: &Change) -> Self {
         self.0.push(prefixed(name, change.evidence()));
         self
     }
 
-    /// How a counter moved, where it is known.
+    /// Adds the change of a counter, if it is known.
     pub(crate) fn changed(self, name: &str, change: Option<&Change>) -> Self {
         match change {
             Some(change) => self.change(name, change),
@@ -42,19 +42,19 @@ impl EvidenceList {
         }
     }
 
-    /// What several values at one place say together.
+    /// Adds a text about several values of one source.
     pub(crate) fn note(mut self, source: &Source, text: String) -> Self {
         self.0.push(Evidence::new(source, text));
         self
     }
 
-    /// Evidence made elsewhere.
+    /// Adds existing evidence.
     pub(crate) fn all(mut self, more: impl IntoIterator<Item = Evidence>) -> Self {
         self.0.extend(more);
         self
     }
 
-    /// The list for a finding.
+    /// The list, for a finding.
     pub(crate) fn done(self) -> Vec<Evidence> {
         self.0
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers, names and commands as sentences need them.
+//! Formats numbers, names and commands for sentences.
 
-/// What stands behind a command that changes the machine.
+/// The marker after a command that changes the machine.
 const WRITES: &str = "# writes";
 
 use pagewise_model::{Bytes, Target};
@@ -12,12 +12,12 @@ pub(crate) fn counted(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A process and its id; a long name loses its start.
+/// A process and its id; the beginning of a long name is cut off.
 pub(crate) fn process(name: &str, pid: u32) -> String {
     format!("{} (pid {pid})", short(name))
 }
 
-/// A duration as people say it: `40 seconds`, `7 minutes`.
+/// A rounded duration: `40 seconds`, `7 minutes`.
 pub(crate) fn roughly(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 10.0 => "10 seconds".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn rate(per_second: f64) -> String {
     format!("{bytes}/s")
 }
 
-/// A setting as a sentence names it: `vm.swappiness`, `disksize of zram0`.
+/// The name of a setting in a sentence: `vm.swappiness`, `disksize of zram0`.
 pub(crate) fn setting(target: &Target) -> String {
     match target {
         Target::Knob { knob, instance: Some(instance) } => match knob.strip_prefix("zram.") {
@@ -45,7 +45,8 @@ pub(crate) fn setting(target: &Target) -> String {
     }
 }
 
-/// A name that keeps a title in its 80 columns: the end of a long path tells more than its start.
+/// Shortens a name so that a title fits into 80 columns; keeps the end, because for a path that is
+/// more useful.
 pub(crate) fn short(name: &str) -> String {
     const SHOWN: usize = 24;
     let length = name.chars().count();
@@ -56,7 +57,7 @@ pub(crate) fn short(name: &str) -> String {
     format!("…{tail}")
 }
 
-/// A title within its 80 columns: what is too long loses its end.
+/// Shortens a title to 80 columns by cutting off its end.
 pub(crate) fn cut(title: String) -> String {
     const COLUMNS: usize = 80;
     if title.chars().count() <= COLUMNS {
@@ -66,7 +67,7 @@ pub(crate) fn cut(title: String) -> String {
     format!("{kept}…")
 }
 
-/// The path of a cgroup in a title: its last parts, as many as fit.
+/// Shortens the path of a cgroup for a title: the last components that fit.
 pub(crate) fn short_group(path: &str) -> String {
     const SHOWN: usize = 28;
     if path.chars().count() <= SHOWN {
@@ -80,22 +81,22 @@ pub(crate) fn short_group(path: &str) -> String {
     }
 }
 
-/// A command that changes the machine until it boots again, marked as one; still ready to paste.
+/// A command that changes the machine until the next boot, marked as such; it can still be pasted.
 pub(crate) fn writes(command: impl std::fmt::Display) -> String {
     writes_and(command, "until the next boot")
 }
 
-/// The same, with what to know before.
+/// The same, with a caution.
 pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> String {
     format!("{command}  {WRITES}; {caution}")
 }
 
-/// A command that puts a value into a file of the kernel.
+/// A command that writes a value to a kernel file.
 pub(crate) fn put(value: impl std::fmt::Display, path: &str) -> String {
     writes(format!("echo {value} | sudo tee {}", quoted(path)))
 }
 
-/// A command that makes the kernel do something once.
+/// A command that triggers a single action of the kernel.
 pub(crate) fn trigger(value: impl std::fmt::Display, path: &str) -> String {
     writes_and(format!("echo {value} | sudo tee {}", quoted(path)), "once; nothing to undo")
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings of huge pages that belong together, as data: shown by `thp profiles`, and what a plan may propose.
+//! Sets of huge page settings that belong together, as data: shown by `thp profiles`, and proposed
+//! by plans.
 //!
-//! Names and values are those of the knob table; a test compares them with it.
+//! Names and values are those of the knob table; a test compares them.
 
 use pagewise_model::ThpProfile;
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`WatchSample`]s of a program whose memory is collapsed → [`WatchCourse`]: its phases, and what it used.
+//! Derives a [`WatchCourse`] from [`WatchSample`]s of a program whose memory is being collapsed:
+//! its phases, and the CPU time it used.
 //!
-//! A phase begins where a fork that shares memory comes or goes, and where a good part was collapsed.
-//! Processor time is told in ticks of 10 ms: so samples are joined until there is enough of it.
+//! A new phase begins when a fork that shares memory appears or ends, and when a considerable part
+//! was collapsed. CPU time has a resolution of 10 ms, so samples are joined until their CPU time is
+//! large enough.
 
 use pagewise_model::{WatchCourse, WatchPhase, WatchSample};
 
-/// A fork shares more than this part of the memory.
+/// A fork counts if it shares more than 1/50 of the memory.
 const SHARED: u64 = 50;
-/// More than this part of the memory was collapsed.
+/// A collapse counts if it covers more than 1/20 of the memory.
 const COLLAPSED: u64 = 20;
-/// Less processor time tells too little.
+/// Minimum CPU time in seconds of joined samples.
 const LEAST: f64 = 0.05;
 
 /// The course of a program, from samples in order of time.
@@ -33,13 +35,13 @@ fn forks(samples: &[WatchSample]) -> Vec<[f64; 2]> {
     shared.filter_map(ends).collect()
 }
 
-/// Whether a fork of it lives.
+/// Whether a fork shares memory with it.
 fn is_shared(sample: &WatchSample) -> bool {
     let shared = sample.shared.unwrap_or_default().get();
     shared > 0 && shared > sample.coverage.anon.get() / SHARED
 }
 
-/// All of them, in order.
+/// All phases, in order.
 fn phases(samples: &[WatchSample]) -> Vec<WatchPhase> {
     let (mut phases, mut start, mut before) = (Vec::new(), 0, 0);
     for (at, sample) in samples.iter().enumerate() {
@@ -71,20 +73,20 @@ fn phase(samples: Option<&[WatchSample]>, before: u64) -> Option<WatchPhase> {
     })
 }
 
-/// Whether what was collapsed since is a good part of the memory.
+/// Whether the blocks collapsed since `before` are a considerable part of the memory.
 fn is_much(before: u64, now: &WatchSample) -> bool {
     let blocks = now.coverage.anon.get() >> 21;
     now.collapsed.saturating_sub(before) > blocks / COLLAPSED
 }
 
-/// The time in the middle of neighbours that are joined, and what was used between them: processor
-/// seconds for a request, or for a second where nobody counts requests.
+/// For each group of joined samples the time at its middle and the CPU seconds used per request, or
+/// per second if requests are not counted.
 fn used(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     let counted = is_counted(samples);
     let (mut found, mut rest) = (Vec::new(), samples);
     while let Some(first) = rest.first() {
         let enough = |later: &WatchSample| between(first, later, counted).is_some();
-        // what a second brings nothing of is left out: nothing was asked of the program
+        // if five seconds do not give enough, the first sample is skipped: the program had no work
         let mut near = rest.iter().take_while(|later| later.seconds - first.seconds < 5.0);
         let Some(at) = near.position(enough) else {
             rest = rest.get(1..).unwrap_or_default();
@@ -101,12 +103,12 @@ fn used(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     found
 }
 
-/// Whether somebody counts requests.
+/// Whether requests are counted.
 fn is_counted(samples: &[WatchSample]) -> bool {
     samples.iter().any(|sample| sample.requests.is_some())
 }
 
-/// From one sample to a later one; none where too little was used to say.
+/// The usage between two samples; `None` if too little CPU time was used.
 fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
     let units = if counted {
@@ -117,13 +119,13 @@ fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f
     (units > 0.0 && cpu >= LEAST - 1e-9).then(|| cpu / units)
 }
 
-/// The part of anonymous memory that is in huge pages, in percent.
+/// The share of anonymous memory in huge pages, in percent.
 fn covered(sample: &WatchSample) -> Option<f64> {
     let (huge, all) = (sample.coverage.anon_huge.get(), sample.coverage.anon.get());
     (all > 0).then(|| huge as f64 / all as f64 * 100.0)
 }
 
-/// What a phase of these samples used; if blocks were collapsed in it, after that.
+/// The usage in a phase; if blocks were collapsed in it, the usage after that.
 fn used_after(samples: &[WatchSample]) -> Option<f64> {
     let counted = is_counted(samples);
     let last = samples.last()?;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram or zswap: what is decided for machines of many kinds, and why.
+//! zram or zswap: the choice for many kinds of machines, with its reasons.
 //!
-//! Each row is a recorded host, as it is or with files changed, and what has to be decided for it. `docs/decisions.md`
-//! is printed from this table: `BLESS=1 cargo test -p pagewise-decide --test decisions` rewrites it.
+//! Each row is a recorded host, unchanged or with changed files, and the expected choice.
+//! `docs/decisions.md` is generated from this table: `BLESS=1 cargo test -p pagewise-decide --test
+//! decisions` rewrites it.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests read and bless files")]
 
@@ -22,21 +23,21 @@ use plant::{PLAIN, V2_LIMIT, ZRAM, as_it_is, calm_group};
 
 /// 7.2 with zswap, 213 MiB, no swap.
 const NEW: &str = "debian-sid-7.2-x86_64-256m-oom-host";
-/// 6.12 without zswap (the kernel for clouds), no swap.
+/// 6.12 without zswap (Debian's cloud kernel), no swap.
 const CLOUD: &str = "debian-trixie-6.12-x86_64-256m-oom-host";
 /// 6.1 without zswap, no swap.
 const OLD: &str = "debian-bookworm-6.1-x86_64-256m-oom-host";
 /// 7.2 with zswap in front of zram, which is the only swap.
 const STACKED: &str = "debian-sid-7.2-x86_64-512m-zswap-zram";
-/// 6.1 with zram behind a disk.
+/// 6.1 with zram that has a lower priority than a disk.
 const BEHIND: &str = "debian-bookworm-6.1-x86_64-512m-zram-behind-disk";
 
 const GIB: u64 = 1 << 20;
 
-/// One machine.
+/// One row of the table.
 #[derive(Clone, Copy)]
 struct Machine {
-    /// In the words of its owner.
+    /// A description as its owner would give it.
     what: &'static str,
     host: &'static str,
     plant: fn(Scene) -> Scene,
@@ -53,7 +54,7 @@ const fn row(
     Machine { what, host, plant, evidence: SwapEvidence::default, choice }
 }
 
-/// The same with something measured.
+/// The same machine with measured evidence.
 const fn measured(machine: Machine, evidence: fn() -> SwapEvidence) -> Machine {
     Machine { evidence, ..machine }
 }
@@ -94,7 +95,7 @@ const MACHINES: &[Machine] = &[
     measured(row("server: swap on NVMe, and a trial showed zram to be better, 7.2", NEW, |host| nvme(large(host), 16 * GIB, GIB), Some(Zram)), || tried(Zram)),
 ];
 
-/// What a trial of a made-up command showed.
+/// The result of a trial of a made-up command.
 fn tried(better: Compression) -> SwapEvidence {
     let told = "In a trial with `build` (9 pairs of runs), time was 12.0 % lower with the better one (95 % interval 5.0 \
                 to 20.0 %)";
@@ -115,7 +116,7 @@ fn area(host: Scene, line: &str) -> Scene {
     host.file("proc/swaps", text)
 }
 
-/// Swap on a partition or a whole disk alone, of so many KiB.
+/// Swap only on a partition or a whole disk, of `size` KiB.
 fn on(host: Scene, device: &str, disk: &str, rotational: &str, size: u64) -> Scene {
     used_on(host, device, disk, rotational, size, 0)
 }
@@ -174,14 +175,14 @@ fn old_zswap(host: Scene, enabled: &str) -> Scene {
         .file(&file("accept_threshold_percent"), "90\n")
 }
 
-/// A machine that is no guest.
+/// A physical machine.
 fn not_virtual(host: Scene) -> Scene {
     let cpuinfo = host.text("end", "proc/cpuinfo").unwrap().replace(" hypervisor", "");
     let clock = "sys/devices/system/clocksource/clocksource0/available_clocksource";
     host.file("proc/cpuinfo", cpuinfo).file(clock, "tsc hpet acpi_pm\n")
 }
 
-/// zram of 8 GiB before the disk, which holds so much.
+/// zram of 8 GiB with a higher priority than the disk; `used` KiB are stored in it.
 fn zram_too(host: Scene, used: u64) -> Scene {
     let stored = used * 1024;
     area(host, &format!("/dev/zram0 partition {} {used} 100", 8 * GIB))
@@ -228,7 +229,8 @@ fn each_machine_gets_its_decision_in_two_sentences() {
     assert!(MACHINES.len() >= 12);
 }
 
-/// A decision contradicts no finding of the same host: what a finding sets up is what is decided, or nothing is.
+/// The choice contradicts no finding of the same host: a finding sets up only what was chosen, or
+/// nothing.
 #[test]
 fn no_decision_contradicts_a_finding() {
     let rows = MACHINES.iter().map(|it| (it.what.to_owned(), (it.plant)(Scene::load(it.host))));

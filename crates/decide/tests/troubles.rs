@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Planted troubles: what the user is told first, and what must not be said.
+//! Planted incidents: the finding that must be reported first, and findings that must not be
+//! reported.
 //!
-//! Each row is a recorded host, as it is or with an incident planted into its files, and the finding
-//! that has to come first, those that may come besides, and how bad the verdict has to call it. Every
-//! finding that a row names nowhere must not come. `docs/troubles.md` is printed from this table:
-//! `BLESS=1 cargo test -p pagewise-decide --test troubles` rewrites it.
+//! Each row is a recorded host, unchanged or with an incident planted into its files, with the
+//! finding that must come first, others that are allowed, and the level of the verdict. All other
+//! findings are errors. `docs/troubles.md` is generated from this table: `BLESS=1 cargo test -p
+//! pagewise-decide --test troubles` rewrites it.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests read and bless files")]
 
@@ -20,15 +21,15 @@ use pagewise_testkit::scene::{Scene, slugs};
 
 use plant::*;
 
-/// One planted trouble.
+/// One row of the table.
 struct Trouble {
-    /// What happened to the machine, in the words of its user.
+    /// What happened to the machine, as its user would describe it.
     what: &'static str,
     host: &'static str,
     plant: fn(Scene) -> Scene,
-    /// The finding that comes first; `None` if none of warning or more may come.
+    /// The finding that comes first; `None` if no finding of warning or above is allowed.
     first: Option<&'static str>,
-    /// Others that may come.
+    /// Other findings that are allowed.
     may: &'static [&'static str],
     level: Level,
 }
@@ -44,7 +45,7 @@ const fn row(
     Trouble { what, host, plant, first: Some(first), may, level }
 }
 
-/// Nothing of warning or more may be said.
+/// A row without any finding of warning or above.
 const fn fine(what: &'static str, host: &'static str, plant: fn(Scene) -> Scene) -> Trouble {
     Trouble { what, host, plant, first: None, may: &[], level: Level::Calm }
 }
@@ -152,7 +153,7 @@ const TROUBLES: &[Trouble] = &[
     row("80 MiB of hugetlb pages are unused on a small machine (6.1)", "debian-bookworm-6.1-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "mglru-off"], Calm),
     row("80 MiB of hugetlb pages are unused on a small machine (6.12)", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
     row("a third of RAM is in tmpfs, little is available and swap is off", PLAIN, |host| tmpfs(available(swap_off(host), 2_000_000), 8_000_000), "memory-low", &["cache-not-cache", "zram-unused"], Tight),
-    // machines that are well
+    // healthy machines
     fine("an idle host", ZRAM, as_it_is),
     fine("an idle host without swap", PLAIN, as_it_is),
     fine("an idle host with huge pages", HUGE, as_it_is),
@@ -177,7 +178,7 @@ fn outcome(trouble: &Trouble) -> Outcome {
     Outcome { verdict: judge(&interval), findings: diagnose(&interval) }
 }
 
-/// What is wrong with the outcome of one row; empty if it passes.
+/// The differences between the row and the outcome; empty if it passes.
 fn misses(trouble: &Trouble, Outcome { verdict, findings }: &Outcome) -> Vec<String> {
     let mut misses = Vec::new();
     let ids = told(findings);
@@ -220,8 +221,8 @@ fn every_planted_trouble_is_told_first_and_nothing_else_is() {
     assert!(failed.is_empty(), "\n{failed}");
 }
 
-/// How many rows are troubles, how many of those are recordings as they are, and how many rows are hosts
-/// that are well.
+/// Number of rows with an incident, how many of those are unchanged recordings, and number of
+/// healthy hosts.
 struct Totals {
     troubles: usize,
     recorded: usize,
@@ -235,7 +236,7 @@ fn totals() -> Totals {
     Totals { troubles: troubles.len(), recorded, well: well.len() }
 }
 
-/// Whether nothing was planted.
+/// Whether the recording is unchanged.
 fn is_as_recorded(row: &Trouble) -> bool {
     let planted = (row.plant)(Scene::load(row.host));
     planted.into_files() == Scene::load(row.host).into_files()
@@ -251,10 +252,10 @@ fn there_are_sixty_troubles_and_no_row_is_there_twice() {
     assert_eq!(hosts.len(), TROUBLES.len());
 }
 
-/// Recordings of hosts that lack nothing today.
+/// Recordings of hosts without a problem.
 const CALM: &[&str] = &[PLAIN, HUGE, ZRAM, ZRAM_USED, BEHIND_FILE, SETTINGS];
 
-/// The kill of a group that is gone is not called a shortage of the machine.
+/// A kill in a group that no longer exists is not reported as a shortage of the machine.
 #[test]
 fn a_kill_whose_group_is_gone_does_not_make_the_machine_short() {
     let host = vanished(killed(calm_group(Scene::load(V2_LIMIT))));
@@ -269,8 +270,8 @@ fn a_kill_whose_group_is_gone_does_not_make_the_machine_short() {
     );
 }
 
-/// Each recording is one or the other: on a calm host there is no finding of warning or more, and on
-/// every other one there is.
+/// Every recording is in one of two classes: calm, without a finding of warning or above, or not
+/// calm, with one.
 #[test]
 fn calm_recordings_have_no_finding_of_warning_or_more_and_all_others_have_one() {
     let mut calm = 0;
@@ -298,7 +299,7 @@ fn every_recording_is_a_row() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-/// A finding of warning or more with a shortage in its name contradicts a calm host.
+/// A finding of warning or above that means a shortage contradicts a calm host.
 #[test]
 fn a_calm_verdict_never_stands_beside_a_critical_finding() {
     for trouble in TROUBLES {
@@ -314,7 +315,8 @@ fn a_calm_verdict_never_stands_beside_a_critical_finding() {
     }
 }
 
-/// A strictly worse host never gets a milder verdict: every recording, made worse in one way or two.
+/// A strictly worse host never gets a milder verdict: every recording, made worse in one or two
+/// ways.
 #[test]
 fn no_recording_gets_a_milder_verdict_by_being_worse() {
     let worse: [fn(Scene) -> Scene; 6] = [
@@ -343,7 +345,7 @@ fn no_recording_gets_a_milder_verdict_by_being_worse() {
     assert!(compared >= 90, "{compared}");
 }
 
-/// What ends the page.
+/// The end of the generated page.
 const NOT_JUDGED: &str = "
 ## Not detected
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A subject of memory management, and a [`Snapshot`] → a page that teaches the subject with this host's values.
+//! Explains a subject of memory management with the values of a host: a [`Snapshot`] gives a page.
 //!
-//! Pure: it reads no file. A page states how the kernel works, shows the values that matter here, corrects what guides
-//! often get wrong, and names the commands that show or prove more. It judges nothing: findings do, and each page
-//! names those of its subject. A fact about the kernel has its source beside it.
+//! Pure: it reads no files. A page explains how the kernel works, shows the relevant values,
+//! corrects frequent errors of guides, and names commands that show or prove more. It does not
+//! judge: findings do, and each page names the related ones. Facts about the kernel have their
+//! source next to them.
 //!
-//! A page has at most 60 lines in a terminal of 80 columns; a test holds that over all recorded hosts.
+//! A page has at most 60 lines in a terminal of 80 columns; a test checks this for all recorded
+//! hosts.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -19,22 +21,22 @@ use pagewise_model::{Explanation, Snapshot};
 pub struct Subject {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What the page answers, in a few words.
+    /// The question that the page answers, in a few words.
     pub title: &'static str,
     page: fn(&Snapshot, &mut page::Draft),
 }
 
-/// Every subject, in the order in which they are best read.
+/// Every subject, in a suitable order for reading.
 pub fn subjects() -> &'static [Subject] {
     subjects::ALL
 }
 
-/// The subject that helps to understand a rule of the doctor, by the id of the rule.
+/// The subject that explains the background of a rule of `doctor`, by the id of the rule.
 pub fn subject_of_rule(id: &str) -> Option<&'static str> {
     subjects::OF_RULES.iter().find(|(rule, _)| *rule == id).map(|(_, subject)| *subject)
 }
 
-/// The rules of the doctor for which there is a subject.
+/// The rules of `doctor` for which there is a subject.
 pub fn explained_rules() -> impl Iterator<Item = &'static str> {
     subjects::OF_RULES.iter().map(|(rule, _)| *rule)
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the pages are made of.
+//! Building blocks of the pages.
 
 use pagewise_model::{
     Bar, Bytes, Name, NamedValue, NextCommand, Pages, Percent, Quantity, Reading, Section,
     Snapshot, grouped,
 };
 
-/// A page in the making.
+/// A page that is being built.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) sections: Vec<Section>,
@@ -22,14 +22,14 @@ impl Draft {
         self.sections.push(Section::Values { title: title.into(), values });
     }
 
-    /// Nothing, if no bar has a length.
+    /// Adds bars; nothing if all of them are 0.
     pub(crate) fn bars(&mut self, title: impl Into<String>, bars: Vec<Bar>) {
         if bars.iter().any(|bar| bar.amount > 0) {
             self.sections.push(Section::Bars { title: title.into(), whole: None, bars });
         }
     }
 
-    /// Shares of 100 %: nothing, if none is known.
+    /// Adds shares of 100 %; nothing if none is known.
     pub(crate) fn shares(
         &mut self,
         title: impl Into<String>,
@@ -56,12 +56,12 @@ impl Draft {
     }
 }
 
-/// A Reading of the host under the kernel's name.
+/// A Reading of the host, with the kernel's name.
 pub(crate) fn value<T: Quantity + Clone>(name: &str, reading: &Reading<T>) -> NamedValue {
     NamedValue::new(name, reading)
 }
 
-/// A setting of the knob table by its name.
+/// A setting of the knob table, by its name.
 pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     match host.knob(name) {
         Some(knob) => NamedValue { name: name.to_owned(), reading: active(knob) },
@@ -69,34 +69,34 @@ pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     }
 }
 
-/// The word in brackets, of a file that lists all.
+/// The active word, if the file lists all choices with it in brackets.
 fn active(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
     let active = knob.active().map(Name::from);
     knob.live.clone().map(|live| active.unwrap_or(live))
 }
 
-/// A counter of `/proc/vmstat`, since boot.
+/// A counter of `/proc/vmstat`, counted since boot.
 pub(crate) fn counter(host: &Snapshot, name: &str) -> NamedValue {
     count(name, host.vmstat.get(name))
 }
 
-/// A large number with its thousands apart.
+/// A large number with thousands separators.
 pub(crate) fn count(name: &str, reading: Reading<u64>) -> NamedValue {
     let reading = reading.map(|number| Name::from(grouped(number).as_str()));
     NamedValue { name: name.to_owned(), reading }
 }
 
-/// Pages as a size.
+/// A number of pages as a size.
 pub(crate) fn size(host: &Snapshot, pages: Pages) -> Bytes {
     Bytes::new(pages.get().saturating_mul(host.page_size().get()))
 }
 
-/// A bar of a size, if that is known.
+/// A bar for a size, if that is known.
 pub(crate) fn bar(name: &str, size: Option<Bytes>) -> Option<Bar> {
     size.map(|size| Bar::new(name, size.to_string(), size.get()))
 }
 
-/// The bars of those that are known.
+/// The bars whose sizes are known.
 pub(crate) fn bars<const N: usize>(bars: [Option<Bar>; N]) -> Vec<Bar> {
     bars.into_iter().flatten().collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages of recorded hosts: they show the values of the host, and say so if there is none.
+//! Pages of recorded hosts: they show the values of the host, and say so if there are none.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn values(page: &Explanation) -> impl Iterator<Item = &pagewise_model::NamedValu
     lists.flatten()
 }
 
-/// A host of which nothing is known has no number, and a reason beside each dash.
+/// A host without any known value gets no numbers, and a reason next to each dash.
 #[test]
 fn what_is_not_known_is_never_zero() {
     let host = Snapshot::default();
@@ -33,7 +33,7 @@ fn what_is_not_known_is_never_zero() {
             }
         }
         let hosts = page.sections.iter().filter(|section| match section {
-            // what each value of page-cluster would mean is true of every host
+            // the meaning of each value of page-cluster is the same on every host
             Section::Bars { .. } => page.subject != "page-cluster",
             _ => false,
         });
@@ -41,7 +41,7 @@ fn what_is_not_known_is_never_zero() {
     }
 }
 
-/// The values are those of the host, from the file that they name.
+/// The values are those of the host, from the file that is named.
 #[test]
 fn values_are_those_of_the_host() {
     let host = Scene::load("debian12-6.18-x86_64-24g-zram-swap-used").replay().end;
@@ -60,7 +60,7 @@ fn values_are_those_of_the_host() {
     assert_eq!(value.reading.source, knob.live.source);
 }
 
-/// Who reads a page knows the rest: each has a picture or values, a correction, and somewhere to go on.
+/// Every page has a diagram or values, a correction of a frequent error, and a next command.
 #[test]
 fn every_page_teaches_shows_and_corrects() {
     let host = Scene::load("debian-sid-7.2-x86_64-512m-zram-pressure").replay().end;
@@ -77,7 +77,7 @@ fn every_page_teaches_shows_and_corrects() {
     assert!(explain(&host, "nothing").is_none());
 }
 
-/// A host that uses what a page explains gets a picture.
+/// Every page has a diagram on a host that uses what the page explains.
 #[test]
 fn every_page_has_a_picture() {
     let slugs = [
@@ -112,7 +112,7 @@ fn pressure_is_drawn_against_all_of_the_time() {
     assert!((bars[0].amount as f64 / whole.unwrap() as f64 * 100.0 - share).abs() < 0.01);
 }
 
-/// A value stays in its line beside the longest name that a cgroup may have.
+/// Next to the longest possible cgroup name, a value stays on its line.
 #[test]
 fn a_long_cgroup_name_is_cut() {
     let mut host = Scene::load("debian-sid-7.2-x86_64-256m-oom-limit").replay().end;
@@ -131,7 +131,7 @@ fn a_long_cgroup_name_is_cut() {
     }
 }
 
-/// The order of a huge page is that of the host's sizes, not of x86.
+/// The order of a huge page is computed from the host's page sizes, not those of x86.
 #[test]
 fn a_huge_page_has_the_order_of_the_hosts_pages() {
     let mut host = Scene::load("debian12-6.18-x86_64-24g-plain").replay().end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `doctor`, `scan`, `bench` and `thp` as pages: what the terminal prints, in pieces, and a chart before it.
+//! `doctor`, `scan`, `bench` and `thp` as pages: a chart, and the same content as in the terminal.
 
 use pagewise_model::Snapshot;
 use pagewise_report::text::{self, Block};
@@ -10,7 +10,7 @@ use crate::page::{escaped, page};
 use crate::report::{findings, footer, verdict};
 use crate::{chart, figure};
 
-/// Findings in full; `ignored` is how many were left out because their rules are ignored.
+/// Findings in full; `ignored` is the number of findings of ignored rules.
 pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     let title = "Findings about memory";
     let findings = match answer.findings {
@@ -26,20 +26,20 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     page(title, &body.concat())
 }
 
-/// What memory would become.
+/// The page of `scan`.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let chart = scanned.estimates.first().and_then(figure::ratios);
     whole("What compressing would save", scanned.snapshot, chart, &text::scan_blocks(scanned))
 }
 
-/// What each algorithm costs.
+/// The page of `bench`.
 pub fn bench(benched: &Benched<'_>) -> String {
     let title = format!("{}: read time and ratio", benched.benchmark.input.name);
     let chart = chart::pareto(&title, &benched.benchmark.pareto);
     whole("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
 }
 
-/// Where huge pages are.
+/// The page of `thp`.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let snapshot = &seen.interval.end;
     let chart = figure::huge(&snapshot.memory);

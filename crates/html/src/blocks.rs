@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pieces of a section ([`Block`]) → headings, paragraphs, lists and tables.
+//! Converts [`Block`]s of a section to headings, paragraphs, lists and tables.
 
 use pagewise_report::text::{Block, Role, TextCell, TextTable};
 
@@ -7,24 +7,25 @@ use crate::figure;
 use crate::page::{escaped, wide};
 use crate::svg::{Svg, length};
 
-/// A section as it is built: its title names the tables, its note is the first table's caption.
+/// A section that is being written: its title is the label of its tables, its note the caption of
+/// the first table.
 #[derive(Default)]
 pub(crate) struct Writer {
     out: String,
     title: String,
     note: String,
     in_list: bool,
-    /// Headings are those of a page, not of a part of it.
+    /// Whether this is a whole page, which determines the level of headings.
     is_whole: bool,
 }
 
 impl Writer {
-    /// A section whose title has been written.
+    /// A section whose title is already written.
     pub(crate) fn titled(title: &str) -> Self {
         Self { title: title.to_owned(), ..Self::default() }
     }
 
-    /// A page whose title has been written.
+    /// A page whose title is already written.
     pub(crate) fn of_page(title: &str) -> Self {
         Self { is_whole: true, ..Self::titled(title) }
     }
@@ -39,7 +40,7 @@ impl Writer {
             Block::Prose(text) => self.push(&paragraph(text)),
             Block::Items(items) => self.push(&list(items)),
             Block::Memory { parts, total } => {
-                // the caption says it
+                // the caption contains the note
                 self.note.clear();
                 self.push(&figure::memory(parts, *total));
             }
@@ -54,13 +55,13 @@ impl Writer {
         self.out += html;
     }
 
-    /// A chart, before what follows.
+    /// Adds a chart before the following content.
     pub(crate) fn figure(&mut self, svg: &str) {
         self.end_list();
         self.out += svg;
     }
 
-    /// All of it.
+    /// The complete HTML.
     pub(crate) fn finish(mut self) -> String {
         self.flush();
         self.out
@@ -109,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// A note without a table below is a paragraph.
+    /// Writes a note without a table as a paragraph.
     fn note(&mut self) {
         let note = std::mem::take(&mut self.note);
         if !note.is_empty() {
@@ -122,7 +123,7 @@ fn paragraph(text: &TextCell) -> String {
     marked("p", class(text.role), &escaped(&text.text)) + "\n"
 }
 
-/// An element of a class, which may be empty.
+/// An element with a class, which may be empty.
 pub(crate) fn marked(element: &str, class: &str, html: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<{element}{class}>{html}</{element}>")
@@ -134,7 +135,7 @@ fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     format!("<ul class=\"items\">{items}</ul>\n")
 }
 
-/// A command that can be pasted, its comment included.
+/// A command that can be pasted, with its comment.
 pub(crate) fn pasteable(command: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escaped(command))
 }
@@ -177,7 +178,7 @@ fn data(content: &TextCell, number: bool, is_name: bool) -> String {
     }
 }
 
-/// The text in its colour, or a meter.
+/// A cell's text in its colour, or a meter.
 fn cell(content: &TextCell) -> String {
     if let Some([used, whole]) = content.fill {
         return meter(used, whole);
@@ -200,7 +201,7 @@ fn meter(used: u64, whole: u64) -> String {
     svg.finish(SIZE[1] + 2.0, &format!("{percent:.0} % used"), "")
 }
 
-/// The class of a role; empty for plain text.
+/// The CSS class of a role; empty for plain text.
 pub(crate) fn class(role: Role) -> &'static str {
     match role {
         Role::Plain | Role::Anon | Role::Shmem | Role::File | Role::Kernel | Role::Compressed => "",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The nouns → pages that need no other file: no script, nothing fetched, colours for light and dark screens.
+//! Renders results as self-contained HTML pages: no scripts, nothing to download, colours for light
+//! and dark screens.
 //!
-//! Renders and never computes, like the crate report, whose printers and phrases it uses.
+//! Computes nothing, like the crate `report`, whose text functions it uses.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

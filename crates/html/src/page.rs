@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page that needs no other file, and text in it.
+//! A self-contained page, and the escaping of text in it.
 //!
-//! Colours are custom properties, so that charts and text change together with the reader's scheme; on paper they are
-//! those of the light one. Every colour of text has a contrast of at least 4.5 to 1 with the paper, every colour of an
-//! area at least 3 to 1.
+//! Colours are custom properties, so that charts and text change together with the reader's colour
+//! scheme; in print they are those of the light scheme. Every text colour has a contrast of at
+//! least 4.5 to 1 with the background, every colour of an area at least 3 to 1.
 
 const STYLE: &str = include_str!("style.css");
 
-/// What a picture needs as a file of its own, and not in a page.
+/// An attribute that a chart needs in a file of its own, but not within a page.
 const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
-/// A whole page: `body` begins with its first heading.
+/// A complete page; `body` begins with its first heading.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let body = body.replace(NAME_SPACE, "");
     format!(
@@ -22,7 +22,7 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Text that stays text, whatever stands in it.
+/// Escapes text, so that it stays text whatever it contains.
 pub(crate) fn escaped(text: &str) -> String {
     let safe = pagewise_model::Name::from(text);
     let mut shown = String::with_capacity(text.len());
@@ -39,7 +39,8 @@ pub(crate) fn escaped(text: &str) -> String {
     shown
 }
 
-/// A table that scrolls by itself if it is too wide; a keyboard can reach it. `label` names it.
+/// A table that can be scrolled horizontally if it is too wide, also by keyboard. `label` is its
+/// name for screen readers.
 pub(crate) fn wide(label: &str, table: &str) -> String {
     format!(
         "<div class=\"wide\" role=\"group\" aria-label=\"{}\" tabindex=\"0\">{table}</div>\n",
@@ -61,7 +62,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing in escaped text ends a text or an attribute, and nothing in it is a control character.
+        /// Escaped text cannot end a text or an attribute, and contains no control characters.
         #[test]
         fn no_text_leaves_its_place(text in any::<String>()) {
             let escaped = escaped(&text);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rectangles, lines and text → a chart in a page: [`Svg`]. Its colours are classes of the page's style sheet.
+//! Draws a chart for a page from rectangles, lines and text: [`Svg`]. Its colours are classes of
+//! the page's style sheet.
 
 use std::fmt::Write as _;
 
 use crate::page::escaped;
 
-/// Where text begins or ends.
+/// The alignment of text at its position.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -13,7 +14,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A chart under construction; all lengths are in units of which the page is 960 wide.
+/// A chart that is being drawn; lengths are in units of 1/960 of the page's width.
 pub(crate) struct Svg {
     width: f64,
     body: String,
@@ -24,7 +25,7 @@ impl Svg {
         Self { width, body: String::new() }
     }
 
-    /// An area. What is narrower than a hair is drawn as a hair: there is something.
+    /// Draws an area. It is at least one unit wide, so that a small value is visible.
     pub(crate) fn area(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
         let width = width.max(1.0);
         let _ = write!(
@@ -45,7 +46,7 @@ impl Svg {
             write!(self.body, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>");
     }
 
-    /// Text on the base line `y`; `class` may be empty.
+    /// Draws text with the base line `y`; `class` may be empty.
     pub(crate) fn text(&mut self, class: &str, anchor: Anchor, [x, y]: [f64; 2], text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -59,13 +60,13 @@ impl Svg {
         );
     }
 
-    /// The chart with its title below, for a page.
+    /// The chart with its title below it, for a page.
     pub(crate) fn figure(self, height: f64, title: &str, description: &str) -> String {
         let svg = self.finish(height, title, description);
         format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escaped(title))
     }
 
-    /// The chart, with what it shows in a few words and all that it says as text.
+    /// The chart, with a title and a description that contains all its values as text.
     pub(crate) fn finish(self, height: f64, title: &str, description: &str) -> String {
         let (width, body) = (self.width, self.body);
         format!(
@@ -77,7 +78,7 @@ impl Svg {
     }
 }
 
-/// The length that stands for `part` if `room` stands for `whole`; never longer than the room.
+/// The length for `part` if `room` is the length for `whole`; at most `room`.
 pub(crate) fn length(part: u64, whole: u64, room: f64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) * room }
 }

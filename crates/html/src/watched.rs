@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A collapse that was watched, on a page: what was done, the picture over time, and its phases.
+//! A watched collapse as a page: the result, charts over time, and its phases.
 
 use pagewise_model::WatchPhase;
 
@@ -9,7 +9,7 @@ use pagewise_report::{WatchReport, phrases};
 
 use crate::chart;
 
-/// What a reader may keep.
+/// The page of a watched collapse, self-contained.
 pub fn watched(watched: &WatchReport<'_>) -> String {
     let collapse = watched.done.collapse;
     let names: Vec<String> = collapse

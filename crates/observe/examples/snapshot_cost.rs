@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints the CPU seconds that one snapshot of this machine takes, and how much it saw: everything
-//! but smaps, or with `outside` also without `/proc/PID` and the kernel log, or with `log` the kernel log and
-//! journald's files alone, with `log FOLDER` those of the host below this folder. `cargo xtask bench` runs it
-//! many times.
+//! Prints the CPU seconds that one snapshot of this machine takes, and how many objects it read:
+//! everything but smaps; with `outside` also without `/proc/PID` and the kernel log; with `log`
+//! only the kernel log and journald's files; with `log FOLDER` those of the host in this folder.
+//! `cargo xtask bench` runs it many times.
 //!
-//! It is the first snapshot of its process, as for a user: memory is still to be had from the
-//! kernel.
+//! It is the first snapshot of its process, as for a user: the allocator has to get its memory from
+//! the kernel first.
 
 use std::time::Duration;
 

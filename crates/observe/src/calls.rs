@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: one process is forked, to read files that may block; the
-//! processor's time stamp counter is read, by which guests count instructions; and our own account of
-//! processor time and page faults is.
+//! System calls and instructions without a safe wrapper: forking a child that reads files which may
+//! block, reading the time stamp counter of the CPU (guests under an emulator count instructions
+//! with it), and reading the CPU time and page faults of this process.
 //!
-//! The child shares nothing with us but a pipe. Other threads may exist when it is forked (a
-//! progress display), and one of them may have held the allocator's lock: so the child allocates
-//! nothing, takes no lock, cannot panic and never returns. It works on what was laid out before the
-//! fork and on its own stack, by system calls alone.
+//! The child shares only a pipe with its parent. The parent may have other threads when it forks (a
+//! progress display), and one of them may hold the allocator's lock at that moment. The child
+//! therefore allocates nothing, takes no lock, cannot panic and never returns: it uses only memory
+//! that was prepared before the fork, its own stack, and system calls.
 //!
 //! This is the only module of the crate with `unsafe`.
 
@@ -29,66 +29,68 @@ use rustix::time::ClockId;
 /// One file that the child is to read.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
-    /// The file.
     pub(crate) path: CString,
-    /// What reading it will take, as far as can be told before.
+    /// The expected time to read it, estimated before the read.
     pub(crate) cost: Duration,
 }
 
-/// A running child and the end of the pipe where its answers arrive, in order of the jobs.
+/// A running child and the read end of the pipe on which its answers arrive, in the order of the
+/// jobs.
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: Pid,
     pub(crate) answers: OwnedFd,
 }
 
-/// The longest answer. A pipe takes this much in one piece or not at all.
+/// The largest answer in bytes: `PIPE_BUF`, because only writes up to that size to a pipe are
+/// atomic.
 const FRAME: usize = 4096;
-/// What stands before the bytes of an answer: a code and their number, four bytes each.
+/// The header of an answer: a code and the number of bytes that follow, four bytes each.
 pub(crate) const HEAD: usize = 8;
-/// Codes; all others are the error that the kernel gave.
+/// Codes of an answer. Any other code is the errno of the failed call.
 pub(crate) const READ: u32 = 0;
 pub(crate) const NO_TIME: u32 = u32::MAX;
 
-/// The time on the clock by which children are given their time.
+/// The current time of `CLOCK_MONOTONIC`, the clock of all deadlines of children.
 pub(crate) fn now() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::Monotonic);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
     Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
 }
 
-/// The processor's time stamp counter: under an emulator that counts instructions, their number.
-/// Other architectures have counters too, of which nobody has shown that they count so.
+/// The time stamp counter of the CPU. Under an emulator that counts instructions (QEMU `-icount`)
+/// it follows the number of instructions. `None` on other architectures: whether their counters
+/// follow instructions too has not been verified.
 #[must_use]
 pub fn ticks() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86_64 processor has the instruction; it only reads a counter. A kernel may
-    // forbid it to programs (PR_TSC_SIGSEGV), which nobody does unasked.
+    // SAFETY: every x86_64 processor has the instruction; it only reads a counter. A process can be
+    // barred from it (PR_TSC_SIGSEGV), but only if somebody asked for that with prctl.
     let ticks = Some(unsafe { core::arch::x86_64::_rdtsc() });
     #[cfg(not(target_arch = "x86_64"))]
     let ticks = None;
     ticks
 }
 
-/// Processor time and page faults that the kernel has counted for us.
+/// CPU time and page faults of this process or of its children, as the kernel counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnUsage {
-    /// Processor time, in the kernel and outside.
+    /// CPU time, user and system.
     pub cpu: Duration,
-    /// Faults for which something had to be read.
+    /// Major faults: those that had to read from a device.
     pub major_faults: u64,
-    /// All other faults.
+    /// Minor faults: those served without I/O.
     pub minor_faults: u64,
 }
 
 impl OwnUsage {
-    /// Of this process.
+    /// Usage of this process.
     #[must_use]
     pub fn of_ourselves() -> Self {
         Self::read(libc::RUSAGE_SELF)
     }
 
-    /// Of all processes that were children of ours, or of theirs, and were waited for.
+    /// Usage of all child processes, and of their children, that have ended and were waited for.
     #[must_use]
     pub fn of_ended_children() -> Self {
         Self::read(libc::RUSAGE_CHILDREN)
@@ -96,8 +98,9 @@ impl OwnUsage {
 
     fn read(whose: libc::c_int) -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: `usage` is ours and as large as the call expects; zeros are a valid rusage, so it may
-        // be read even if the call failed, which it cannot with the two arguments that it is given here.
+        // SAFETY: `usage` is ours and has the size that the call expects. All zeros are a valid
+        // rusage, so it may be read even if the call failed; it cannot fail with the two arguments
+        // used here.
         let usage = unsafe {
             libc::getrusage(whose, usage.as_mut_ptr());
             usage.assume_init()
@@ -114,13 +117,13 @@ impl OwnUsage {
     }
 }
 
-/// Forks a child that reads each file which it can finish before `until`, and ends. It is killed
-/// when the thread that called this ends: to the kernel that is its parent.
+/// Forks a child that reads the files it can finish before `until`, and then exits. The kernel
+/// kills the child if the thread that called this function ends, because that thread is its parent.
 ///
-/// A file that does not fit any more is still opened: whether we may read it costs nothing to know.
+/// A file for which no time is left is still opened, which shows cheaply whether it may be read.
 ///
 /// # Errors
-/// Where there can be no pipe or no process.
+/// If no pipe or no process can be created.
 pub(crate) fn fork_reader(jobs: &[Job], until: Duration) -> std::io::Result<Child> {
     let (answers, to_parent) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let parent = rustix::process::getpid();
@@ -139,16 +142,16 @@ pub(crate) fn fork_reader(jobs: &[Job], until: Duration) -> std::io::Result<Chil
     pid.map(|pid| Child { pid, answers }).ok_or(failure)
 }
 
-/// The child's life.
+/// The main function of the child.
 fn serve(jobs: &[Job], until: Duration, parent: Pid, answers: OwnedFd, out: &OwnedFd) -> ! {
-    // A child that outlived us would hold on to memory and to the processes it reads. Where we
-    // died before this call, our place is taken by another parent.
+    // A child that outlives its parent would keep memory and the files of other processes open. If
+    // the parent died before this call, the child has another parent by now, which is checked here.
     let dies_with_us = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     if dies_with_us && rustix::process::getppid() == Some(parent) {
         drop(answers);
         answer_all(jobs, until, out);
     }
-    // SAFETY: _exit has no preconditions; it runs no handler of the parent's.
+    // SAFETY: _exit has no preconditions; it runs no exit handler of the parent.
     unsafe { libc::_exit(0) }
 }
 
@@ -167,14 +170,15 @@ fn answer_all(jobs: &[Job], until: Duration, out: &OwnedFd) {
         {
             *to = *from;
         }
-        // up to PIPE_BUF is written as a whole; an error means that nobody listens any more
+        // writes up to PIPE_BUF are atomic; an error means that nobody reads the pipe any more
         if rustix::io::write(out, frame.get(..HEAD + length).unwrap_or_default()).is_err() {
             return;
         }
     }
 }
 
-/// How many bytes were read into `body`; `None` where the time that is left does not suffice.
+/// Reads one file into `body` and returns the number of bytes. `None` if the time left is less than
+/// the expected cost.
 #[expect(clippy::disallowed_methods, reason = "the child reads what may block")]
 fn answer(job: &Job, until: Duration, body: &mut [u8]) -> Result<Option<usize>, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -192,11 +196,11 @@ fn answer(job: &Job, until: Duration, body: &mut [u8]) -> Result<Option<usize>, 
     Ok(Some(filled))
 }
 
-/// Keeps every signal from arriving until [`restore_signals`], and answers what was kept before.
+/// Blocks every signal until [`restore_signals`] and returns the mask that was set before.
 ///
-/// The child inherits this for good: a handler of ours would else run in it, and tell our own
-/// threads of a Ctrl-C for the second time through a pipe that both share. It can be killed all
-/// the same.
+/// The child keeps all signals blocked. Otherwise it would run the signal handler of the parent,
+/// and report a Ctrl-C to the parent's threads a second time through the pipe that both share.
+/// SIGKILL cannot be blocked, so the child can still be killed.
 fn block_signals() -> MaybeUninit<libc::sigset_t> {
     let mut every = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();

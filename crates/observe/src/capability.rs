@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Probes what this kernel can do, and says why it cannot do the rest, as [`Capability`].
+//! Probes which features this kernel has, and why the others are missing, as [`Capability`].
 //!
-//! The table is in `feature.rs`; here is how a row becomes a state. A file or a call decides, never
-//! the kernel's version. Where it is not there, the kernel's own configuration speaks first, as it
-//! is the same inside a container; then the container; then the module folder. Parts of zram share
-//! the state of zram as long as that is not there.
+//! The table of features is in `feature.rs`; this module turns a row into a state. A file or a
+//! system call decides, never the kernel's version. If the file does not exist, the reason is
+//! searched in this order: the kernel configuration (it is the same inside a container), whether
+//! this is a container, the module folder. While zram is missing, its parts have the same state as
+//! zram itself.
 
 use pagewise_model::{Capability, Evidence, FeatureState, HostSummary, Name, Reading, Source};
 
@@ -30,20 +31,20 @@ pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
 
 type Verdict = (FeatureState, Vec<Evidence>);
 
-/// Where to look.
+/// Where the files of a probe are.
 struct ProbePaths<'a> {
     host: &'a HostRoot,
-    /// Some zram device, to see which files such devices have.
+    /// The name of any zram device; its folder shows which files zram devices have.
     zram: Option<String>,
     in_container: bool,
 }
 
-/// What a probe saw.
+/// The result of a probe.
 enum ProbeAnswer {
     There(Evidence),
     Denied(Evidence),
     NotThere(Evidence),
-    /// There is nothing that could be asked.
+    /// The probe has no file to check on this host.
     Untold,
 }
 
@@ -101,7 +102,7 @@ impl ProbePaths<'_> {
         }
     }
 
-    /// Beside the file: whether it came as a module or is part of the kernel.
+    /// The evidence for a feature that exists: the file, and whether it is a module or built in.
     fn present(&self, feature: &Feature, there: Evidence) -> Vec<Evidence> {
         let loaded = feature.module.and_then(|module| {
             let state = self.host.name_at(&format!("sys/module/{module}/initstate"));
@@ -110,7 +111,7 @@ impl ProbePaths<'_> {
         std::iter::once(there).chain(loaded).collect()
     }
 
-    /// Every option that would bring it is off.
+    /// The verdict "not built" if all options that provide the feature are off.
     fn not_built(&self, feature: &Feature) -> Option<Verdict> {
         let config = kconfig::kconfig(self.host);
         let answers: Option<Vec<_>> =
@@ -121,7 +122,7 @@ impl ProbePaths<'_> {
         Some((FeatureState::NotBuilt { option }, evidence))
     }
 
-    /// The option that brings it and is on.
+    /// The first option that provides the feature and is on.
     fn built(&self, feature: &Feature) -> Option<(Built, Evidence)> {
         let config = kconfig::kconfig(self.host);
         let mut on = feature.options.iter().filter(|option| config.has(option));
@@ -129,7 +130,7 @@ impl ProbePaths<'_> {
         Some((built, evidence.clone()))
     }
 
-    /// No file tells; the configuration is all there is.
+    /// The state according to the kernel configuration alone, for a feature that no file shows.
     fn as_built(&self, feature: &Feature) -> Verdict {
         match self.built(feature) {
             Some((_, evidence)) => (FeatureState::Present, vec![evidence]),
@@ -161,7 +162,7 @@ impl ProbePaths<'_> {
     }
 }
 
-/// The feature that another is a part of, where it is not there.
+/// The feature that `whole` names, if it is missing.
 fn missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capability> {
     let whole = known.iter().find(|capability| capability.feature == whole)?;
     (whole.state != FeatureState::Present).then_some(whole)

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the tree of memory cgroups into [`Cgroups`], version 1 in the words of version 2.
+//! Reads the tree of memory cgroups into [`Cgroups`]; values of version 1 get the names of version
+//! 2.
 //!
-//! Version 1 and 2 count alike and name differently: `total_rss` is `anon`, `total_cache` is `file`
-//! (shmem included, in both), `total_rss_huge` is `anon_thp`. Without `total_` the lines of version 1
-//! tell about a group without its children, which version 2 never does. "No limit" is a number there:
-//! the largest that fits, rounded down to pages. What version 1 has no file for is absent and says so;
-//! its soft limit is neither `low` nor `high` and stays out.
+//! Both versions count alike under different names: `total_rss` is `anon`, `total_cache` is `file`
+//! (both include shmem), `total_rss_huge` is `anon_thp`. In version 1 the lines without `total_`
+//! exclude the children of a group; version 2 has no such lines. Version 1 prints "no limit" as a
+//! number: the largest 64-bit value, rounded down to pages. A value for which version 1 has no file
+//! is absent, with that reason. The soft limit of version 1 corresponds to neither `low` nor `high`
+//! and is not read.
 //!
-//! In version 2 a group without `memory.stat` has no memory controller, and nor have those below it:
-//! they are not listed. Groups whose name is not UTF-8 are not found; their memory is counted in the
-//! group above.
+//! In version 2 a group without `memory.stat` has no memory controller, and neither have its
+//! children: they are not listed. Groups whose name is not UTF-8 are not found; their memory is
+//! counted in their parent.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -26,26 +28,27 @@ use crate::{counters, psi};
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// Of the groups that are kept, the ones that use most; the others are those that were hurt most.
+/// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
+/// kills and by how often they hit a limit.
 const LARGEST: usize = CGROUPS / 2;
-/// Groups for which there is room at once: moving what is there to a larger place is costly.
+/// Capacity reserved at the start, because growing the vector moves every group.
 const FEW_GROUPS: usize = 64;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Everything)
 }
 
-/// The same groups, of each only what rates and growth are computed from.
+/// Reads the same groups, but only the values from which rates and growth are computed.
 pub(crate) fn read_counters(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Counters)
 }
 
-/// The same groups, of each what a live view shows.
+/// Reads the same groups, but only the values that a live view shows.
 pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Live)
 }
 
-/// One group in full; `None` if it is gone.
+/// Reads one group in full; `None` if it no longer exists.
 pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<Cgroup> {
     let (hierarchy, mount) = detect(host, mounts);
     let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything };
@@ -58,7 +61,7 @@ enum Detail {
     Everything,
     /// Events, refaults, major faults, anonymous memory and swap: no limits, no pressure.
     Counters,
-    /// The same, usage and limit.
+    /// The counters, plus usage and limit.
     Live,
 }
 
@@ -68,14 +71,14 @@ fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
     if let Some(mount) = mount {
         cgroups.groups.reserve(FEW_GROUPS);
         Walk { host, mount, hierarchy, detail }.all(&mut cgroups);
-        // in place: a stable sort would borrow as much again, and no two groups have the same path
+        // unstable, because a stable sort allocates a buffer; no two groups have the same path
         cgroups.groups.sort_unstable_by(|a, b| steps(a).cmp(steps(b)));
     }
     cgroups
 }
 
-/// Where memory cgroups are mounted (absolute), and whether they are of version 2; `None` where no
-/// memory controller is.
+/// Where the memory cgroups are mounted (absolute path), and whether they are version 2. `None` if
+/// no hierarchy has a memory controller.
 pub fn memory_cgroups(host: &HostRoot) -> Option<(String, bool)> {
     let mounts = mounts::read(host);
     let (hierarchy, mount) = detect(host, &mounts);
@@ -84,13 +87,13 @@ pub fn memory_cgroups(host: &HostRoot) -> Option<(String, bool)> {
     found
 }
 
-/// The parts of a group's path: in their order parents come before children, and no stranger stands
-/// between them.
+/// The components of a group's path. Sorting by them puts a parent directly before its descendants,
+/// with no other group in between.
 fn steps(group: &Cgroup) -> impl Iterator<Item = &str> {
     group.path.as_str().split('/').filter(|step| !step.is_empty())
 }
 
-/// Where memory cgroups are mounted.
+/// Finds the mount point of the memory cgroups and their version.
 fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str>) {
     let has_memory = |mount: &&str| {
         let controllers = host.bytes(&format!("{mount}/cgroup.controllers")).unwrap_or_default();
@@ -104,7 +107,7 @@ fn detect<'a>(host: &HostRoot, mounts: &'a Mounts) -> (Hierarchy, Option<&'a str
     }
 }
 
-/// One hierarchy, and how much of its groups is read.
+/// A walk over one hierarchy, with how much is read of each group.
 #[derive(Debug, Clone, Copy)]
 struct Walk<'a> {
     host: &'a HostRoot,
@@ -114,8 +117,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Level by level. Where there are more than [`CGROUPS`], the rest is only [ranked](Rank) at first, and
-    /// those that rank higher than what was read take its place.
+    /// Walks the tree level by level. The first [`CGROUPS`] groups are read in full; further ones
+    /// are only [ranked](Rank), and replace groups that were read if they rank higher.
     fn all(&self, cgroups: &mut Cgroups) {
         let mut queue = VecDeque::from([(String::from("/"), 0)]);
         let mut ranked = Vec::new();
@@ -143,7 +146,8 @@ impl<'a> Walk<'a> {
         Files { host: self.host, folder }
     }
 
-    /// Reads or ranks one group; answers the names of its children, `None` where it is none.
+    /// Reads or ranks one group and returns the names of its children; `None` if it is no memory
+    /// cgroup.
     fn take(
         &self,
         cgroups: &mut Cgroups,
@@ -160,7 +164,8 @@ impl<'a> Walk<'a> {
         Some(self.host.folders(folder))
     }
 
-    /// Of what was read and what was only ranked the largest and the most hurt, read in full.
+    /// Keeps the largest groups and those with the most OOM kills and limit hits, and reads in full
+    /// those that were only ranked.
     fn keep_worst(&self, cgroups: &mut Cgroups, ranked: Vec<(Rank, String)>) {
         let all = cgroups.groups.len() + ranked.len();
         let read = cgroups.groups.drain(..).map(|group| {
@@ -169,7 +174,7 @@ impl<'a> Walk<'a> {
         });
         let mut candidates: Vec<(Rank, Candidate)> = read.collect();
         candidates.extend(ranked.into_iter().map(|(rank, path)| (rank, Candidate::Ranked(path))));
-        // stable: of equals what stands higher in the tree stays
+        // stable sort: of groups with equal rank, the one higher in the tree is kept
         candidates.sort_by_key(|(rank, _)| Reverse(rank.usage));
         candidates[LARGEST..].sort_by_key(|(rank, _)| Reverse(*rank));
         candidates.truncate(CGROUPS);
@@ -185,7 +190,7 @@ impl<'a> Walk<'a> {
         cgroups.left_out = (all - cgroups.groups.len()) as u64;
     }
 
-    /// What a group uses, which its counters do not tell.
+    /// The memory usage of a group, read separately if its counters do not include it.
     fn usage(&self, group: &Cgroup) -> Reading<Bytes> {
         match self.detail {
             Detail::Everything | Detail::Live => group.current.clone(),
@@ -193,11 +198,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `None` where this is no memory cgroup, or not any more.
+    /// `None` if this is no memory cgroup or it no longer exists.
     fn group(&self, path: &str, folder: &str) -> Option<Cgroup> {
         let files = self.files(folder);
         let stat = files.counters("stat");
-        // a file that may not be read is still a file
+        // a denied file still shows that the controller exists
         if path != "/" && stat.is_empty() && !stat.get("anon").is_denied() {
             return None;
         }
@@ -223,17 +228,17 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How much a group matters, from the fewest files that tell it.
+/// How important a group is, computed from as few files as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     oom_kills: u64,
-    /// How often it was at its limit.
+    /// How often the group hit its limit.
     at_limit: u64,
     usage: Bytes,
 }
 
 impl Rank {
-    /// `None` where this is no memory cgroup, or not any more.
+    /// `None` if this is no memory cgroup or it no longer exists.
     fn read(files: &Files<'_>, hierarchy: Hierarchy) -> Option<Self> {
         let usage = files.usage(hierarchy);
         let events = match hierarchy {
@@ -278,7 +283,7 @@ impl Files<'_> {
         self.host.bytes_at(&self.path(file))
     }
 
-    /// What the group and those below it use.
+    /// The memory usage of the group and its descendants.
     fn usage(&self, hierarchy: Hierarchy) -> Reading<Bytes> {
         match hierarchy {
             Hierarchy::V2 => self.bytes("current"),
@@ -302,7 +307,7 @@ impl Files<'_> {
         counters::read(self.host, &self.path(file))
     }
 
-    /// One of the counters, as an absence that at least names the file.
+    /// Reads a counter; if it is absent and its source is unknown, the absence names `file`.
     fn named_counter(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
         let mut reading = counters.get(name);
         if reading.source == Source::none() {
@@ -312,7 +317,7 @@ impl Files<'_> {
     }
 }
 
-/// `max`, or a size of which those that no memory can have mean the same.
+/// Parses `max` or a size. A size above the largest possible limit also means "no limit".
 fn limit(word: &[u8]) -> Option<Limit> {
     match word {
         b"max" => Some(Limit::Max),
@@ -418,8 +423,9 @@ fn version_1_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
     }
 }
 
-/// A group's own limit. `memory.stat` tells the smallest of this and those above, in `line`: where
-/// that is none, the group has none either, and its file need not be read.
+/// The limit of the group itself. `memory.stat` prints (under `line`) the smallest limit of the
+/// group and its ancestors: if that is "no limit", the group has none either, and its own file is
+/// not read.
 fn version_1_limit(
     files: &Files<'_>,
     stat: &Counters,
@@ -430,7 +436,7 @@ fn version_1_limit(
     if smallest.get() == Some(Limit::Max) { smallest } else { files.limit(file) }
 }
 
-/// Memory and swap together are limited: swap gets what is left over the limit of memory.
+/// Version 1 limits the sum of memory and swap: the swap limit is that sum minus the memory limit.
 fn swap_limit(both: Reading<Limit>, memory: &Reading<Limit>) -> Reading<Limit> {
     let memory = memory.get();
     both.and_then(|both| match (both, memory) {
@@ -498,7 +504,7 @@ mod tests {
         assert_eq!((limit(b""), limit(b"-1"), limit(b"maximum")), (None, None, None));
     }
 
-    /// Which groups are kept does not depend on how much is read of them: else none would have a rate.
+    /// Reading fewer values must not change which groups are kept, or rates could not be computed.
     #[test]
     fn the_same_groups_are_kept_where_only_counters_are_read() {
         for (mounted, mount, usage) in [

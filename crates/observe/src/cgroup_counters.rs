@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one memory cgroup has counted, for whoever measures in it: each file is read when it is asked
-//! for, in either version of cgroups.
+//! Reads the counters of one memory cgroup for code that measures in it. Each file is read at the
+//! moment it is asked for; both versions of cgroups are supported.
 
 use std::path::Path;
 
@@ -17,42 +17,43 @@ pub struct CgroupCounters {
 }
 
 impl CgroupCounters {
-    /// `unified`: it is of version 2.
+    /// `unified`: the folder belongs to cgroup version 2.
     #[must_use]
     pub fn new(folder: &Path, unified: bool) -> Self {
         let folder = folder.to_string_lossy().trim_start_matches('/').to_owned();
         Self { folder, unified }
     }
 
-    /// `memory.stat`.
+    /// All counters of `memory.stat`.
     #[must_use]
     pub fn stat(&self, host: &HostRoot) -> Counters {
         counters::read(host, &self.path("memory.stat"))
     }
 
-    /// The most memory that it has used. Kernels before 6.0 do not tell it of version 2.
+    /// The peak memory usage. Version 2 has no such file before Linux 5.19.
     #[must_use]
     pub fn peak(&self, host: &HostRoot) -> Option<Bytes> {
         let file = if self.unified { "memory.peak" } else { "memory.max_usage_in_bytes" };
         host.bytes_at(&self.path(file)).get()
     }
 
-    /// Processes that the kernel has killed in it for lack of memory.
+    /// Number of processes of this cgroup that the OOM killer has killed; 0 if unknown.
     #[must_use]
     pub fn oom_kills(&self, host: &HostRoot) -> u64 {
         let file = if self.unified { "memory.events" } else { "memory.oom_control" };
         counters::read(host, &self.path(file)).get("oom_kill").get().unwrap_or(0)
     }
 
-    /// Processor time of version 2, also of processes for which nobody waited.
+    /// CPU time, including that of processes that were never waited for; version 2 only.
     #[must_use]
     pub fn cpu(&self, host: &HostRoot) -> Option<Micros> {
         let micros = || counters::read(host, &self.path("cpu.stat")).get("usage_usec").get();
         self.of_version_2(micros).map(Micros::new)
     }
 
-    /// Its memory in swap. Version 1 tells it among its statistics, which lag by some pages: its two
-    /// usages are read one after the other, and what is charged in between would look like swap.
+    /// Memory of this cgroup in swap. In version 1 it is read from `memory.stat`, which lags by
+    /// some pages. The difference of the two usage files would be worse: they are read one after
+    /// the other, and memory charged in between would look like swap.
     #[must_use]
     pub fn swap(&self, host: &HostRoot) -> Option<Bytes> {
         if self.unified {
@@ -61,19 +62,20 @@ impl CgroupCounters {
         self.stat(host).get("total_swap").get().map(Bytes::new)
     }
 
-    /// The most memory that it has had in swap; newer kernels tell it of version 2.
+    /// The peak swap usage; only in version 2 of newer kernels (`memory.swap.peak`, Linux 6.5).
     #[must_use]
     pub fn swap_peak(&self, host: &HostRoot) -> Option<Bytes> {
         self.of_version_2(|| host.bytes_at(&self.path("memory.swap.peak")).get())
     }
 
-    /// Memory that its pages take in zswap's pool.
+    /// Compressed size in zswap of the pages of this cgroup; version 2 only.
     #[must_use]
     pub fn zswap(&self, host: &HostRoot) -> Option<Bytes> {
         self.of_version_2(|| host.bytes_at(&self.path("memory.zswap.current")).get())
     }
 
-    /// The time in which all its tasks waited for memory (PSI, full).
+    /// Total time in which all tasks of this cgroup were stalled on memory (PSI `full`); version 2
+    /// only.
     #[must_use]
     pub fn memory_stall(&self, host: &HostRoot) -> Option<Micros> {
         let pressure = || psi::pressure(host, &self.path("memory.pressure"));

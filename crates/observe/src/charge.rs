@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What limits an action on memory, read again and again: how short of memory the machine is, and what a
-//! cgroup is charged for and may be.
+//! Readings that limit an action on memory and are repeated while it runs: how short of memory the
+//! machine is, and the usage and limit of a cgroup.
 
 use pagewise_model::{Bytes, Percent, Reading};
 
 use pagewise_hostfs::text::number;
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// How short of memory the machine is: two small files.
+/// How short of memory the machine is, from two small files.
 #[derive(Debug, Clone, Default)]
 pub struct Shortage {
-    /// Part of the last 10 s in which some task waited for memory.
+    /// Share of the last 10 s in which at least one task was stalled on memory (PSI `some avg10`).
     pub stalled: Reading<Percent>,
-    /// Memory that programs could still get.
+    /// `MemAvailable`.
     pub available: Reading<Bytes>,
-    /// All memory.
+    /// `MemTotal`.
     pub total: Reading<Bytes>,
 }
 
-/// Looks at it. Cheap, as it is asked a few times a second.
+/// Reads the current values. Cheap enough to be called several times a second.
 pub fn shortage(host: &HostRoot) -> Shortage {
     let stalled = crate::psi::pressure(host, "proc/pressure/memory").some.avg10;
     let memory = crate::memory::read(host);
     Shortage { stalled, available: memory.available, total: memory.total }
 }
 
-/// What a cgroup is charged for, and the most that it may be.
+/// The usage and the limit of a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
-    /// Now.
+    /// The current usage.
     pub current: Bytes,
-    /// The lowest of its own limits, where there is one.
+    /// The lowest of the group's own limits, if it has any.
     pub limit: Option<Bytes>,
 }
 
-/// The charge of the memory cgroup with this path below its hierarchy's root; `None` where there is
-/// no such group.
+/// Reads usage and limit of the memory cgroup with this path below the hierarchy's root; `None` if
+/// there is no such group.
 pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
     let (root, is_v2) = crate::cgroup::memory_cgroups(host)?;
     let folder = format!("{}/{}", root.trim_matches('/'), path.trim_matches('/'));

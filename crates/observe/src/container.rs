@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tells whether we are in a container: a place that shares its kernel, and so its zram, swap and
-//! modules, with a host outside.
+//! Detects whether this process runs in a container, where zram, swap and modules belong to the
+//! host's kernel.
 //!
-//! Container managers leave different signs, some readable by root alone; the first that speaks
-//! wins. An image unpacked onto a disk of its own (as micro virtual machines do) keeps its
-//! `/.dockerenv`, so that file is believed only where `/` is not the top of a block device.
-//! Of the environment of process 1 nothing but `container=` is kept or recorded.
+//! Container managers leave different signs, some readable by root only; the first sign found
+//! decides. An image unpacked onto a disk of its own (as micro virtual machines do) keeps its
+//! `/.dockerenv`, so that file only counts if `/` is not the root of a file system on a block
+//! device. Of the environment of process 1 only `container=` is kept or recorded.
 
 use pagewise_model::{Name, Reading, Source};
 
@@ -25,7 +25,7 @@ fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
     Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
 }
 
-/// The host of OpenVZ has `/proc/bc` too.
+/// An OpenVZ host has `/proc/vz` and `/proc/bc`; a container only `/proc/vz`.
 fn openvz(host: &HostRoot) -> Option<Reading<Name>> {
     if host.exists("proc/vz") && !host.exists("proc/bc") {
         return found("openvz", "proc/vz");
@@ -57,7 +57,7 @@ fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {
     Some(Reading::found(kind, Source::file(absolute(PATH))))
 }
 
-/// Words in the path of a container's cgroup, where its own root does not hide it.
+/// Substrings of a container's cgroup path, visible unless a cgroup namespace hides it.
 const IN_CGROUP: [(&str, &str); 6] = [
     ("kubepods", "kubernetes"),
     ("/docker", "docker"),
@@ -74,7 +74,7 @@ fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
     found(kind, PATH)
 }
 
-/// Words in the options of an overlay that is `/`.
+/// Substrings of the mount options of an overlay that is mounted at `/`.
 const IN_OVERLAY: [(&str, &str); 3] =
     [("/docker/", "docker"), ("/containers/storage/", "podman"), ("containerd", "containerd")];
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads files of `name value` lines (`/proc/vmstat`, `memory.stat`) into [`Counters`].
 //!
-//! Which counters there are is the kernel's choice: every line is kept by its name. A file that
-//! cannot be read gives no counters that remember why, so that "not allowed" never becomes "this
-//! kernel does not count it".
+//! Which counters exist depends on the kernel, so every line is kept under its name. If a file
+//! cannot be read, each counter asked for is absent or denied for the file's reason, so that "not
+//! permitted" is never confused with "not counted by this kernel".
 
 use pagewise_model::{Counters, Name, Reading, Source};
 
@@ -11,7 +11,8 @@ use crate::limits::COUNTER_LINES;
 use pagewise_hostfs::text::{Line, number};
 use pagewise_hostfs::{HostRoot, ReadValues, absolute};
 
-/// The counters of a file; where it cannot be read, none, and each says why.
+/// Reads the counters of a file. If it cannot be read, the result is empty and every counter gives
+/// the reason.
 pub fn read(host: &HostRoot, path: &str) -> Counters {
     match host.text(path) {
         Ok(text) => {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is printed as `name value` lines is read back, whatever stands around it.
+        /// Counters printed as `name value` lines are read back, with any white space around them.
         #[test]
         fn printed_counters_are_read_back(
             wanted in prop::collection::btree_map("[a-z_]{1,12}", any::<u64>(), 0..40),

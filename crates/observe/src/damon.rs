@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads who uses DAMON into [`Damon`]: the modules that run it for one purpose, and the threads
-//! that were configured by hand through sysfs.
+//! Reads the users of DAMON into [`Damon`]: the kernel modules built on it, and the kdamond threads
+//! configured through sysfs.
 //!
-//! The sysfs files are for root alone; that there are threads can be seen by anybody, so their
-//! states are listed and denied.
+//! The sysfs files are readable by root only, but the folder of each thread is visible to
+//! everybody: for other users the threads are listed and their states denied.
 //!
-//! What somebody else's thread saw of which address is not read: the kernel puts it into `tried_regions`
-//! only when somebody writes that it should, and does not say when that was (tried with 6.12, 6.18 and
-//! 7.2; `refresh_ms` refreshes other files). Who borrows a thread writes so, and reads [`regions`].
-//! `damon_stat` keeps its numbers current by itself.
+//! The access pattern seen by a thread of somebody else is not read: the kernel fills
+//! `tried_regions` only after a write to the thread's `state` file, and does not say when that was
+//! (tested with 6.12, 6.18 and 7.2; `refresh_ms` refreshes other files). Code that borrows a thread
+//! makes that write and then reads [`regions`]. `damon_stat` updates its numbers by itself.
 
 use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source};
 
@@ -28,7 +28,7 @@ pub(crate) fn read(host: &HostRoot) -> Damon {
     }
 }
 
-/// The numbers of DAMON's threads; each is one of the kernel's and would use a CPU.
+/// The numbers of the kdamond folders; each is one kernel thread.
 fn kdamonds(host: &HostRoot) -> Vec<u32> {
     limits::first(host, KDAMONDS, limits::KDAMONDS, host.numbered(KDAMONDS, ""))
 }
@@ -42,8 +42,8 @@ fn module(host: &HostRoot, name: &str) -> DamonModule {
 
 const IDLE: &str = "sys/module/damon_stat/parameters/memory_idle_ms_percentiles";
 
-/// Of all memory that `damon_stat` watches (free memory and the page cache too) the percentage that
-/// nobody used for so long.
+/// Percentage of the memory watched by `damon_stat` (which includes free memory and the page cache)
+/// that has been idle for at least `at_least`.
 pub fn idle_share(host: &HostRoot, at_least: Millis) -> Reading<Percent> {
     let read = host.value(IDLE, "101 numbers of milliseconds", percentiles);
     let read = explained(read, NO_SUCH_FILE, "this kernel has no damon_stat");
@@ -55,8 +55,8 @@ pub fn idle_share(host: &HostRoot, at_least: Millis) -> Reading<Percent> {
     }
 }
 
-/// Idle times in ascending order, of the least idle memory to the most idle; newer kernels give how
-/// long memory has been in use as a negative number.
+/// Parses the idle times in milliseconds, in ascending order, from the least idle memory to the
+/// most idle. Newer kernels print recently used memory as a negative number.
 fn percentiles(text: &[u8]) -> Option<Vec<i64>> {
     let all: Option<Vec<i64>> = text.split(|byte| *byte == b',').map(number).collect();
     all.filter(|all| all.len() == 101)
@@ -64,11 +64,11 @@ fn percentiles(text: &[u8]) -> Option<Vec<i64>> {
 
 fn share_of(idle: &[i64], at_least: Millis) -> Percent {
     let least = i64::try_from(at_least.get()).unwrap_or(i64::MAX);
-    // the first number is the least idle memory of all, and stands for no percent
+    // percentile 0 is the minimum and represents no memory
     Percent::new(idle.iter().skip(1).filter(|millis| **millis >= least).count() as f64)
 }
 
-/// Processes that a running thread watches, as it was told by hand.
+/// Ids of the processes that running threads watch, as configured through sysfs.
 pub fn watched(host: &HostRoot) -> Vec<u32> {
     let runs = |id: &u32| {
         let state = host.name_at(&format!("{KDAMONDS}/{id}/state"));
@@ -84,19 +84,19 @@ fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
     targets.into_iter().filter_map(pid).collect()
 }
 
-/// Addresses that were used alike.
+/// A range of addresses with a similar access frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// The first.
+    /// First address.
     pub start: u64,
-    /// The first behind.
+    /// The address after the last.
     pub end: u64,
-    /// In how many looks of the last aggregation it was seen in use.
+    /// Number of access checks of the last aggregation interval that found the region in use.
     pub accesses: u64,
 }
 
-/// What a thread's first scheme found, as of the last time that it was told to say so; in order of
-/// address.
+/// The regions matched by a thread's first scheme when the kernel was last told to update them;
+/// sorted by address.
 pub fn regions(host: &HostRoot, kdamond: u32) -> Vec<Region> {
     let folder = format!("{KDAMONDS}/{kdamond}/contexts/0/schemes/0/tried_regions");
     let number = |id: u32, file: &str| host.number_at(&format!("{folder}/{id}/{file}")).get();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the whole disk under a block device or under a file.
 //!
-//! A device's `uevent` names it and, for a partition, its number; the disk's name is what remains.
-//! So no symbolic link is followed, and recordings, which hold none, answer as the live host does. A
-//! mapped device (dm-crypt, LVM) counts as the disk: its own queue says whether it rotates. The kernel lists what a
-//! mapped device lies on in `slaves`, and dm-crypt begins the `dm/uuid` of its devices with `CRYPT-`.
+//! A device's `uevent` contains its name and, for a partition, its number; without the number the
+//! name is that of the disk. This needs no symbolic links, which recordings do not contain. A
+//! mapped device (dm-crypt, LVM) counts as a disk: its own queue says whether it is rotational. The
+//! kernel lists the devices below a mapped device in `slaves`, and `dm/uuid` of a dm-crypt device
+//! begins with `CRYPT-`.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -16,12 +17,12 @@ use crate::mounts::{Mount, Mounts};
 use pagewise_hostfs::text::{Line, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// What is needed to find the disks of one host.
+/// Finds the disks of one host.
 #[derive(Debug)]
 pub(crate) struct Disks<'a> {
     host: &'a HostRoot,
     mounts: &'a Mounts,
-    /// Names of device mapper → `dm-N`; read when the first of them is looked for.
+    /// Names of device mapper → `dm-N`; read at the first lookup.
     mapped: OnceCell<HashMap<Name, String>>,
 }
 
@@ -81,13 +82,13 @@ impl<'a> Disks<'a> {
     }
 }
 
-/// No disk at all, and why.
+/// The answer if there is no disk, with the reason.
 pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
     let name = Reading::absent(why, source.clone());
     Disk { file_system: name.clone(), ..unknown(&name) }
 }
 
-/// A device whose disk is not known, with the reason.
+/// The answer for a device whose disk cannot be determined, with the reason.
 fn unknown(name: &Reading<Name>) -> Disk {
     let flag = || name.clone().and_then(|_| Err("the disk is not known".into()));
     Disk {
@@ -125,9 +126,9 @@ fn described(host: &HostRoot, folder: &str) -> Disk {
     }
 }
 
-/// The disk below all mappings, and whether one of them encrypts.
+/// The disk below all mapped devices, and whether one of them encrypts.
 fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
-    /// LVM on dm-crypt on RAID are three.
+    /// LVM on dm-crypt on RAID needs three levels.
     const DEEPEST: usize = 8;
     let (mut lowest, mut at) = (disk.to_owned(), at.clone());
     let mut encrypted = Reading::found(false, at.clone());
@@ -139,7 +140,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
         }
         let slaves = format!("{folder}/slaves");
         let Some(slave) = host.names(&slaves).into_iter().next() else { break };
-        // a recording has a folder only with something in it
+        // a recording contains a folder only if something is in it
         host.exists(&format!("{slaves}/{slave}"));
         let Ok(below) = whole_disk(host, &format!("sys/class/block/{slave}")) else { break };
         (lowest, at) = below;
@@ -147,7 +148,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
     (Reading::found(Name::from(lowest.as_str()), at), encrypted)
 }
 
-/// The disk's name as under `/dev`, and the line that says so.
+/// The disk's name as under `/dev`, and the `uevent` line that contains it.
 fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading<Name>> {
     let path = format!("{folder}/uevent");
     let source = Source::file(absolute(&path));
@@ -276,7 +277,8 @@ mod tests {
     }
 
     proptest! {
-        /// The kernel joins disk and number; taking them apart again gives the disk.
+        /// The kernel builds a partition's name from disk and number; removing the number gives the
+        /// disk.
         #[test]
         fn names_come_apart_as_the_kernel_joins_them(disk in "[a-z]{2,4}([0-9]n[0-9]|[0-9]{1,2})?", number in 1u32..300) {
             let p = if disk.ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much there is to read: processes and memory cgroups, before any of them is read.
+//! Counts processes and memory cgroups before any of them is read.
 
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// Numbers of what a whole snapshot holds in memory.
+/// The number of objects that a full snapshot would hold in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Process ids, kernel threads included.
+    /// Number of process ids, including kernel threads.
     pub processes: usize,
-    /// Memory cgroups; kernels count some that were removed, too.
+    /// Number of memory cgroups. Some kernels also count removed ones that still have pages
+    /// charged.
     pub cgroups: usize,
 }
 
-/// The extent of the live machine. Where something is not told it counts as none.
+/// Counts on the live machine. A count that cannot be read is 0.
 pub fn extent(host: &HostRoot) -> Extent {
     let listed = host.bytes("proc/cgroups").unwrap_or_default();
     let cgroups = listed.split(|&byte| byte == b'\n').find_map(|line| {

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The features that are probed, as a table: where each shows, and what brings it.
+//! The table of probed features: the file that shows each one, and the option or module that
+//! provides it.
 //!
-//! Left out because no file shows them and asking needs a call: `process_madvise`, `PAGEMAP_SCAN`,
-//! `MADV_COLLAPSE`, merging of whole processes.
+//! Not listed, because no file shows them and a probe needs a system call: `process_madvise`,
+//! `PAGEMAP_SCAN`, `MADV_COLLAPSE`, merging all memory of a process (`PR_SET_MEMORY_MERGE`).
 
 /// One feature of the kernel.
 pub(crate) struct Feature {
     /// Stable name; never changed once released.
     pub(crate) name: &'static str,
-    /// What it is good for, in half a sentence.
+    /// Its purpose in half a sentence.
     pub(crate) doc: &'static str,
-    /// How to see it.
+    /// How to detect it.
     pub(crate) probe: Probe<'static>,
-    /// Options of which one brings it; the first is the one to name.
+    /// Kernel configuration options, any of which provides it; messages name the first.
     pub(crate) options: &'static [&'static str],
-    /// The feature that it is a part of; stands before it in the table.
+    /// The feature that it is a part of; that one precedes it in the table.
     pub(crate) part_of: Option<&'static str>,
-    /// The module that brings it.
+    /// The kernel module that provides it.
     pub(crate) module: Option<&'static str>,
-    /// What switches it on where it is built in and does not show.
+    /// What turns it on if it is built in but not visible.
     pub(crate) switch: Option<&'static str>,
 }
 
-/// How a feature is seen.
+/// How a feature is detected.
 pub(crate) enum Probe<'a> {
-    /// One of these is there.
+    /// Any of these paths exists.
     Paths(&'a [&'a str]),
-    /// Every zram device has this file.
+    /// The first zram device has this file.
     ZramFile(&'static str),
-    /// The control of zram or a device of it.
+    /// `zram-control` or a zram device exists.
     ZramDevice,
-    /// This file can be read: it may be there and refuse.
+    /// This file can be read; a file that exists may still refuse to be read.
     Read(&'static str),
-    /// The word stands in this file.
+    /// This file contains the word.
     Word(&'static str, &'static str),
-    /// The kernel's configuration shows it; where there is none, this file of debugfs may.
+    /// The kernel configuration shows it; if that is not available, this file in debugfs may.
     Configuration(&'static str),
 }
 
@@ -141,7 +142,7 @@ pub(crate) static FEATURES: &[Feature] = &[
     ),
     plain(
         "thp.sizes",
-        // the smallest sizes with base pages of 4 or 16, and of 64 KiB
+        // the smallest mTHP sizes with base pages of 4 or 16 KiB, and of 64 KiB
         &[
             "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
             "sys/kernel/mm/transparent_hugepage/hugepages-256kB/enabled",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How lines of a few files are spelled, for `pagewise-capture`, which rewrites such lines.
+//! Parsers of a few line formats, exported for `pagewise-capture`, which rewrites such lines.
 
-/// The kernel log, and what journald kept of it: reports of the OOM killer.
+/// OOM killer reports in the kernel log and in the messages that journald kept of it.
 pub mod kernel_log {
     pub use crate::kernel_log::{Rename, renamed, renamed_journal};
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Single facts of a host for whoever measures: each is read when it is asked for, without a
-//! [`Snapshot`](pagewise_model::Snapshot).
+//! Reads single values of a host for code that measures, each at the moment it is asked for and
+//! without a full [`Snapshot`](pagewise_model::Snapshot).
 //!
-//! What a host does not tell is `None`: a measurement goes on without it.
+//! A value that the host does not provide is `None`: a measurement continues without it.
 
 use std::collections::BTreeSet;
 
@@ -12,43 +12,43 @@ use crate::{memory, psi, zram, zswap};
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// Reads single facts of a host.
+/// Reads single values of a host.
 #[derive(Debug, Clone, Copy)]
 pub struct HostGauges<'h>(pub &'h HostRoot);
 
-/// Time of all processors together since boot, in ticks of [`rustix::param::clock_ticks_per_second`].
+/// Time of all CPUs together since boot, in ticks of [`rustix::param::clock_ticks_per_second`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorTicks {
-    /// They ran something.
+    /// Time spent running something.
     pub busy: u64,
-    /// The hypervisor ran something else (steal).
+    /// Steal: time that the hypervisor gave to other guests.
     pub stolen: u64,
-    /// Idle time included.
+    /// Total time, idle included.
     pub all: u64,
-    /// The number of processors.
+    /// The number of CPUs.
     pub processors: u64,
 }
 
-/// What went to and from a block device since boot.
+/// Bytes transferred from and to a block device since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceTraffic {
-    /// From it.
+    /// Bytes read from the device.
     pub read: Bytes,
-    /// To it.
+    /// Bytes written to the device.
     pub written: Bytes,
 }
 
-/// Compressed pages in RAM.
+/// A pool of compressed pages in RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolUse {
-    /// The RAM that they take.
+    /// RAM used by the pool.
     pub taken: Bytes,
-    /// Their size without compression.
+    /// Size of the pages before compression.
     pub original: Bytes,
 }
 
 impl HostGauges<'_> {
-    /// Swap in use.
+    /// Swap in use: `SwapTotal` minus `SwapFree`.
     #[must_use]
     pub fn swap_used(self) -> Option<Bytes> {
         let memory = memory::read(self.0);
@@ -56,14 +56,15 @@ impl HostGauges<'_> {
         memory.swap_total.get()?.get().checked_sub(free).map(Bytes::new)
     }
 
-    /// Whether any swap is on.
+    /// Whether any swap area is active.
     #[must_use]
     pub fn has_swap(self) -> bool {
         self.0.text("proc/swaps").is_ok_and(|areas| areas.lines().count() > 1)
     }
 
-    /// What was read from and written to a block device since boot, as `vda` or `zram1`; `None` if there is
-    /// none of that name. The kernel counts in sectors of 512 bytes (Documentation/block/stat.rst).
+    /// Bytes read from and written to a block device since boot; `name` as `vda` or `zram1`. `None`
+    /// if there is no such device. The kernel counts sectors of 512 bytes
+    /// (Documentation/block/stat.rst).
     #[must_use]
     pub fn device_traffic(self, name: &str) -> Option<DeviceTraffic> {
         self.0.let_go();
@@ -74,13 +75,13 @@ impl HostGauges<'_> {
         Some(DeviceTraffic { read: bytes(read)?, written: bytes(written)? })
     }
 
-    /// The memory that zswap's pool takes (`Zswap:` of meminfo).
+    /// RAM used by zswap's pool (`Zswap:` of meminfo).
     #[must_use]
     pub fn zswap_pool(self) -> Option<Bytes> {
         memory::other(&memory::read(self.0), "Zswap").get()
     }
 
-    /// zswap's pool (`Zswap:` and `Zswapped:` of meminfo).
+    /// zswap's pool: `Zswap:` and `Zswapped:` of meminfo.
     #[must_use]
     pub fn zswap_use(self) -> Option<PoolUse> {
         let memory = memory::read(self.0);
@@ -88,7 +89,7 @@ impl HostGauges<'_> {
         Some(PoolUse { taken: size("Zswap")?, original: size("Zswapped")? })
     }
 
-    /// What a zram device stores (`mm_stat`), without its slot table.
+    /// The data that a zram device stores (`mm_stat`), excluding its slot table.
     #[must_use]
     pub fn zram_use(self, number: u32) -> Option<PoolUse> {
         let mm_stat = self.mm_stat(number);
@@ -101,13 +102,13 @@ impl HostGauges<'_> {
         zswap::enabled(self.0).get() == Some(true)
     }
 
-    /// The time in which all tasks waited for memory (PSI, full).
+    /// Total time in which all tasks were stalled on memory (PSI `full`).
     #[must_use]
     pub fn memory_stall(self) -> Option<Micros> {
         psi::pressure(self.0, "proc/pressure/memory").full.total_us.get()
     }
 
-    /// `/proc/stat`.
+    /// CPU time from `/proc/stat`.
     #[must_use]
     pub fn processor_ticks(self) -> Option<ProcessorTicks> {
         let text = self.0.text("proc/stat").ok()?;
@@ -131,13 +132,13 @@ impl HostGauges<'_> {
         Some([numbers.next()?, numbers.next()?, numbers.next()?])
     }
 
-    /// What the kernel reads time from, as `tsc`.
+    /// The clock source of the kernel, as `tsc`.
     #[must_use]
     pub fn clocksource(self) -> Option<String> {
         self.word("sys/devices/system/clocksource/clocksource0/current_clocksource")
     }
 
-    /// What chooses the frequency of the processors, as `performance`: each governor in use once.
+    /// The cpufreq governors in use, as `performance`, each once.
     #[must_use]
     pub fn governors(self) -> BTreeSet<String> {
         const PROCESSORS: &str = "sys/devices/system/cpu";
@@ -146,14 +147,14 @@ impl HostGauges<'_> {
         processors.filter_map(governor).collect()
     }
 
-    /// The most memory that a zram device has used since it was made (`mm_stat`).
+    /// Peak memory used by a zram device since it was created or the peak was reset (`mm_stat`).
     #[must_use]
     pub fn most_used_by_zram(self, number: u32) -> Option<Bytes> {
         self.mm_stat(number).memory_used_max.get()
     }
 
     fn mm_stat(self, number: u32) -> MmStat {
-        // the live machine's attributes are read once until they are let go
+        // a live host caches attributes until they are released
         self.0.let_go();
         zram::mm_stat(self.0, &format!("sys/block/zram{number}/mm_stat"))
     }

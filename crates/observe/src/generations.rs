@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `/sys/kernel/debug/lru_gen` into [`GroupGenerations`]: root only, and not a part of the
-//! snapshot, because the kernel takes locks of every cgroup to print it.
+//! Reads `/sys/kernel/debug/lru_gen` into [`GroupGenerations`]. Root only, and not a part of the
+//! snapshot, because printing the file takes locks of every cgroup.
 //!
-//! A line `memcg ID PATH`, then for each node a line `node N` and its generations, oldest first:
-//! `NUMBER AGE-IN-MS ANON FILE` in pages. A count may be printed as negative while it is updated.
+//! Format: a line `memcg ID PATH`, then for each node a line `node N` and its generations, oldest
+//! first, as `NUMBER AGE-IN-MS ANON FILE` in pages. A count may be negative while the kernel
+//! updates it.
 
 use pagewise_model::{Generation, GroupGenerations, Millis, Name, Pages, Reading, Source};
 
@@ -13,7 +14,7 @@ use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
 
 const PATH: &str = "sys/kernel/debug/lru_gen";
 
-/// How long the pages of each memory cgroup were not used.
+/// Reads the age of the pages of each memory cgroup, by generation of the multi-gen LRU.
 pub fn generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
     let source = Source::file(absolute(PATH));
     let read = match host.text(PATH) {
@@ -41,7 +42,7 @@ fn take(host: &HostRoot, line: &Line<'_>, groups: &mut Vec<GroupGenerations>) {
     line.understood(host, "a memcg, a node or a generation", understood);
 }
 
-/// The path may hold spaces; the root's is `/`.
+/// Parses a `memcg` line. The path may contain spaces; that of the root is `/`.
 fn group(line: &[u8]) -> Option<GroupGenerations> {
     let rest = line.trim_ascii().strip_prefix(b"memcg")?.trim_ascii_start();
     let at = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads what machine this is into [`HostSummary`].
 //!
-//! Kinds of containers are looked for in `container.rs`, of virtual machines in `virt.rs`. The page
-//! size is in no file: a recording stores it.
+//! `container.rs` detects containers, `virt.rs` virtual machines. The page size is in no file, so a
+//! recording stores it separately.
 
 use pagewise_model::{Bytes, HostSummary, Name, Reading, Source};
 
@@ -23,7 +23,7 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     }
 }
 
-/// The kernel's own word for none.
+/// `(none)` is what the kernel prints if no name was set.
 fn name(host: &HostRoot) -> Reading<Name> {
     host.name_at("proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
         "(none)" => Err("nobody gave this host a name".into()),
@@ -31,7 +31,7 @@ fn name(host: &HostRoot) -> Reading<Name> {
     })
 }
 
-/// Kernels before 6.1 have no file for it; ours is the one this program was built for.
+/// Kernels before 6.1 have no file for it; on a live host the architecture of this program is used.
 fn architecture(host: &HostRoot) -> Reading<Name> {
     let listed = host.name_at("proc/sys/kernel/arch");
     if listed.value().is_none() && host.is_live() {
@@ -47,10 +47,10 @@ pub(crate) fn page_size(host: &HostRoot) -> Reading<Bytes> {
     }
 }
 
-/// No kernel is built for more.
+/// An upper limit above the largest `CONFIG_NR_CPUS` of any kernel.
 const MAX_CPUS: u32 = 1 << 20;
 
-/// How many `0-3,8,10-11` names.
+/// Number of CPUs in a list like `0-3,8,10-11`.
 fn cpus(ranges: &[u8]) -> Option<u32> {
     ranges.split(|&byte| byte == b',').try_fold(0u32, |sum, range| {
         let mut ends = range.split(|&byte| byte == b'-');

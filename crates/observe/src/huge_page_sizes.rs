@@ -7,7 +7,7 @@ use pagewise_model::Bytes;
 use crate::limits::HUGE_PAGE_SIZES;
 use pagewise_model::text::number;
 
-/// The sizes in a folder, each with the name of its folder.
+/// The huge page sizes in a folder, each with the name of its subfolder.
 pub(crate) fn by_huge_page_size(host: &HostRoot, folder: &str) -> Vec<(Bytes, String)> {
     let mut sizes: Vec<(Bytes, String)> =
         host.names(folder).into_iter().filter_map(sized).collect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the pools of preallocated huge pages into [`HugePool`]s: per size the sum over all nodes,
-//! then each node.
+//! Reads the pools of preallocated huge pages (hugetlb) into [`HugePool`]s: for each size the sum
+//! over all nodes, then each node.
 //!
-//! Reservations belong to a mapping and not to a node, so the kernel counts them for the sum alone.
+//! Reservations belong to a mapping and not to a node, so the kernel reports them only for the sum.
 
 use crate::huge_page_sizes::by_huge_page_size;
 use pagewise_model::{Bytes, HugePool, Reading, Source};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads how a host is set up at boot into [`Installation`]: on request, because only a plan needs it.
+//! Reads how a host is configured at boot into [`Installation`]; only on request, because only a
+//! plan needs it.
 //!
-//! Whether systemd runs the host is asked as `sd_booted` asks it. A machine id is confidential, so only a
-//! hash of it leaves this module: the first 32 hexadecimal digits of SHA-256 over `pagewise machine-id `
-//! and the id. Recordings hold none of these files.
+//! Whether systemd runs the host is checked as `sd_booted` does. A machine id is confidential, so
+//! only a hash leaves this module: the first 32 hexadecimal digits of SHA-256 over `pagewise
+//! machine-id ` and the id. Recordings contain none of these files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +19,10 @@ use crate::mounts;
 
 const TMPFILES_FOLDERS: [&str; 4] =
     ["etc/tmpfiles.d", "run/tmpfiles.d", "usr/local/lib/tmpfiles.d", "usr/lib/tmpfiles.d"];
-/// Folders in which a plan puts files whose name depends on other files: those with our name are ours.
+/// Folders in which a plan creates files whose name depends on existing ones; those that end in
+/// [`OWN_FILE`] are ours.
 const DROP_IN_FOLDERS: [&str; 2] = ["etc/sysctl.d", "etc/tmpfiles.d"];
-/// What the name of each of them ends with.
+/// The suffix of the names of these files.
 const OWN_FILE: &str = "pagewise.conf";
 /// Other files that a plan may write.
 const OWN_FILES: [&str; 3] = [
@@ -28,12 +30,12 @@ const OWN_FILES: [&str; 3] = [
     "etc/systemd/zram-generator.conf.d/50-pagewise.conf",
     r"etc/systemd/system/var-pagewise\x2dswap\x2d0.swap",
 ];
-/// Where a plan puts a swap file.
+/// The folder in which a plan creates a swap file.
 const SWAP_FOLDER: &str = "/var";
-/// File systems on local disks, which answer at once how much is free.
+/// Local file systems, for which `statfs` does not block.
 const LOCAL: [&str; 4] = ["ext4", "xfs", "btrfs", "f2fs"];
 
-/// How this host is set up at boot.
+/// Reads how this host is configured at boot.
 pub fn installation(host: &HostRoot) -> Installation {
     Installation {
         has_systemd: host.exists("run/systemd/system"),
@@ -51,7 +53,7 @@ fn text(host: &HostRoot, path: &str) -> Option<String> {
     String::from_utf8(host.bytes(path).ok()?).ok()
 }
 
-/// `ID=debian` or `ID="debian"`.
+/// Parses `ID=debian` or `ID="debian"`.
 fn distribution(os_release: &str) -> Option<String> {
     let id = os_release.lines().find_map(|line| line.trim().strip_prefix("ID="))?;
     let id = id.trim_matches(|quote| matches!(quote, '"' | '\''));
@@ -59,8 +61,8 @@ fn distribution(os_release: &str) -> Option<String> {
     ((1..=64).contains(&id.len()) && id.chars().all(is_word)).then(|| id.to_owned())
 }
 
-/// What stands for a machine in a plan: a hash of what `/etc/machine-id` holds, as 32 hexadecimal digits;
-/// `None` if it holds no id.
+/// The value that identifies a machine in a plan: a hash of the content of `/etc/machine-id`, as 32
+/// hexadecimal digits. `None` if the text is no machine id.
 #[must_use]
 pub fn machine_id_hash(text: &str) -> Option<String> {
     let id = text.trim();

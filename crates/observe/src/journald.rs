@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files in which systemd's journald keeps messages → those of the kernel around each report of the OOM
-//! killer.
+//! Finds the kernel messages around each OOM killer report in the journal files of systemd's
+//! journald.
 //!
-//! The kernel's own log is a ring buffer in memory. journald copies it into files, which outlive the buffer
-//! and, in `/var/log/journal`, the boot. No program is started for them: `pagewise-journald` reads their
-//! format, and what a reader makes of the messages is its own affair. Only the system's files of this machine
-//! are read: the kernel's messages are in no other.
+//! The kernel's own log is a ring buffer in memory. journald copies it into files, which are kept
+//! longer than the buffer and, in `/var/log/journal`, across boots. No program is started to read
+//! them: `pagewise-journald` parses their format, and the caller's reader interprets the messages.
+//! Only the system journal of this machine is read, because only that contains kernel messages.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use rustix::fs::OFlags;
 
 use crate::limits::{JOURNAL_BLOCKS, JOURNAL_ENTRIES, JOURNAL_FILES, JOURNAL_REPORTS};
 
-/// Reading a live machine's files may take so long, as its disk may be slow: they take milliseconds as a rule, and
-/// half a second was not enough in a guest whose host was overloaded. A recording is read in full whatever the clock
-/// says, so that it replays.
+/// Time limit for reading the files of a live machine, whose disk may be slow. Milliseconds are
+/// normal; half a second was too short in a guest on an overloaded host. A recording is read
+/// without a limit, so that it always gives the same result.
 const LONGEST_READ: Duration = Duration::from_secs(2);
 
-/// Where journald keeps files, on a disk, or in memory until the machine ends.
+/// Where journald keeps its files: on disk, or in memory until shutdown.
 pub(crate) const FOLDERS: [(&str, &str); 2] =
     [("var/log/journal", "persistent"), ("run/log/journal", "volatile")];
 
-/// What would help where the files may not be read.
+/// The advice if the files may not be read.
 const NEEDED: &str = "run as root, or as a member of the group systemd-journal";
 
-/// How a search of all files went.
+/// Statistics of a search through all files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Searched {
-    /// Files that were searched.
+    /// Number of files searched.
     pub(crate) files: u64,
-    /// Files that were left out, or in part.
+    /// Number of files skipped, or read only in part.
     pub(crate) left_out: u64,
-    /// When the oldest message in those searched was written, in microseconds since 1970; 0 if unknown.
+    /// Time of the oldest message in the files searched, in microseconds since 1970; 0 if unknown.
     pub(crate) since: u64,
 }
 
-/// A file of journald, as the reader of its format asks for it.
+/// An open journal file, in the interface that the parser requires.
 #[derive(Debug)]
 struct OpenFile<'a>(Pieces<'a>);
 
@@ -52,7 +52,7 @@ impl ReadPieces for OpenFile<'_> {
     }
 }
 
-/// Gives `reader` the kernel's messages around the newest reports, the newest file first.
+/// Passes to `reader` the kernel messages around the newest reports, starting with the newest file.
 pub(crate) fn search(host: &HostRoot, reader: &mut dyn Reader) -> Result<Searched, Refusal> {
     let paths = paths(host)?;
     let longest = host.is_live().then_some(LONGEST_READ);
@@ -95,7 +95,7 @@ pub(crate) fn search(host: &HostRoot, reader: &mut dyn Reader) -> Result<Searche
     }
 }
 
-/// The system's files, the newest first.
+/// Paths of the files of the system journal, newest first.
 fn paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
     let mut found: Vec<(u64, String)> = Vec::new();
     for (folder, _) in FOLDERS {
@@ -113,8 +113,8 @@ fn paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The folder of this machine, or all where its id is not known: files of other machines are collected here,
-/// too, and those of containers are linked.
+/// The folder of this machine, or all folders if its machine id is unknown. The journal folder may
+/// also hold collected files of other machines and links to those of containers.
 fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
     let is_id = |name: &[u8]| name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
     let mut all = host.folders(folder);
@@ -132,9 +132,9 @@ fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
     Ok(all)
 }
 
-/// A number that is higher for newer files of the system; `None` for other names. The file that is written
-/// now has the plain name. Others have the time of their first entry in it, those that were not closed that
-/// at which they were put aside.
+/// A number that is larger for newer files of the system journal; `None` for any other name. The
+/// active file has the plain name. The name of an archived file contains the time of its first
+/// entry, that of a file that was not closed properly the time at which it was set aside.
 fn age(name: &str) -> Option<u64> {
     if name == "system.journal" {
         return Some(u64::MAX);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads what the kernel was built with, for the options that Pagewise asks about.
+//! Reads the kernel configuration, for the options that Pagewise needs to know.
 //!
-//! `/proc/config.gz` speaks for the running kernel; `/boot/config-RELEASE` and the copy that some
-//! distributions keep beside the modules speak for the kernel of that name. Nothing but the lines
-//! asked about is kept or recorded: a configuration also names its builder's host and keys. The
-//! other lines stay as empty ones, so that numbers are those of the real file.
+//! `/proc/config.gz` belongs to the running kernel; `/boot/config-RELEASE` and the copy that some
+//! distributions keep beside the modules belong to the kernel of that release. Only the lines of
+//! those options are kept or recorded, because a configuration also contains the host name and keys
+//! of its builder. All other lines become empty lines, so that line numbers are those of the real
+//! file.
 //!
-//! An option that a configuration does not mention is off there, but only a file that looks whole
-//! may say so.
+//! An option that a configuration does not mention is off, but this is concluded only from a file
+//! that looks complete.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -16,7 +17,7 @@ use pagewise_model::{Evidence, Reading, Source};
 use pagewise_hostfs::text::{Text, lines, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// Every option that may be asked about, sorted.
+/// Every option that may be asked for, sorted.
 pub(crate) const ASKED: &[&str] = &[
     "CONFIG_COMPACTION",
     "CONFIG_CRYPTO_ZSTD",
@@ -45,17 +46,18 @@ pub(crate) const ASKED: &[&str] = &[
     "CONFIG_ZSWAP",
 ];
 
-/// The one option that is a number.
+/// The only option with a number as its value.
 pub(crate) const CHAIN_SIZE: &str = "CONFIG_ZSMALLOC_CHAIN_SIZE";
 
-/// The largest configuration that is looked at, unpacked; a distribution's has 0.3 MiB.
+/// At most this many unpacked bytes of a configuration are read; that of a distribution has 0.3
+/// MiB.
 const MAX_PLAIN: u64 = 4 << 20;
 
-/// A file with fewer options is a fragment, or our own recording of one: what it leaves out is not
-/// known to be off. The smallest real configurations have several hundred.
+/// A file with fewer options is a fragment, or our own recorded excerpt: an option missing from it
+/// is not known to be off. The smallest real configurations have several hundred.
 const WHOLE: usize = 200;
 
-/// How an excerpt says that the whole file did not mention an option.
+/// How an excerpt marks an option that the complete file did not mention.
 const MISSING: &[u8] = b"is missing";
 
 /// How an option is set.
@@ -67,16 +69,16 @@ pub(crate) enum Built {
     Module,
     /// `=8`, for an option that is a number.
     Number(u64),
-    /// Switched off, or not mentioned by a whole configuration.
+    /// Off, or not mentioned by a complete configuration.
     Not,
 }
 
-/// The options that a configuration answers.
+/// The options for which the configuration gives an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Kconfig(Vec<(&'static str, Built, Evidence)>);
 
 impl Kconfig {
-    /// Of the first configuration that can be read; empty where there is none.
+    /// Reads the first configuration that is readable; empty if there is none.
     pub(crate) fn read(host: &HostRoot) -> Self {
         let readable = paths(host).into_iter().find_map(|path| {
             let kept = host.excerpt(&path, excerpt).ok()?;
@@ -85,13 +87,13 @@ impl Kconfig {
         readable.map(|text| parse(&text)).unwrap_or_default()
     }
 
-    /// How `option` is set, and the line that says so; `None` where nothing tells.
+    /// How `option` is set, and the line that shows it; `None` if unknown.
     pub(crate) fn get(&self, option: &str) -> Option<(Built, &Evidence)> {
         let (_, built, evidence) = self.0.iter().find(|(name, ..)| *name == option)?;
         Some((*built, evidence))
     }
 
-    /// Whether no configuration told anything.
+    /// Whether no configuration could be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -114,7 +116,7 @@ impl Kconfig {
     }
 }
 
-/// The configuration of this host, which does not change while its kernel runs.
+/// The configuration of this host, read once: it does not change while the kernel runs.
 pub(crate) fn kconfig(host: &HostRoot) -> &Kconfig {
     static NONE: Kconfig = Kconfig(Vec::new());
     host.kept(Kconfig::read).unwrap_or(&NONE)
@@ -129,14 +131,15 @@ fn paths(host: &HostRoot) -> Vec<String> {
     paths
 }
 
-/// The kernel's release as a part of a path.
+/// The kernel release, as used in paths.
 pub(crate) fn release(host: &HostRoot) -> Option<String> {
     let release = host.name_at("proc/sys/kernel/osrelease");
     let name = release.value()?.as_str();
     (!name.contains('/') && !name.starts_with('.')).then(|| name.to_owned())
 }
 
-/// The lines asked about, each where it stands, and what is missing.
+/// Keeps the lines of the options asked for at their line numbers, and marks options that are
+/// missing.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
     let mut excerpt = Excerpt { kept: Vec::with_capacity(16 << 10), ..Excerpt::default() };
     if raw.starts_with(&[0x1f, 0x8b]) {
@@ -148,7 +151,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     excerpt.finished()
 }
 
-/// Unpacked at once; a whole configuration would be a large piece of memory for a moment.
+/// Unpacks piece by piece, because a complete configuration would be a large temporary allocation.
 const PIECE: usize = 16 << 10;
 
 #[derive(Default)]
@@ -156,14 +159,14 @@ struct Excerpt {
     kept: Vec<u8>,
     seen: [bool; ASKED.len()],
     options: usize,
-    /// A line that goes on in the next piece.
+    /// The beginning of a line that continues in the next piece.
     open: Vec<u8>,
     is_complete: bool,
 }
 
 impl Excerpt {
     fn take_all(&mut self, mut plain: impl BufRead) {
-        // what came out before an error is still true
+        // output produced before an error is still valid
         while let Some(piece) = plain.fill_buf().ok().filter(|piece| !piece.is_empty()) {
             let length = piece.len();
             self.take_piece(piece);
@@ -217,8 +220,8 @@ fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 const PREFIX: &str = "CONFIG_";
 
-/// Where in [`ASKED`] the option of this name stands. Of the thousands that do not stand there the
-/// first two letters tell most.
+/// Index in [`ASKED`] of the option with this name. The first two letters rule out most of the
+/// thousands of other options.
 fn asked(name: &[u8]) -> Option<usize> {
     let may_be = |at: usize, letters: u128| {
         name.get(at).is_some_and(|&letter| letters >> (letter & 127) & 1 == 1)
@@ -230,7 +233,7 @@ fn asked(name: &[u8]) -> Option<usize> {
     ASKED.binary_search_by(|known| bare(known).cmp(name)).ok()
 }
 
-/// The letters that stand there in a name that is asked for, as a bit each.
+/// The set of letters at position `at` of all names in [`ASKED`], one bit each.
 const fn letters(at: usize) -> u128 {
     let mut letters = 0;
     let mut next = 0;
@@ -357,7 +360,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in the file, an excerpt of the excerpt changes no answer.
+        /// For any file content, an excerpt of the excerpt gives the same answers.
         #[test]
         fn excerpts_are_stable(raw in prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..400),
@@ -369,7 +372,7 @@ mod tests {
             prop_assert_eq!(shown(once), shown(twice));
         }
 
-        /// However it is cut into pieces.
+        /// The result does not depend on how the text is cut into pieces.
         #[test]
         fn pieces_make_no_difference(
             plain in "(CONFIG_(ZRAM|KSM)=[ym]\n|# CONFIG_PSI is not set\n|\n|x){0,9}",

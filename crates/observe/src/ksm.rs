@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/sys/kernel/mm/ksm` into [`Ksm`].
 //!
-//! `general_profit` can be negative: bookkeeping for pages that have no twin costs memory too. It,
-//! `ksm_zero_pages` and `advisor_mode` are absent on older kernels.
+//! `general_profit` can be negative, because the metadata of pages without a duplicate costs memory
+//! too. `general_profit`, `ksm_zero_pages` and `advisor_mode` are absent on older kernels.
 
 use pagewise_model::{Ksm, Pages, Reading};
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Host → [`Snapshot`](pagewise_model::Snapshot). Alone knows how the kernel spells things.
+//! Reads a host into a [`Snapshot`](pagewise_model::Snapshot). No other crate knows the kernel's
+//! file formats.
 //!
-//! A [`HostRoot`] is where files come from: the live machine, a folder, or a recording in memory.
-//! Each module is named for the noun that it reads. A file that is missing, refused or garbled
-//! becomes an absent or denied Reading and, where it is garbled, a
-//! [`Problem`](pagewise_model::Problem); nothing here fails as a whole and nothing here judges.
-//! Page contents are never read.
+//! A [`HostRoot`] provides the files: the live machine, a folder, or a recording in memory. Each
+//! module is named for what it reads. A file that is missing, refused or malformed becomes an
+//! absent or denied Reading; a malformed one also adds a [`Problem`](pagewise_model::Problem). A
+//! bad file never fails the whole snapshot, and values are not judged here. Page contents are never
+//! read.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many of each thing are read of a host: every limit, once.
+//! The table of limits: how many objects of each kind are read of a host.
 //!
-//! A kernel could list millions, and so could a recording that somebody made up. Each limit is above
-//! what any machine is known to have. Readers take their constants from here, and `docs/limits.md` is
-//! printed from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it. Limits on
-//! bytes of a recording are in `pagewise_hostfs::recording`.
+//! A kernel could list millions of them, and so could a forged recording. Each limit is higher than
+//! what any machine is known to have. Readers take their constants from here, and `docs/limits.md`
+//! is generated from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it.
+//! Limits on the size of a recording are in `pagewise_hostfs::recording`.
 
 pub(crate) use pagewise_hostfs::limits::first;
 

@@ -2,9 +2,9 @@
 //! Reads `/proc/meminfo` into [`Memory`].
 //!
 //! The file prints "kB" and means KiB. `HugePages_*` lines have no unit because they are counts of
-//! huge pages; they go to [`Memory::counts`]. Lines we do not know are kept in [`Memory::other`]:
-//! newer kernels add some. A line that we know must be a size: a unit missing from it is no count.
-//! Whether a value is good or bad is not decided here.
+//! huge pages; they go to [`Memory::counts`]. Unknown lines are kept in [`Memory::other`], because
+//! newer kernels add some. A known line must be a size: if its unit is missing, it is malformed and
+//! not taken as a count. Whether a value is good or bad is not decided here.
 
 use pagewise_model::{Bytes, Memory, Name, Outcome, Reading, Source};
 
@@ -26,17 +26,17 @@ pub(crate) fn read(host: &HostRoot) -> Memory {
     memory
 }
 
-/// A line that has no field, by the kernel's name.
+/// The value of a line that has no field of its own, by the kernel's name.
 pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
     let missing = || match &memory.total.outcome {
-        // total is on the first line of every kernel: without it nothing was read
+        // every kernel prints MemTotal first: if it is missing, the file was not read
         Outcome::Value(_) => Reading::absent(NO_LINE, Source::file(absolute(PATH))),
         Outcome::Absent(_) | Outcome::Denied(_) => memory.total.clone(),
     };
     memory.other.get(name).cloned().unwrap_or_else(missing)
 }
 
-/// Every field starts as refused, so that a line that never comes says why.
+/// Sets every field to this refusal, so that a line that does not follow has a reason.
 fn mark(memory: &mut Memory, refusal: &Refusal) {
     for (_, field) in fields(memory) {
         *field = refusal.clone().reading(Source::file(absolute(PATH)));
@@ -222,7 +222,7 @@ DirectMap1G:    25165824 kB
     }
 
     proptest! {
-        /// A size is exactly what its line says, or there is none.
+        /// A parsed size is exactly the number of its line; otherwise there is no value.
         #[test]
         fn a_size_is_what_its_line_says(number in any::<u128>()) {
             let memory = read(&host([(PATH, format!("MemTotal: {number} kB\n"))]));

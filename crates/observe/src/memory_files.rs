@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads what each tmpfs holds, and which deleted files of tmpfs processes keep open, into
+//! Reads the usage of each tmpfs, and the deleted tmpfs files that processes keep open, into
 //! [`MemoryFiles`].
 //!
-//! No file says either. How full a file system is comes from `statfs`, of each file system in memory that
-//! is mounted here once; a recording holds the answer as `statfs/DEVICE`. A mount below one that is not
-//! known to be local is left alone, because the way to it could block. Mounts of other mount
-//! namespaces are not seen.
+//! No file of the kernel lists either. The usage comes from `statfs`, called once for each
+//! memory-backed file system mounted here; a recording stores the answer as `statfs/DEVICE`. A
+//! mount point below a file system that is not known to be local is skipped, because resolving its
+//! path could block. Mounts in other mount namespaces are not visible.
 //!
-//! Deleted files are found by the links in `/proc/PID/fd`, which are of no use without their sizes: a
-//! recording holds a line per file, numbers and the word for its kind, as `proc/PID/fd`. A process may
-//! have any number of files open, so this is done only where shmem is a good part of RAM, and no more
-//! than [`OPEN_FILE_LINKS`] links are read. Names of files are neither kept nor recorded.
+//! Deleted files are found through the links in `/proc/PID/fd`. The link alone does not give the
+//! size, so a recording stores for each file a line with its numbers and its kind, as
+//! `proc/PID/fd`. A process may have any number of files open, so this is done only if shmem is a
+//! considerable share of RAM, and at most [`OPEN_FILE_LINKS`] links are read. File names are
+//! neither kept nor recorded.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -28,9 +29,9 @@ use crate::mounts::{Mount, Mounts};
 use pagewise_hostfs::text::{Line, Text, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
-/// Deleted files are looked for where shmem is this share of RAM.
+/// Deleted files are searched if shmem is at least this share of RAM.
 const WORTH_PERCENT: f64 = 5.0;
-/// Files with fewer blocks of 512 bytes are left out.
+/// Files with fewer blocks of 512 bytes are ignored.
 const LEAST_BLOCKS: u64 = (1 << 20) / 512;
 
 const NOT_SEARCHED: &str = "more files are open than are searched";
@@ -79,21 +80,21 @@ fn tmpfs(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> TmpfsMount {
     }
 }
 
-/// What `statfs` said.
+/// The result of `statfs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
-    /// Bytes of a block.
+    /// Block size in bytes.
     block: u64,
-    /// Blocks that there may be.
+    /// Total number of blocks.
     blocks: u64,
-    /// Blocks in use.
+    /// Number of blocks in use.
     used: u64,
-    /// Files and folders.
+    /// Number of files and folders (inodes in use).
     files: u64,
 }
 
 impl Sizes {
-    /// `4096 102400 1200 75`
+    /// Parses `4096 102400 1200 75`.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let numbers: Option<Vec<u64>> = pagewise_hostfs::text::words(bytes).map(number).collect();
         let [block, blocks, used, files] = numbers?.try_into().ok()?;
@@ -124,7 +125,8 @@ fn sizes(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> Result<Sizes
     Sizes::parse(&answer?).ok_or_else(garbled)
 }
 
-/// Asks the file system that is mounted there now: another one may have been mounted over it.
+/// Calls `statfs` if the folder still belongs to the expected device: another file system may have
+/// been mounted over it.
 fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     let found = rustix::fs::fstat(folder).map_err(Refusal::from_errno)?;
     if device(expected) != Some(found.st_dev) {
@@ -145,18 +147,18 @@ fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     Ok(sizes.printed().into_bytes())
 }
 
-/// `0:28`
+/// Parses `0:28`.
 fn device(numbers: &str) -> Option<u64> {
     let (major, minor) = numbers.split_once(':')?;
     Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A deleted file, as a line of a recording has it.
+/// A deleted file, as stored in a line of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     descriptor: u32,
     kind: DeletedKind,
-    /// Device and inode.
+    /// Device and inode number.
     identity: (u64, u64),
     blocks: u64,
 }
@@ -165,7 +167,7 @@ const KINDS: [(DeletedKind, &str); 3] =
     [(DeletedKind::Tmpfs, "tmpfs"), (DeletedKind::Memfd, "memfd"), (DeletedKind::Object, "object")];
 
 impl Found {
-    /// `7 memfd 1 1033 524288`
+    /// Parses `7 memfd 1 1033 524288`.
     fn parse(line: &Line<'_>) -> Option<Self> {
         let mut words = line.words();
         let descriptor = number(words.next()?)?;
@@ -182,7 +184,7 @@ impl Found {
     }
 }
 
-/// Processes with the most shmem mapped first: where there are too many files, their turn has come.
+/// Searches processes with the most shmem mapped first, so that the limit on links cuts the others.
 fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &mut MemoryFiles) {
     let mut order: Vec<&Process> = processes.iter().collect();
     order.sort_by_key(|process| (Reverse(process.rss_shmem.get()), process.pid));
@@ -207,7 +209,7 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
         };
         for file in text.first_lines(host, OPEN_FILE_LINKS).filter_map(understood) {
             match known.get(&file.identity).and_then(|&at| found.get_mut(at)) {
-                // a process may have it open several times
+                // the process has the file open more than once
                 Some((_, last)) if *last == process.pid => {}
                 Some((known, last)) => {
                     known.others += 1;
@@ -238,8 +240,8 @@ fn deleted(process: &Process, file: &Found) -> DeletedFile {
     }
 }
 
-/// The device of files that the kernel itself keeps in memory, which is mounted nowhere: that of a
-/// file of ours.
+/// The device number of the kernel's internal tmpfs mount (memfd, shared mappings), which is not in
+/// the mount table: determined from a memfd created here.
 fn object_device() -> Option<u64> {
     let file = rustix::fs::memfd_create("pagewise", MemfdFlags::CLOEXEC).ok()?;
     Some(rustix::fs::fstat(&file).ok()?.st_dev)
@@ -248,12 +250,12 @@ fn object_device() -> Option<u64> {
 struct Searcher {
     devices: HashSet<u64>,
     objects: Option<u64>,
-    /// Links that may still be read.
+    /// The number of links that may still be read.
     left: usize,
 }
 
 impl Searcher {
-    /// Deleted files in memory that a process has open, a line each.
+    /// The deleted tmpfs files that a process has open, one line each.
     fn open_files(&mut self, host: &HostRoot, pid: u32) -> Result<Text, Refusal> {
         let path = format!("proc/{pid}/fd");
         let Some(folder) = host.live_folder(&path, OFlags::RDONLY) else { return host.text(&path) };
@@ -274,7 +276,7 @@ impl Searcher {
                 break;
             }
             self.left -= 1;
-            // a folder that may be listed can hold links that may not be read
+            // in a folder that may be listed, the links themselves may be denied
             let found = match self.deleted_file(folder, descriptor) {
                 Err(errno @ (Errno::ACCESS | Errno::PERM)) => {
                     return Err(Refusal::from_errno(errno));
@@ -286,14 +288,15 @@ impl Searcher {
         Ok(lines.into_bytes())
     }
 
-    /// The kernel is asked for what it knows: a server is not.
+    /// `statx` uses the attributes that the kernel has cached, so that a network server is never
+    /// contacted.
     fn deleted_file(&self, folder: &OwnedFd, descriptor: u32) -> Result<Option<Found>, Errno> {
         let name = descriptor.to_string();
         let link = rustix::fs::readlinkat(folder, name.as_str(), Vec::new())?;
         let Some(path) = link.to_bytes().strip_suffix(b" (deleted)") else { return Ok(None) };
         let requested = StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
         let output = rustix::fs::statx(folder, name.as_str(), AtFlags::STATX_DONT_SYNC, requested)?;
-        // anybody may name a file so
+        // an existing file may have a name that ends in "(deleted)"
         if output.stx_nlink > 0 {
             return Ok(None);
         }
@@ -328,7 +331,7 @@ mod tests {
         26 22 0:30 / /home rw - nfs4 server:/home rw\n\
         27 26 0:31 / /home/bob/cache rw - tmpfs tmpfs rw\n";
 
-    /// Of 1000 kB, 5 % or more is shmem if this is 50 or more.
+    /// With a total of 1000 kB, 50 kB of shmem is the threshold of 5 %.
     fn memory(shmem: u64) -> Memory {
         let kib = |kib| Reading::found(Bytes::from_kib(kib).unwrap(), Source::none());
         Memory { total: kib(1000), shmem: kib(shmem), ..Memory::default() }
@@ -369,7 +372,7 @@ mod tests {
         );
         assert_eq!(files.mounts[0].limit.get(), Some(Bytes::new(500 << 12)));
         assert_eq!(files.mounts[0].used.source.to_string(), "/run");
-        // the way to it leads through a server that may not answer
+        // resolving its path leads through a server that may not answer
         assert!(format!("{:?}", files.mounts[2].used).contains("may not answer"));
         assert_eq!(files.mounts_left_out, 0);
     }
@@ -413,7 +416,7 @@ mod tests {
         assert_eq!((files.deleted.len(), files.processes_searched), (0, 0));
     }
 
-    /// Files of this very process, as the kernel tells of them; as any user.
+    /// Files of this process, as the kernel shows them; runs as any user.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes the files that are found")]
     fn a_deleted_file_of_ours_is_found_with_its_size_and_one_with_such_a_name_is_not() {
@@ -448,12 +451,12 @@ mod tests {
         assert!(find(&there).is_none());
         let shm = files.mounts.iter().find(|mount| mount.point.as_str() == "/dev/shm");
         if let Some(shm) = shm.and_then(|mount| mount.used.get()) {
-            // what is deleted and open counts, and what has a name does
+            // the usage counts deleted open files as well as named ones
             assert!(shm >= Bytes::new(2 * BYTES), "{shm}");
         }
         assert_eq!(live.take_problems(), []);
 
-        // what was remembered says the same
+        // replaying the recording gives the same result
         let recorded = HostRoot::memory(live.remembered());
         let replayed = read_of(&recorded, &memory(500), &[own]);
         assert_eq!(format!("{replayed:?}"), format!("{files:?}"));
@@ -474,7 +477,7 @@ mod tests {
             read_of(&HostRoot::memory(entries), &memory(500), &[7]);
         }
 
-        /// A line of a recording reads back.
+        /// A printed line of a recording is parsed back unchanged.
         #[test]
         fn a_printed_line_reads_back(descriptor: u32, kind in 0usize..3, inode: u64, blocks: u64) {
             let found = Found { descriptor, kind: KINDS[kind].0, identity: (24, inode), blocks };

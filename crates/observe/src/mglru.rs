@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/sys/kernel/mm/lru_gen` into [`Mglru`].
 //!
-//! The switch is a set of bits that the kernel prints in hexadecimal (`0x0007`); it may answer with
-//! fewer bits than were written. A kernel without multi-gen LRU has no such folder.
+//! `enabled` is a bit mask printed in hexadecimal (`0x0007`); the kernel may report fewer bits than
+//! were written. A kernel without multi-gen LRU has no such folder.
 
 use pagewise_model::{Mglru, Reading};
 
@@ -20,10 +20,10 @@ fn or_no_mglru<T>(reading: Reading<T>) -> Reading<T> {
     explained(reading, NO_SUCH_FILE, "this kernel has no multi-gen LRU")
 }
 
-/// `0x0007`.
+/// Parses `0x0007`.
 fn hexadecimal(word: &[u8]) -> Option<u32> {
     let digits = word.strip_prefix(b"0x")?;
-    // the standard parser would take a sign
+    // from_str_radix would also accept a sign
     let plain = digits.iter().all(u8::is_ascii_hexdigit);
     u32::from_str_radix(std::str::from_utf8(digits).ok().filter(|_| plain)?, 16).ok()
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds a kernel module in the module folder, without depmod or modinfo.
 //!
-//! `modules.dep` lists what can be loaded, one file and its needs a line; `modules.builtin` what is
-//! part of the kernel. The first may have 700 KiB, so it is looked through as bytes, and only the
-//! lines asked about are kept or recorded. NixOS keeps the folder elsewhere.
+//! `modules.dep` lists loadable modules, one file and its dependencies per line; `modules.builtin`
+//! lists what is built in. The first may have 700 KiB, so it is searched as bytes, and only the
+//! lines asked for are kept or recorded. NixOS has the folder at another path.
 
 use pagewise_model::{Evidence, Name};
 
@@ -11,22 +11,22 @@ use crate::kconfig;
 use pagewise_hostfs::text::{Text, only_lines};
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Where the module folder lies.
+/// Possible locations of the module folder.
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
 
-/// Modules that may be asked about; every other line of the lists is dropped.
+/// The modules that may be asked for; all other lines of the lists are dropped.
 pub(crate) const ASKED: &[&str] = &["zram", "zstd"];
 
-/// Where a module was found.
+/// Whether a module is loadable or built in, with the line that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ModuleSource {
-    /// A file that modprobe would load.
+    /// A file that modprobe can load.
     Loadable(Evidence),
-    /// Part of the kernel.
+    /// Built into the kernel.
     BuiltIn(Evidence),
 }
 
-/// Looks for `module`; `None` where no list names it or none can be read.
+/// Searches for `module`; `None` if no list contains it or none can be read.
 pub(crate) fn find(host: &HostRoot, module: &str) -> Option<ModuleSource> {
     let release = kconfig::release(host)?;
     FOLDERS.iter().find_map(|folder| {
@@ -46,7 +46,7 @@ fn line_of(host: &HostRoot, path: &str, module: &str) -> Option<Evidence> {
     Some(Evidence::new(&line.source(), shown))
 }
 
-/// The lines asked about, each where it stands.
+/// Keeps the lines asked for, at their line numbers.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
     only_lines(raw, |line| ASKED.iter().any(|module| is_file_of(line, module)))
 }
@@ -57,7 +57,8 @@ fn file_of(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// Whether the line is that of `…/module.ko`, packed or not; `-` and `_` are the same in names.
+/// Whether the line is that of `…/module.ko`, compressed or not; `-` and `_` are the same in module
+/// names.
 fn is_file_of(line: &[u8], module: &str) -> bool {
     let file = file_of(line);
     let name = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);

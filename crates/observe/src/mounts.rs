@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `/proc/self/mountinfo`: which mount holds a path, where a device is mounted, where the
-//! memory controllers are.
+//! Reads `/proc/self/mountinfo`: which mount contains a path, where a device is mounted, and where
+//! the memory controllers are.
 //!
-//! btrfs and other file systems of several disks have a device number of their own that no block
-//! device carries; only the mount's source names a disk then. A recording may lack the file, as it
-//! names what its owner mounts: the controllers are then looked for in their usual places.
+//! btrfs and other file systems that span disks have a device number of their own, which belongs to
+//! no block device; only the mount's source names a disk then. A recording may lack the file,
+//! because it reveals what its owner mounts: the controllers are then searched in their usual
+//! places.
 
 use std::collections::HashSet;
 
@@ -17,24 +18,24 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Where, without the leading slash.
+    /// Mount point, without the leading slash.
     pub(crate) point: String,
-    /// Which folder of the file system stands there; `/` for all of it.
+    /// The folder of the file system that is mounted; `/` for all of it.
     pub(crate) root: String,
     /// The device number, as `254:0`.
     pub(crate) device: String,
-    /// As `ext4`.
+    /// The type of the file system, as `ext4`.
     pub(crate) file_system: String,
-    /// What was mounted, as `/dev/sda2`.
+    /// The source of the mount, as `/dev/sda2`.
     pub(crate) source: String,
     /// The file system's own options.
     options: String,
-    /// The line that says so.
+    /// The line of mountinfo.
     pub(crate) at: Source,
 }
 
 impl Mount {
-    /// Whether a block device with this very number carries the file system.
+    /// Whether the device number is that of a block device.
     pub(crate) fn is_on_block_device(&self) -> bool {
         !self.device.starts_with("0:")
     }
@@ -45,7 +46,7 @@ impl Mount {
     }
 }
 
-/// What is mounted, in the order of mounting.
+/// All mounts, in the order of mounting.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
     all: Vec<Mount>,
@@ -53,10 +54,11 @@ pub(crate) struct Mounts {
     cgroup1_memory: Option<String>,
 }
 
-/// File systems whose files are memory and that say how much.
+/// Memory-backed file systems whose `statfs` reports their usage.
 const IN_MEMORY: &[&str] = &["tmpfs", "devtmpfs", "rootfs"];
 
-/// File systems on which looking a path up waits for nobody but a disk. All others may be remote.
+/// File systems on which a path lookup waits for nothing but a local disk. All others may be
+/// remote.
 const LOCAL: &[&str] = &[
     "tmpfs", "devtmpfs", "rootfs", "ramfs", "proc", "sysfs", "cgroup", "cgroup2", "ext2", "ext3",
     "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "vfat", "squashfs", "erofs", "iso9660",
@@ -77,7 +79,7 @@ pub(crate) fn read(host: &HostRoot) -> Mounts {
     Mounts { all, cgroup2, cgroup1_memory }
 }
 
-/// The controllers where systemd mounts them.
+/// The cgroup hierarchies at the paths where systemd mounts them.
 fn usual(host: &HostRoot) -> Mounts {
     let first_with = |places: &[&str], mark: &str| {
         let there = |place: &&&str| host.exists(&format!("{place}/{mark}"));
@@ -101,23 +103,24 @@ impl Mounts {
         self.cgroup1_memory.as_deref()
     }
 
-    /// The mount that holds `path` (absolute): the deepest one, of several on one point the last.
+    /// The mount that contains `path` (absolute): the deepest mount point and, of several mounts on
+    /// it, the last.
     pub(crate) fn holding(&self, path: &str) -> Option<&Mount> {
         let path = path.strip_prefix('/')?;
         let holds = |mount: &&Mount| is_inside(path, &mount.point);
         self.all.iter().filter(holds).max_by_key(|mount| mount.point.len())
     }
 
-    /// Mounts of file systems in memory, in the order of mounting: of several of one file system the
-    /// first.
+    /// Mounts of memory-backed file systems, in the order of mounting; of several mounts of the
+    /// same file system only the first.
     pub(crate) fn in_memory(&self) -> impl Iterator<Item = &Mount> {
         let mut known = HashSet::new();
         let in_memory = |mount: &&Mount| IN_MEMORY.contains(&mount.file_system.as_str());
         self.all.iter().filter(in_memory).filter(move |mount| known.insert(mount.device.as_str()))
     }
 
-    /// Points of mounts whose server or program may not answer, so that the way through one of them
-    /// could block. The root of the host has to answer.
+    /// Mount points of file systems whose server or daemon may not answer, so that resolving a path
+    /// through them could block. The root is not included: without it nothing works.
     pub(crate) fn remote_points(&self) -> HashSet<&str> {
         let is_remote = |mount: &&Mount| {
             !mount.point.is_empty() && !LOCAL.contains(&mount.file_system.as_str())
@@ -125,7 +128,7 @@ impl Mounts {
         self.all.iter().filter(is_remote).map(|mount| mount.point.as_str()).collect()
     }
 
-    /// A mount of the device at `path` (as `/dev/zram1`) or of this number.
+    /// A mount of the device at `path` (as `/dev/zram1`) or of the device number `device`.
     pub(crate) fn of_device(&self, path: &str, device: Option<&str>) -> Option<&Mount> {
         let is_it = |mount: &&Mount| mount.source == path || Some(mount.device.as_str()) == device;
         self.all.iter().find(is_it)
@@ -137,28 +140,28 @@ fn is_inside(path: &str, folder: &str) -> bool {
     folder.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A line of mountinfo as it stands there, paths still escaped.
+/// The columns of a mountinfo line, paths still escaped.
 #[derive(Debug)]
 pub struct Columns<'a> {
-    /// The mount's number, its parent's, and the device's.
+    /// Mount id, parent id, and device number.
     pub ids: [&'a [u8]; 3],
     /// The folder of the file system that is mounted.
     pub root: &'a [u8],
-    /// Where.
+    /// Mount point.
     pub point: &'a [u8],
     /// Options of this mount.
     pub options: &'a [u8],
-    /// Its type.
+    /// Type of the file system.
     pub file_system: &'a [u8],
-    /// The device, or a name.
+    /// The source: a device, or any name.
     pub source: &'a [u8],
     /// The file system's own options.
     pub super_options: &'a [u8],
 }
 
 impl<'a> Columns<'a> {
-    /// `36 35 98:0 /root /point rw,noatime [more …] - ext4 /dev/sda1 rw`. Columns are cut at single
-    /// spaces: a source may be empty.
+    /// Parses `36 35 98:0 /root /point rw,noatime [more …] - ext4 /dev/sda1 rw`. Columns are
+    /// separated by single spaces, because the source may be empty.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let mut columns = line.split(|&byte| byte == b' ');
         let ids = [columns.next()?, columns.next()?, columns.next()?];
@@ -200,7 +203,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    // lines of a 6.18 kernel with a hybrid hierarchy, and of a desktop with btrfs
+    // from a 6.18 kernel with a hybrid cgroup hierarchy, and from a desktop with btrfs
     const HYBRID: &str = "\
 22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard,resuid=65534
@@ -272,7 +275,7 @@ mod tests {
             read(&host(bytes));
         }
 
-        /// The deepest mount is the one a plain search finds.
+        /// The result is the deepest mount according to a naive search.
         #[test]
         fn the_longest_prefix_wins(points in proptest::collection::vec("(/[ab]{1,2}){0,3}", 1..8), path in "(/[ab]{1,2}){1,4}") {
             let line = |(at, point): (usize, &String)| {

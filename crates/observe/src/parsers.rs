@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every reader of a host's files with the files that it reads, for fuzzing.
+//! A table of all parsers of host files, each with the files that it reads, for fuzzing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::{
     zone, zram, zsmalloc, zswap,
 };
 
-/// Files of one folder that stands for many like it.
+/// Expands to the paths of several files in one folder.
 macro_rules! below {
     ($folder:literal, $($file:literal),* $(,)?) => { &[$(concat!($folder, $file)),*] };
 }
 
-/// All of them.
+/// All parsers.
 pub static PARSERS: &[Parser] = &[
     files("memory", &["proc/meminfo"], |host| keep(memory::read(host))),
     files("counters", &["proc/vmstat"], |host| {
@@ -317,14 +317,14 @@ pub static PARSERS: &[Parser] = &[
     bytes("journald", journal, short_journal),
 ];
 
-/// A file of journald, and the kernel's messages in it.
+/// Reads a journal file and the kernel messages in it.
 fn journal(bytes: &[u8]) {
     let path = "var/log/journal/0123456789abcdef0123456789abcdef/system.journal".to_owned();
     let host = HostRoot::memory([(path, Entry::File(bytes.to_vec()))]);
     keep(kernel_log::read(&host, &pagewise_model::Taken::default()));
 }
 
-/// One with a short report.
+/// A journal file that contains a short report.
 fn short_journal() -> Vec<u8> {
     use pagewise_journald::written::{Packing, Variant, Written};
     let texts: [&[u8]; 7] = [
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// The fuzzer starts from nothing.
+    /// The fuzzer starts with empty input.
     #[test]
     fn every_parser_survives_nothing_and_odd_bytes() {
         for parser in PARSERS {

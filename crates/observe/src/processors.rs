@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads which processors a host has, for hardware counters: their numbers, and the model if it is Intel's.
+//! Reads the CPUs of a host for hardware counters: their numbers, and the model if they are
+//! Intel's.
 
 use pagewise_hostfs::text::{lines, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// The processors of a host.
+/// The CPUs of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processors {
-    /// Their numbers (`sys/devices/system/cpu`), in order.
+    /// CPU numbers (`sys/devices/system/cpu`), ascending.
     pub numbers: Vec<u32>,
-    /// The model of the first one, if it is Intel's of family 6 (`proc/cpuinfo`).
+    /// The model of the first CPU, if it is an Intel CPU of family 6 (`proc/cpuinfo`).
     pub intel_model: Option<u32>,
 }
 
 impl Processors {
-    /// Reads both.
+    /// Reads both from the host.
     pub fn read(host: &HostRoot) -> Self {
         let told = host.bytes("proc/cpuinfo").unwrap_or_default();
         let numbers = host.numbered("sys/devices/system/cpu", "cpu");
@@ -22,7 +23,7 @@ impl Processors {
     }
 }
 
-/// The model of the first processor, where it is Intel's of family 6.
+/// The model of the first CPU, if it is an Intel CPU of family 6.
 fn model(told: &[u8]) -> Option<u32> {
     let value = |key: &[u8]| {
         lines(told).find_map(|line| {

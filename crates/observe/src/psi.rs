@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads pressure files, of the host (`/proc/pressure`) and of cgroups, into [`Pressure`].
 //!
-//! Averages are percent with two decimals, totals microseconds. Old kernels print no `full` line for
-//! the CPU, newer ones print it for the host as zero: the first is absent, the second is zero. A
-//! kernel that has PSI and was not told to use it refuses the read and says so with its own error.
+//! Averages are percentages with two decimals, totals are microseconds. Old kernels print no `full`
+//! line for the CPU, newer ones print zeros for the host: the first is absent, the second is zero.
+//! A kernel with PSI built in but switched off refuses the read with an error of its own
+//! (EOPNOTSUPP).
 
 use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 
 use pagewise_hostfs::text::{Line, NO_LINE, Text, number};
 use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explained};
 
-/// Who waits for what, on the host as a whole.
+/// Reads the pressure of the host.
 pub fn read(host: &HostRoot) -> Psi {
     Psi {
         cpu: pressure(host, "proc/pressure/cpu"),
@@ -19,7 +20,7 @@ pub fn read(host: &HostRoot) -> Psi {
     }
 }
 
-/// One pressure file, as `proc/pressure/memory` or a cgroup's `memory.pressure`.
+/// Reads one pressure file, as `proc/pressure/memory` or a cgroup's `memory.pressure`.
 pub(crate) fn pressure(host: &HostRoot, path: &str) -> Pressure {
     match host.text(path) {
         Ok(text) => {
@@ -71,7 +72,7 @@ fn field<T>(
     line.reading(host, &format!("{key}= and a number"), value.and_then(parse))
 }
 
-/// `12.34`, from 0 to 100.
+/// Parses `12.34`, from 0 to 100.
 fn percent(word: &[u8]) -> Option<Percent> {
     let plain = word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     let value: f64 = std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host at two times → an [`Interval`], and everything that was asked for it: a [`Tape`].
+//! Reads a host at two times into an [`Interval`], and keeps all answers of the host as a [`Tape`].
 
 use std::io::Read;
 use std::path::Path;
@@ -11,49 +11,49 @@ use pagewise_model::{Interval, Problem};
 use crate::snapshot::{Scope, read_counters, snapshot};
 use crate::tape::Tape;
 
-/// A host at two times, or at one: a recording, or the live machine looked at twice.
+/// A host at one or two times: from a recording, or the live machine read twice.
 #[derive(Debug)]
 pub struct Recording {
-    /// The earlier end.
+    /// The host at the start of the interval.
     pub start: Option<HostRoot>,
-    /// The later end.
+    /// The host at the end of the interval.
     pub end: HostRoot,
 }
 
 impl Recording {
-    /// The machine we run on, to be looked at twice.
+    /// The live machine, to be read twice.
     ///
     /// # Errors
-    /// Where `/` cannot be opened.
+    /// If `/` cannot be opened.
     pub fn live() -> std::io::Result<Self> {
         Ok(Self { start: Some(HostRoot::live()?), end: HostRoot::live()? })
     }
 
-    /// Only the later end: nothing has a rate.
+    /// Drops the start of the interval: the result has no rates.
     #[must_use]
     pub fn without_start(self) -> Self {
         Self { start: None, ..self }
     }
 
-    /// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
-    /// is printed.
+    /// Opens an archive (`.tar.zst` or `.tar`, detected by its first bytes); `label` is its name in
+    /// messages.
     ///
     /// # Errors
-    /// Where nothing in it can be used.
+    /// If nothing in it can be used.
     pub fn from_archive(bytes: impl Read, label: &str) -> Result<Self, OpenError> {
         recording::unpack(bytes, label).map(Self::from)
     }
 
-    /// What of it could not be used.
+    /// The Problems with parts of it that could not be used.
     pub fn into_problems(self) -> Vec<Problem> {
         self.end.take_problems()
     }
 
-    /// Both ends, with `wait` between them where the machine is live. Of the earlier end only counters are
-    /// read, and sizes that are compared over an interval.
+    /// Reads both ends, with `wait` between them on a live machine. At the start only counters are
+    /// read, and sizes that are compared over the interval.
     ///
     /// # Errors
-    /// What `wait` says; the wait was cut short and nothing was measured.
+    /// The error of `wait`; the wait was interrupted and there is no result.
     pub fn interval<E>(
         &self,
         scope: &Scope,
@@ -66,10 +66,10 @@ impl Recording {
         Ok(Interval { start, end: snapshot(&self.end, scope) })
     }
 
-    /// As [`Recording::interval`], and everything that was asked of both ends.
+    /// As [`Recording::interval`], and also returns everything that was read from the host.
     ///
     /// # Errors
-    /// What `wait` says.
+    /// The error of `wait`.
     pub fn record<E>(
         self,
         scope: &Scope,
@@ -92,12 +92,12 @@ impl From<Ends> for Recording {
 /// Opens a folder or an archive.
 ///
 /// # Errors
-/// Where it cannot be opened or is no recording.
+/// If it cannot be opened or is no recording.
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     open_with(path, |_| ())
 }
 
-/// The same; of a recording over time its last two readings, and besides its first two.
+/// As [`open`]; for a recording with more than two readings, the last two and also the first two.
 ///
 /// # Errors
 /// As for [`open`].
@@ -110,8 +110,8 @@ pub fn open_readings(path: &Path) -> Result<(Recording, Option<Recording>), Open
     Ok((Recording { start, end }, first))
 }
 
-/// The same; `opened` is called when it is open and nothing of it has been read yet, with whether it is
-/// a folder, whose files are opened later.
+/// As [`open`]; calls `opened` when it is open and before anything is read. The argument is whether
+/// it is a folder, whose files are opened only when they are read.
 ///
 /// # Errors
 /// As for [`open`].

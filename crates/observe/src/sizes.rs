@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sizes of the same thing at several times → its growth.
+//! Computes growth from sizes of the same thing at several times.
 
 use std::collections::VecDeque;
 
-/// Sizes at the last few readings, for growth that a single second does not tell.
+/// The last few sizes: growth over a single second would be too noisy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sizes(VecDeque<(f64, u64)>);
 
 impl Sizes {
-    /// Growth is computed over so many readings.
+    /// Number of readings over which growth is computed.
     const KEPT: usize = 6;
 
-    /// Adds a size in bytes; the answer is the growth per second over all that are kept.
+    /// Adds a size in bytes and returns the growth per second over all readings kept.
     pub(crate) fn add(&mut self, seconds: f64, size: u64) -> Option<f64> {
         if self.0.len() == Self::KEPT {
             self.0.pop_front();

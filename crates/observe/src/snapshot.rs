@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every noun of a host, read one after the other.
+//! Reads all parts of a [`Snapshot`], one after the other.
 
 use std::time::Duration;
 
@@ -14,39 +14,39 @@ use crate::{
 };
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// How much of a host is looked at.
+/// How much of a host is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
-    /// What is read of processes.
+    /// How much is read of processes.
     pub processes: ProcessScope,
-    /// Read CPU time and faults of each process at the earlier end of an interval too, so that they
+    /// Read CPU time and faults of each process at the start of an interval too, so that they
     /// have rates.
     pub process_rates: bool,
-    /// Time that proportional sizes may take; zero reads none.
+    /// Time limit for reading proportional sizes (PSS); zero reads none.
     pub smaps_budget: Duration,
-    /// Stop reading them once so many processes are known that no other one can have a larger size.
+    /// Stop reading them when no process that is left can be among this many largest ones.
     pub smaps_enough: usize,
     /// Read every memory cgroup.
     pub cgroups: bool,
     /// Read the whole knob table and probe the kernel's features.
     pub settings: bool,
-    /// Read the kernel log for processes that were killed for lack of memory.
+    /// Read the OOM kills in the kernel log.
     pub kernel_log: bool,
-    /// Read the CPU time of kernel threads that work on memory.
+    /// Read the CPU time of the kernel threads for reclaim, compaction and khugepaged.
     pub kernel_threads: bool,
 }
 
-/// What is read of processes.
+/// How much is read of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessScope {
-    /// Nothing.
+    /// Processes are not read.
     Nothing,
     /// Every `/proc/PID` in full.
     Everything,
 }
 
 impl Scope {
-    /// All of it, but for rates of processes and kernel threads.
+    /// Everything except rates of processes and kernel threads.
     pub const fn everything(smaps_budget: Duration) -> Self {
         Self {
             processes: ProcessScope::Everything,
@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// Facts of the host as a whole.
+    /// Only values of the host as a whole.
     pub const fn glance() -> Self {
         Self {
             processes: ProcessScope::Nothing,
@@ -77,7 +77,7 @@ impl Scope {
 
 pub(crate) const VMSTAT: &str = "proc/vmstat";
 
-/// Reads a host. Never fails as a whole: what cannot be read says so in its place.
+/// Reads a host. Never fails as a whole: a value that cannot be read is absent or denied.
 pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     let mounts = mounts::read(host);
     let mut snapshot = glance(host, &mounts);
@@ -107,12 +107,13 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     finish(host, snapshot)
 }
 
-/// What the earlier end of an interval needs where `scope` is read at the later one: the counters that
-/// rates are computed from, the sizes that are compared, and what tells that both are of one boot.
+/// Reads what the start of an interval needs if `scope` is read at its end: the counters from
+/// which rates are computed, the sizes that are compared, and what shows that both are of the same
+/// boot.
 ///
-/// Everything else is [`Reading::not_read`](pagewise_model::Reading::not_read) or empty. What a rule or a
-/// page compares over an interval belongs here; the law `an_interval_needs_nothing_but_counters_at_its_start`
-/// fails where it is missing.
+/// Everything else is [`Reading::not_read`](pagewise_model::Reading::not_read) or empty. A value
+/// that a rule or a page compares over an interval must be read here; the test
+/// `an_interval_needs_nothing_but_counters_at_its_start` fails if it is missing.
 pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
     let mut snapshot = Snapshot {
         taken: taken(host),
@@ -133,7 +134,7 @@ pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
     finish(host, snapshot)
 }
 
-/// Takes from `host` what reading it cost and what could not be understood.
+/// Adds the cost of reading and the Problems that `host` has collected.
 fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
     host.let_go();
     snapshot.problems = host.take_problems();
@@ -141,7 +142,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-/// What [`Scope::glance`] asks for: part of every scope.
+/// Reads what [`Scope::glance`] asks for; part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..taken(host) };
     let memory = memory::read(host);
@@ -168,8 +169,8 @@ pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     }
 }
 
-/// When this is, and on which boot: all that an interval needs of its earlier end. The time since boot tells
-/// a process from a later one of the same id.
+/// The time of this reading, and the boot: an interval needs both of its start. The time since
+/// boot distinguishes a process from a later one with the same id.
 pub(crate) fn taken(host: &HostRoot) -> Taken {
     let facts = host.facts();
     Taken {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/swaps` into [`Tier`]s in the order in which the kernel fills them.
 //!
-//! Sizes there are KiB. The file lists areas as they were switched on; the kernel fills the highest
-//! priority first, and areas of one priority in turn. zswap is not a tier of the file: where it is
-//! on, it stands before every tier, zram included.
+//! Sizes are in KiB. The file lists swap areas in the order of swapon; the kernel fills the highest
+//! priority first, and areas of equal priority in turn. zswap is not in this file: if it is on, it
+//! precedes every tier, zram included.
 
 use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 
@@ -13,8 +13,8 @@ use crate::mounts::Mounts;
 use pagewise_hostfs::text::{Line, number, unescaped};
 use pagewise_hostfs::{HostRoot, ReadValues};
 
-/// With the heading. The kernel has 32 areas at most (`MAX_SWAPFILES`); each is looked for among the
-/// mounts and among the zram devices.
+/// Maximum number of lines, with the heading. The kernel allows at most 32 areas (`MAX_SWAPFILES`);
+/// each is searched among the mounts and the zram devices.
 const MAX_LINES: usize = limits::SWAP_AREAS + 1;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
@@ -28,7 +28,7 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     tiers
 }
 
-/// `/path partition 1048572 524 -2`, or a problem.
+/// Parses `/path partition 1048572 524 -2`; records a Problem if that fails.
 fn tier(
     host: &HostRoot,
     disks: &Disks<'_>,
@@ -68,12 +68,12 @@ fn kind(path: &str, word: &[u8]) -> Option<TierKind> {
     }
 }
 
-/// Whether the path is `device` and a number.
+/// Whether the path is `device` followed by a number.
 fn is_numbered(path: &str, device: &str) -> bool {
     path.strip_prefix(device).is_some_and(|id| number::<u32>(id.as_bytes()).is_some())
 }
 
-/// The path that a swap file had before somebody deleted it.
+/// The path without the ` (deleted)` that the kernel appends for a deleted swap file.
 fn undeleted(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }

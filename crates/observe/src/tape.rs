@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Everything that was asked of a host over an interval, as it answered: a [`Tape`].
+//! Everything that was read from a host over an interval: a [`Tape`].
 //!
-//! A tape holds what the host said, names and command lines included. It never leaves memory: what
-//! is written is a redacted capture of it, by `pagewise-capture`.
+//! A tape contains the files as they were, names and command lines included. It never leaves
+//! memory: only a redacted capture of it is written, by `pagewise-capture`.
 
 use pagewise_model::{Interval, Snapshot};
 
 use pagewise_hostfs::{Entry, Files, HostRoot, ReadHost};
 
-/// Everything that was asked, at both ends.
+/// Everything that was read at both times.
 #[derive(Debug)]
 pub struct Tape {
-    /// Bytes in a base page.
+    /// Size of a base page in bytes.
     pub page_size: Option<u64>,
-    /// The earlier end first.
+    /// One entry per time, the earlier first.
     pub ends: Vec<TapeEnd>,
 }
 
-/// One end.
+/// What was read at one time.
 #[derive(Debug)]
 pub struct TapeEnd {
     /// `start` or `end`.
     pub name: &'static str,
-    /// Seconds since 1970, UTC.
+    /// Wall clock time in seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a clock that nobody sets.
+    /// Seconds on a clock that is never set, including suspend (`CLOCK_BOOTTIME`).
     pub monotonic_seconds: f64,
-    /// The same without the time in which the machine was suspended.
+    /// The same without the time in which the machine was suspended (`CLOCK_MONOTONIC`).
     pub awake_seconds: Option<f64>,
-    /// What each file answered.
+    /// The content of each file, or its refusal.
     pub files: Files,
 }
 
@@ -41,7 +41,7 @@ impl Tape {
         Self { page_size, ends }
     }
 
-    /// The bytes of a file, at the later end where both have it.
+    /// The bytes of a file, at the later time if it was read at both.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         self.ends.iter().rev().find_map(|end| match end.files.get(path) {
             Some(Entry::File(bytes)) => Some(bytes.as_slice()),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of several readers share: hosts that have a few files, and text that no kernel wrote.
+//! Helpers for tests of several readers: hosts with a few files, and malformed text.
 
 use proptest::prelude::*;
 
 use pagewise_hostfs::{Entry, HostRoot, Refusal};
 
-/// A host that has these files.
+/// A host with these files.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
     HostRoot::memory(files.into_iter().map(|(path, bytes)| file(path, bytes)))
 }
 
-/// A file of a host, for tests that also refuse some.
+/// A file of a host, for tests in which other files are refused.
 pub(crate) fn file(path: impl Into<String>, bytes: impl AsRef<[u8]>) -> (String, Entry) {
     (path.into(), Entry::File(bytes.as_ref().to_vec()))
 }
@@ -20,8 +20,8 @@ pub(crate) fn denied(path: impl Into<String>) -> (String, Entry) {
     (path.into(), Entry::Refused(Refusal::Denied("run as root".into())))
 }
 
-/// Bytes that no kernel wrote: any at all, or a true text with some bytes replaced and its end
-/// missing, which gets further into a reader.
+/// Malformed text: arbitrary bytes, or `text` with some bytes replaced and truncated, which gets
+/// further into a parser.
 pub(crate) fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
     let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads transparent huge pages into [`Thp`]: the settings, each size with its statistics, and the
-//! thread that collapses pages afterwards.
+//! Reads transparent huge pages into [`Thp`]: the settings, each size with its statistics, and
+//! khugepaged.
 //!
-//! A size may serve anonymous memory, shmem or both: the folder of an 8 KiB page has
-//! `shmem_enabled` and no `enabled`. Statistics are one file per counter, some 150 files in all: of a
-//! size that is allowed to nobody, and of which no page was ever given out, the others are not read.
+//! A size may be for anonymous memory, shmem or both: the folder of an 8 KiB page has
+//! `shmem_enabled` but no `enabled`. Statistics are one file per counter, some 150 files in all.
+//! For a size that is set to "never" and of which no page was ever allocated, only the counters
+//! that show this are read.
 //!
-//! khugepaged gets a new pid whenever THP is switched off and on, so it is looked for by name, among
-//! the children of kthreadd alone: any program may call itself khugepaged. In a container no kernel
-//! thread is visible, which is not the same as khugepaged not running.
+//! khugepaged gets a new pid whenever THP is switched off and on, so it is searched by name, among
+//! the children of kthreadd only, because any program may call itself khugepaged. Kernel threads
+//! are not visible in a container; that does not mean khugepaged is not running.
 
 use crate::huge_page_sizes::by_huge_page_size;
 use pagewise_model::{
@@ -21,7 +22,7 @@ use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, ex
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// Counters that tell whether pages of a size were ever given out.
+/// Counters that show whether a page of a size was ever allocated.
 const GIVEN_OUT: [&str; 3] = ["anon_fault_alloc", "nr_anon", "shmem_alloc"];
 
 pub(crate) fn read(host: &HostRoot) -> Thp {
@@ -37,7 +38,8 @@ pub(crate) fn read(host: &HostRoot) -> Thp {
     }
 }
 
-/// What rates are computed from: how long khugepaged ran and waited.
+/// Reads the values from which rates are computed: the time that khugepaged ran and waited for a
+/// CPU.
 pub(crate) fn read_counters(host: &HostRoot) -> Thp {
     Thp { khugepaged: khugepaged_times(host), ..Thp::default() }
 }
@@ -62,7 +64,7 @@ fn size(host: &HostRoot, folder: &str, bytes: Bytes) -> ThpSize {
     ThpSize { bytes, enabled, shmem_enabled, stats }
 }
 
-/// Whether a policy certainly gives out no page; one that cannot be read might.
+/// Whether a policy is known to allocate no pages; one that cannot be read might.
 fn forbids(policy: &Reading<Choice>) -> bool {
     match &policy.outcome {
         Outcome::Value(choice) => choice.active.as_str() == "never",
@@ -109,7 +111,8 @@ fn khugepaged(host: &HostRoot) -> Khugepaged {
     }
 }
 
-/// The thread and its times; its full scans, because a kernel without them has no such thread.
+/// khugepaged's pid, CPU times and number of full scans; a kernel without that counter has no
+/// khugepaged.
 fn khugepaged_times(host: &HostRoot) -> Khugepaged {
     let full_scans = host.number_at(&path("khugepaged/full_scans"));
     let pid = after(&full_scans, |_| khugepaged_pid(host));
@@ -123,7 +126,7 @@ fn khugepaged_times(host: &HostRoot) -> Khugepaged {
     }
 }
 
-/// The reading that `first` leads to, or why there is no first.
+/// The reading that `next` derives from `first`, or the refusal of `first`.
 fn after<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Reading<B> {
     match &first.outcome {
         Outcome::Value(value) => next(value),
@@ -156,8 +159,8 @@ fn khugepaged_among(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
     }
 }
 
-/// Kernel threads, oldest first: the kernel's own list of kthreadd's children where it keeps one,
-/// else every process.
+/// Pids of kernel threads, oldest first: from the kernel's list of kthreadd's children if
+/// available, otherwise all processes.
 pub(crate) fn kernel_threads(host: &HostRoot) -> Vec<u32> {
     match host.bytes("proc/2/task/2/children") {
         Ok(children) => words(&children).filter_map(number).take(KERNEL_THREADS + 1).collect(),
@@ -170,22 +173,22 @@ fn is_khugepaged(host: &HostRoot, pid: u32) -> bool {
     comm.is_ok_and(|name| name.trim_ascii() == b"khugepaged") && is_kernel_thread(host, pid)
 }
 
-/// Whether kthreadd is the parent: `38 (khugepaged) S 2 …`. The name may hold any byte, so what
-/// follows its last parenthesis counts.
+/// Whether kthreadd is the parent: `38 (khugepaged) S 2 …`. The name may contain any byte, so
+/// fields are counted from the last parenthesis.
 pub(crate) fn is_kernel_thread(host: &HostRoot, pid: u32) -> bool {
     let Ok(stat) = host.bytes(&format!("proc/{pid}/stat")) else { return false };
     let after_name = stat.rsplit(|&byte| byte == b')').next().unwrap_or_default();
     words(after_name).nth(1) == Some(b"2")
 }
 
-/// Where a thread's time went.
+/// Time of a thread on a CPU and waiting for one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunTimes {
     pub(crate) on_cpu: Nanos,
     waiting: Nanos,
 }
 
-/// `schedstat`: time on a CPU, time waiting for one, times it was given one.
+/// Parses `schedstat`: time on a CPU, time waiting for one, number of time slices.
 pub(crate) fn run_times(host: &HostRoot, pid: u32) -> Reading<RunTimes> {
     let three = |text: &[u8]| {
         let all: Option<Vec<u64>> = words(text).take(4).map(number).collect();
@@ -193,7 +196,7 @@ pub(crate) fn run_times(host: &HostRoot, pid: u32) -> Reading<RunTimes> {
     };
     let read = host.value(&format!("proc/{pid}/schedstat"), "three whole numbers", three);
     read.and_then(|times| match times {
-        // a thread that exists has run: this is how a kernel says that it does not count
+        // an existing thread has run, so zeros mean that the kernel does not count
         [0, 0, 0] => Err("scheduler statistics are switched off".into()),
         [on_cpu, waiting, _] => {
             Ok(RunTimes { on_cpu: Nanos::new(on_cpu), waiting: Nanos::new(waiting) })

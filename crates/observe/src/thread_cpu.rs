@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processor time of single threads and processes from `/proc/PID`, for whoever measures: the kernel's
-//! own threads by name, our children, and what a process has used so far.
+//! CPU time of threads and processes from `/proc/PID`, for code that measures: kernel threads by
+//! name, child processes, and what a process has used so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +10,27 @@ use crate::process::StatLine;
 use crate::thp::{is_kernel_thread, kernel_threads, khugepaged_pid, run_times};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// Threads whose processor time is read.
+/// Threads whose CPU time is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
-    /// Their numbers.
+    /// Their ids.
     pub threads: Vec<u32>,
 }
 
 impl ThreadCpu {
-    /// kswapd, the kernel's reclaim threads: one for each node; none in a container that does not see them.
+    /// kswapd, the kernel's reclaim threads: one for each node; none if a container hides them.
     #[must_use]
     pub fn kswapd(host: &HostRoot) -> Self {
         Self::named(host, is_kswapd)
     }
 
-    /// khugepaged, which collapses pages. It ends and begins anew with some settings.
+    /// khugepaged, which collapses pages. Some settings stop it and start a new thread.
     #[must_use]
     pub fn khugepaged(host: &HostRoot) -> Self {
         Self { threads: khugepaged_pid(host).get().into_iter().collect() }
     }
 
-    /// Threads of the kernel: a program may have any name.
+    /// Kernel threads with a matching name; programs are excluded, because they may have any name.
     fn named(host: &HostRoot, is_it: impl Fn(&[u8]) -> bool) -> Self {
         let name = |pid: u32| host.bytes(&format!("proc/{pid}/comm"));
         let is = |pid: &u32| {
@@ -39,7 +39,7 @@ impl ThreadCpu {
         Self { threads: kernel_threads(host).into_iter().filter(is).collect() }
     }
 
-    /// Their time together; `None` where one does not tell, or there is none.
+    /// The sum of their CPU times; `None` if one cannot be read or there is no thread.
     #[must_use]
     pub fn time(&self, host: &HostRoot) -> Option<Nanos> {
         let time = |pid: &u32| Some(run_times(host, *pid).get()?.on_cpu.get());
@@ -57,7 +57,8 @@ fn is_numbered(name: &[u8], thread: &[u8]) -> bool {
     node.is_some_and(|node| !node.is_empty() && node.iter().all(u8::is_ascii_digit))
 }
 
-/// The kernel's threads that reclaim, compact and collapse, in order of their ids.
+/// The kernel threads for reclaim (kswapd), compaction (kcompactd) and khugepaged, in order of
+/// their ids.
 pub(crate) fn memory_threads(host: &HostRoot) -> Vec<KernelThread> {
     let is_it =
         |name: &[u8]| is_kswapd(name) || is_numbered(name, b"kcompactd") || name == b"khugepaged";
@@ -72,15 +73,15 @@ pub(crate) fn memory_threads(host: &HostRoot) -> Vec<KernelThread> {
     kernel_threads(host).into_iter().filter_map(thread).collect()
 }
 
-/// The time that a process has run and its major faults, as far as the host tells them.
+/// CPU time and major faults of a process; each `None` if it cannot be read.
 #[must_use]
 pub fn process_usage(host: &HostRoot, pid: u32) -> (Option<Nanos>, Option<u64>) {
     let time = run_times(host, pid).get().map(|times| times.on_cpu);
     (time, StatLine::read(host, pid).map(|stat| stat.major_faults))
 }
 
-/// What processes and all that descend from them have used, children that ended and were waited for included. CPU time
-/// is counted in steps of 10 ms.
+/// CPU time and major faults of these processes and all their descendants, including children that
+/// ended and were waited for. CPU time has a resolution of 10 ms.
 #[must_use]
 pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
     let all = host.numbered("proc", "").into_iter();
@@ -100,7 +101,7 @@ pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
     (cpu, major_faults)
 }
 
-/// The children of a process, those that have ended and were not waited for among them.
+/// The children of a process, including zombies.
 #[must_use]
 pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
     let is_child =
@@ -156,8 +157,8 @@ mod tests {
         assert_eq!(times, [("kswapd0", Some(Nanos::new(6640))), ("kcompactd0", None)]);
     }
 
-    /// Fields of `stat` as proc_pid_stat(5) numbers them: 10, 11 and their ended children's 12 and 13 are faults, 14 to
-    /// 17 are times.
+    /// Fields of `stat` as numbered in proc_pid_stat(5): 10 and 12 are faults of the process, 11
+    /// and 13 those of ended children, 14 to 17 are times.
     #[test]
     fn a_family_is_all_that_descends_from_a_process() {
         let stat = |pid: u32, parent: u32, faults: u32, ended_faults: u32| {

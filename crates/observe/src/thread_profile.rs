@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the kernel's reclaim threads are, a thousand times in each second that they run → functions and
-//! how often.
+//! Samples the kernel's reclaim threads a thousand times per second of CPU time, and counts samples
+//! per function.
 //!
-//! A software clock needs no counter of the processor, so this works in virtual machines too. A sample is a
-//! place in the kernel; `/proc/kallsyms` says which function begins last before it. That file is some
-//! megabytes long: it is read line by line, and only what is asked for is kept.
+//! The software CPU clock needs no hardware counter, so this works in virtual machines too. A
+//! sample is an address in the kernel; its function is the last symbol in `/proc/kallsyms` at or
+//! before it. That file has some megabytes: it is read line by line, and only the needed symbols
+//! are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,18 +15,18 @@ use std::io::{self, BufRead, BufReader};
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
-/// Odd, so as not to go in step with anything.
+/// Samples per second; odd, to avoid sampling in step with periodic work.
 const PER_SECOND: u64 = 997;
-/// Pages of samples for each thread: 32768 of 4 KiB pages.
+/// Size of the ring buffer of each thread, in pages: room for 32768 samples with 4 KiB pages.
 const RING_PAGES: usize = 128;
-/// `PERF_RECORD_SAMPLE`: where the processor was is all that it holds.
+/// `PERF_RECORD_SAMPLE`; contains only the instruction pointer.
 const SAMPLE: u32 = 9;
-/// Functions that are kept.
+/// Maximum number of functions that are kept.
 const MOST: usize = 40;
-/// Different places that are kept apart.
+/// Maximum number of distinct addresses that are counted.
 const PLACES: usize = 100_000;
 
-/// Samples of some threads, from the beginning of a run on.
+/// Samples of some threads since the start.
 #[derive(Default)]
 pub struct ThreadProfile {
     samplers: Vec<Sampler>,
@@ -39,14 +40,14 @@ impl fmt::Debug for ThreadProfile {
 }
 
 impl ThreadProfile {
-    /// Of those threads that we may look at: none where that is not permitted.
+    /// Starts sampling those threads for which perf is permitted; none if it is not.
     #[must_use]
     pub fn start(threads: &[u32]) -> Self {
         let samplers = threads.iter().filter_map(|it| sampler(*it).ok()).collect();
         Self { samplers, places: BTreeMap::new() }
     }
 
-    /// Takes the samples so far, before there is no more room for new ones.
+    /// Reads the samples so far, before the ring buffer is full.
     pub fn collect(&mut self) {
         let places = &mut self.places;
         for sampler in &mut self.samplers {
@@ -58,7 +59,7 @@ impl ThreadProfile {
         }
     }
 
-    /// By function, the most first.
+    /// Samples per function, the highest count first.
     #[must_use]
     pub fn functions(mut self) -> Vec<(String, u64)> {
         self.collect();
@@ -74,7 +75,7 @@ impl ThreadProfile {
     }
 }
 
-/// A sampler of a thread of the kernel or of ours, from now on.
+/// Starts a sampler of a kernel thread or a thread of this process.
 fn sampler(thread: u32) -> io::Result<Sampler> {
     let thread = i32::try_from(thread).map_err(io::Error::other)?;
     let mut builder = Builder::new(Software::CPU_CLOCK);
@@ -83,7 +84,8 @@ fn sampler(thread: u32) -> io::Result<Sampler> {
     builder.build()?.sampled(RING_PAGES * rustix::param::page_size())
 }
 
-/// Where the thread was, in all samples since the last call. What does not fit between two calls is lost.
+/// The addresses in all samples since the last call. Samples that did not fit into the ring buffer
+/// are lost.
 fn drain(sampler: &mut Sampler, mut each: impl FnMut(u64)) {
     while let Some(record) = sampler.next_record() {
         let is_sample = record.ty() == SAMPLE;
@@ -94,7 +96,7 @@ fn drain(sampler: &mut Sampler, mut each: impl FnMut(u64)) {
     }
 }
 
-/// Twice through the symbols: which are needed, then their names.
+/// Reads the symbols twice: first to find those that are needed, then to get their names.
 fn named<R: BufRead>(
     places: &BTreeMap<u64, u64>,
     symbols: impl Fn() -> Option<R>,
@@ -129,8 +131,8 @@ fn named<R: BufRead>(
     all
 }
 
-/// Lines as `ffffffff81000000 T name` or with a module in brackets behind. Who may not see addresses sees
-/// zeros: those are left out.
+/// Parses lines like `ffffffff81000000 T name`, with a module in brackets after it. Without the
+/// permission to see addresses they are all zero; such lines are skipped.
 fn each_function(symbols: Option<impl BufRead>, mut each: impl FnMut(u64, &str)) {
     let Some(mut symbols) = symbols else { return };
     let mut line = String::new();
@@ -189,7 +191,7 @@ mod tests {
         assert!(ThreadProfile::start(&[u32::MAX, 4_000_000]).functions().is_empty());
     }
 
-    /// Where perf may not be used at all this cannot be seen.
+    /// Without permission to use perf this test checks nothing.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a setting of this machine decides")]
     fn a_busy_thread_is_seen() {
@@ -204,7 +206,7 @@ mod tests {
         };
         let mut seen = 0;
         for _ in 0..100 {
-            // through the kernel as well as here
+            // busy both in the kernel and in user space
             (0..2000).for_each(|_| drop(std::fs::metadata("/proc/self/stat")));
             drain(&mut sampler, |place| seen += u32::from(place != 0));
             if seen > 20 {
@@ -214,7 +216,7 @@ mod tests {
         panic!("only {seen} samples of a busy thread");
     }
 
-    /// It sleeps on a machine with memory to spare, and has no samples then.
+    /// On a machine without memory shortage kswapd sleeps and has no samples.
     #[test]
     fn root_may_look_at_reclaim_threads() {
         if rustix::process::geteuid().is_root() {
@@ -223,8 +225,8 @@ mod tests {
         }
     }
 
-    /// A thread that lives in system calls is seen in functions of the kernel, by name where we may know
-    /// them.
+    /// A thread that is busy with system calls has samples in kernel functions, with names if they
+    /// are readable.
     #[test]
     fn functions_of_the_kernel_are_named() {
         let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
@@ -244,7 +246,7 @@ mod tests {
             found.len() <= MOST
                 && found.iter().map(|(_, count)| count).sum::<u64>() <= sampled + 1000
         );
-        // where perf may be used at all, so busy a thread has samples
+        // if perf is permitted, such a busy thread has samples
         assert_eq!(sampled > 0, is_sampled);
         if rustix::process::geteuid().is_root() && is_sampled {
             assert!(found.iter().any(|(name, _)| name != "(unknown)"), "{found:?}");

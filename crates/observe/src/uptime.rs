@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `/proc/uptime`: the time since boot, suspended time included, on which processes' starts are
-//! counted. Its second number, what all CPUs idled, is not read.
+//! Reads `/proc/uptime`: the time since boot, including suspend. Start times of processes are on
+//! this clock. The second number (idle time of all CPUs) is not read.
 
 use pagewise_model::{Millis, Reading};
 
@@ -11,7 +11,7 @@ pub(crate) fn read(host: &HostRoot) -> Reading<Millis> {
     host.value("proc/uptime", "seconds since boot", |text| since_boot(words(text).next()?))
 }
 
-/// `11700.23`: the kernel prints two decimals.
+/// Parses `11700.23`; the kernel prints two decimals.
 fn since_boot(word: &[u8]) -> Option<Millis> {
     let dot = word.iter().position(|&byte| byte == b'.')?;
     let (whole, part) = (&word[..dot], &word[dot + 1..]);

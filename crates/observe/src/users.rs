@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `/etc/passwd` of a host into names of users: `name:password:uid:…`.
+//! Reads user names from a host's `/etc/passwd`: `name:password:uid:…`.
 //!
-//! Users that come from elsewhere (LDAP, systemd's dynamic ones) are not in it and have numbers only.
-//! Captures hold no names of users: this file is not among those that may leave a host.
+//! Users from other sources (LDAP, dynamic users of systemd) are not in it and only have numbers.
+//! Captures contain no user names: this file is never recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ use pagewise_model::Name;
 use pagewise_hostfs::text::{lines, number};
 use pagewise_hostfs::{HostRoot, ReadHost};
 
-/// The names of these users, as far as the host's file knows them; the first line of an id counts.
+/// The names of these users, if the file contains them; of several lines with one id the first
+/// counts.
 pub fn user_names(host: &HostRoot, wanted: &BTreeSet<u32>) -> BTreeMap<u32, Name> {
     let mut names = BTreeMap::new();
     let text = host.bytes("etc/passwd").unwrap_or_default();

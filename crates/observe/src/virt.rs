@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tells what kind of virtual machine this is, in the words of systemd-detect-virt.
+//! Detects the kind of virtual machine, with the names of systemd-detect-virt.
 //!
-//! A processor of a virtual machine says so by its `hypervisor` flag (x86 only); which kind it is, is
-//! told by the firmware's names, by the clocks that the kernel found, or by the device tree. No
-//! instruction is executed for it: a recording answers as the machine did.
+//! On x86 the CPU flag `hypervisor` shows that this is a virtual machine. The kind is determined
+//! from the DMI names of the firmware, the clock sources that the kernel found, or the device tree.
+//! No instruction (CPUID) is executed for it, so a recording gives the same answer as the machine.
 
 use pagewise_model::{Name, Reading, Source};
 
 use pagewise_hostfs::text::words;
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Enough for the first processor's flags; to the end the file may have 400 KiB.
+/// Enough bytes for the flags of the first CPU; the whole file may have 400 KiB.
 const CPUINFO_HEAD: usize = 4096;
 
 pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
@@ -34,20 +34,20 @@ fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
     Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
 }
 
-/// A file of one line, which may well be empty.
+/// Reads a file of one line, which may be empty.
 fn line(host: &HostRoot, path: &str) -> Option<String> {
     let bytes = host.bytes(path).ok()?;
     Some(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
 }
 
-/// `None` where the processor has no such line to look at.
+/// `None` if there is no such line.
 fn hypervisor_flag(host: &HostRoot) -> Option<bool> {
     let head = host.head("proc/cpuinfo", CPUINFO_HEAD).ok()?;
     let flags = head.split(|&byte| byte == b'\n').find(|line| line.starts_with(b"flags"))?;
     Some(words(flags).any(|flag| flag == b"hypervisor"))
 }
 
-/// The first domain of Xen runs on the bare machine.
+/// Xen's first domain (dom0) runs on the physical machine.
 fn xen(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "sys/hypervisor/type";
     if line(host, PATH)? != "xen" {
@@ -57,7 +57,7 @@ fn xen(host: &HostRoot) -> Option<Reading<Name>> {
     if first { None } else { found("xen", PATH) }
 }
 
-/// Beginnings of the firmware's names for vendor, product, board and itself.
+/// Prefixes of the firmware's DMI strings, and the kind that they mean.
 const FIRMWARE: [(&str, &str); 16] = [
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),
@@ -87,19 +87,19 @@ fn firmware(host: &HostRoot) -> Option<Reading<Name>> {
     if is_bare_metal(host) {
         return None;
     }
-    // QEMU names itself, also where KVM carries it
+    // QEMU's DMI strings are the same with and without KVM
     if kind == "qemu" { clocks(host).or_else(|| found(kind, &path)) } else { found(kind, &path) }
 }
 
 fn kind_of(name: &str, file: &str) -> Option<&'static str> {
-    // Microsoft is a vendor of real machines as well
+    // Microsoft is the vendor of physical machines as well
     if file == "product_name" && name == "Virtual Machine" {
         return Some("microsoft");
     }
     FIRMWARE.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| *kind)
 }
 
-/// Amazon rents real machines whose firmware carries the same vendor.
+/// Amazon's bare metal instances have the same vendor in their firmware.
 fn is_bare_metal(host: &HostRoot) -> bool {
     line(host, "sys/class/dmi/id/product_name").is_some_and(|name| name.contains(".metal"))
 }

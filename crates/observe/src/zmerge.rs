@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads every `/sys/block/zmergeN` into [`Zram`], with what zmerge adds: [`Merging`].
+//! Reads every `/sys/block/zmergeN` into [`Zram`], with the values that only zmerge has:
+//! [`Merging`].
 //!
-//! zram's part is read as zram's is. `merge` reads as the slots that a running pass has still to look
-//! at, and reading it starts nothing; `reset`, `compact`, `mem_limit` and `mem_used_max` can only be
-//! written and are left alone, and so is `hot_add`, though reading it would do no harm here.
+//! The files that zram has too are read in the same way. Reading `merge` returns the number of
+//! slots that a running pass still has to examine, and starts nothing. `reset`, `compact`,
+//! `mem_limit` and `mem_used_max` are write-only and not read. `hot_add` is not read either,
+//! although with zmerge that would be harmless.
 
 use pagewise_model::{Bytes, Driver, Merging, Pages, Percent, Tier, Zram};
 
@@ -16,7 +18,7 @@ pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram
     devices.map(|device| Zram { merging: Some(merging(host, &device)), ..device }).collect()
 }
 
-/// Whether the module is there: it may be without a device.
+/// Whether the module is loaded; it may have no device.
 pub fn zmerge_is_loaded(host: &HostRoot) -> bool {
     host.exists("sys/class/zmerge-control")
 }

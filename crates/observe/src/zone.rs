@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/zoneinfo` into [`Zone`]s and `/proc/buddyinfo` into [`FreeBlocks`].
 //!
-//! zoneinfo is one block per zone under a `Node 0, zone Normal` heading. Three things in it invite a
-//! mistake: the first zone of a node also holds the node's own statistics; the lists of each CPU
-//! have a `high:` of their own, which the colon tells from the zone's `high`; and a zone without
-//! pages ends after `protection:`, so its lists are absent and not empty.
+//! zoneinfo has one block per zone, with a heading like `Node 0, zone Normal`. Three pitfalls: the
+//! first zone of a node also contains the statistics of the node; the per-CPU lists have a `high:`
+//! of their own, which differs from the zone's `high` by the colon; and a zone without pages ends
+//! after `protection:`, so its lists are absent and not empty.
 //!
-//! Either file gives no zones where it cannot be read: there is no zone to hang the reason on.
+//! If a file cannot be read, the result is empty and the reason is lost, because it is stored per
+//! zone.
 
 use pagewise_model::{FreeBlocks, Name, Pages, Reading, Source, Zone};
 
@@ -14,9 +15,10 @@ use crate::limits::ZONES;
 use pagewise_hostfs::text::{Line, number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// Zones of one node: `protection` has one number for each. Kernels know six.
+/// Maximum number of zones of one node (`protection` has one number for each). Kernels have at most
+/// six.
 const MAX_ZONES_PER_NODE: usize = 16;
-/// Orders of one zone; kernels know 11, with large base pages 14.
+/// Maximum number of orders of one zone; kernels have 11, with large base pages 14.
 const MAX_ORDERS: usize = 32;
 
 pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
@@ -48,7 +50,7 @@ fn is_heading(line: &Line<'_>) -> bool {
     line.bytes.starts_with(b"Node")
 }
 
-/// Node and zone of `Node 0, zone Normal`, whatever follows.
+/// Parses node and zone from `Node 0, zone Normal`; further words are ignored.
 fn heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
     let mut words = line.words();
     let mut parse = || {
@@ -60,7 +62,7 @@ fn heading(host: &HostRoot, line: &Line<'_>) -> Option<(u32, Name)> {
     line.understood(host, "a node and a zone", parse())
 }
 
-/// A zone of which nothing has been read.
+/// A zone without any values yet.
 fn blank(node: u32, name: Name, source: &Source) -> Zone {
     let why = "the kernel prints no such line for this zone";
     let mut zone = Zone { node, name, ..Zone::default() };
@@ -72,7 +74,7 @@ fn blank(node: u32, name: Name, source: &Source) -> Zone {
 }
 
 fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
-    // free memory alone has two words before the number: "pages free 3840"
+    // only free memory has two words before the number: "pages free 3840"
     let mut words = line.words().skip_while(|word| *word == b"pages");
     let Some(name) = words.next() else { return };
     if name == b"protection:" {
@@ -85,7 +87,7 @@ fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
     }
 }
 
-/// `protection: (0, 3019, 9419)`.
+/// Parses `protection: (0, 3019, 9419)`.
 fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
     let list = line.split_once(b':').and_then(|(_, rest)| {
         let inner = rest.strip_prefix(b"(")?.strip_suffix(b")")?;
@@ -96,7 +98,7 @@ fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
     line.reading(host, "numbers of pages in parentheses", list)
 }
 
-/// `Node 0, zone Normal 12616 8822 …`: free blocks by order.
+/// Parses `Node 0, zone Normal 12616 8822 …`: free blocks by order.
 fn free_blocks(host: &HostRoot, line: &Line<'_>) -> Option<FreeBlocks> {
     let (node, zone) = heading(host, line)?;
     let counts = words(line.bytes).skip(4).take(MAX_ORDERS + 1).map(number);

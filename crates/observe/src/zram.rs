@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads every `/sys/block/zramN`, and `zmergeN`, into [`Zram`].
 //!
-//! `mm_stat` has nine nameless columns, seven or eight on older kernels; limit and peak are bytes,
-//! although the kernel's document does not say so. `bd_stat` counts units of 4 KiB whatever the
-//! page size. The slot table is not part of any file: it is computed from disksize, 16 bytes a page,
-//! and 24 where the kernel notes access times, unless it is one that packs them (since 7.0). Measured
-//! as memory taken by an empty device: 24.0 on 6.1 and 6.12, 16.1 on 7.2, on 64 bits. zmerge's is 16.
+//! `mm_stat` has nine columns without names, seven or eight on older kernels; limit and peak are in
+//! bytes, although the kernel's documentation does not say so. `bd_stat` counts units of 4 KiB for
+//! any page size. The size of the slot table is in no file: it is computed from disksize, 16 bytes
+//! per page, or 24 if the kernel tracks access times, unless the kernel packs slots (since 7.0).
+//! Measured on 64 bit as memory used by an empty device: 24.0 on 6.1 and 6.12, 16.1 on 7.2. zmerge
+//! uses 16.
 //!
-//! zmerge has zram's files under the same names where it has them; the others are absent. What it has
-//! of its own is in `zmerge.rs`.
+//! zmerge has files of the same names as zram for most values; the others are absent. What only
+//! zmerge has is in `zmerge.rs`.
 //!
-//! What an idle device is used for is asked of the device itself as the very last: reading one in
-//! use would clear its idle marks.
+//! The content of an unused device is read last, because reading a device in use would clear its
+//! idle marks.
 
 use crate::{kconfig, zsmalloc};
 use std::collections::BTreeSet;
@@ -30,7 +31,7 @@ pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram
     read_of(Driver::Zram, host, tiers, mounts)
 }
 
-/// The devices of one driver, by number.
+/// Reads the devices of one driver, by number.
 pub(crate) fn read_of(
     driver: Driver,
     host: &HostRoot,
@@ -44,7 +45,8 @@ pub(crate) fn read_of(
     ids.into_iter().map(|id| device(host, (driver, id), tiers, mounts)).collect()
 }
 
-/// zram's devices again: of a device in `known` that has still the same size only what it stores is read.
+/// Reads zram's devices again: of a device in `known` whose size is unchanged, only the stored
+/// amount is read.
 pub(crate) fn read_again(
     host: &HostRoot,
     known: &[Zram],
@@ -75,8 +77,8 @@ fn stored_now(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zr
     }
 }
 
-/// The devices of a driver with what rates are computed from: requests that failed. All of them,
-/// because each is one file, and which are swap is not known here.
+/// Reads the values of a driver's devices from which rates are computed: failed requests. Of all
+/// devices, because it is one file for each and it is not known here which are swap.
 pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
     let ids = host.numbered("sys/block", driver.name()).into_iter().take(MAX_COUNTED);
     let counters = |id| Zram {
@@ -88,10 +90,10 @@ pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
     ids.map(counters).collect()
 }
 
-/// Devices of one driver whose counters are read.
+/// Maximum number of devices of one driver whose counters are read.
 const MAX_COUNTED: usize = 16 * ZRAM_DEVICES;
 
-/// Those that are swap, and then the first ones; a Problem says how many were left out.
+/// Devices used as swap first, then the others by number; a Problem says how many were left out.
 fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
     let found = format!("{} devices, {ZRAM_DEVICES} of them read", ids.len());
@@ -154,12 +156,13 @@ fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
     if driver == Driver::Zmerge {
         return 16;
     }
-    // came with the packed slots, in the same release
+    // this file was added in the release that introduced packed slots
     let packs = || host.exists(&format!("sys/block/zram{id}/compressed_writeback"));
     if notes_access(host, id) && !packs() { 24 } else { 16 }
 }
 
-/// By the configuration; where there is none, by the list of slots with their times.
+/// Whether access times are tracked: by the kernel configuration, or if there is none, by the
+/// existence of the list of slots with their times.
 fn notes_access(host: &HostRoot, id: u32) -> bool {
     let options = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
     let config = kconfig::kconfig(host);
@@ -179,7 +182,7 @@ fn secondary(host: &HostRoot, path: &str) -> Vec<Secondary> {
     text.lines().filter_map(understood).collect()
 }
 
-/// `#1: lzo lz4 [zstd]`.
+/// Parses `#1: lzo lz4 [zstd]`.
 fn recompression(line: &[u8]) -> Option<Secondary> {
     let rest = line.trim_ascii().strip_prefix(b"#")?;
     let colon = rest.iter().position(|&byte| byte == b':')?;
@@ -226,7 +229,8 @@ fn bd_stat(host: &HostRoot, path: &str) -> BdStat {
     BdStat { held, reads, writes }
 }
 
-/// `version: 1`, then the counters of that version; of another version only the number is known.
+/// Parses `version: 1` and the counters of that version; of another version only the number is
+/// known.
 fn debug_stat(host: &HostRoot, path: &str) -> DebugStat {
     let text = match host.text(path) {
         Ok(text) => text,
@@ -257,7 +261,7 @@ fn version(host: &HostRoot, line: Option<Line<'_>>, file: Source) -> Reading<u64
     }
 }
 
-/// The numbers of a file of one line.
+/// Parses the numbers of a file of one line.
 fn columns_at<const N: usize>(host: &HostRoot, path: &str, least: usize) -> [Reading<u64>; N] {
     let source = Source::file(absolute(path));
     match host.bytes(path) {
@@ -266,7 +270,8 @@ fn columns_at<const N: usize>(host: &HostRoot, path: &str, least: usize) -> [Rea
     }
 }
 
-/// `N` numbers, of which kernels print at least `least`; more than `N` are of a newer kernel.
+/// Parses `N` numbers, of which a kernel prints at least `least`; further numbers are from a newer
+/// kernel.
 fn columns<const N: usize>(
     host: &HostRoot,
     source: &Source,
@@ -294,7 +299,7 @@ fn used_as(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Rea
     }
 }
 
-/// Who has the device open for good: swap, a mount, or a device built upon it.
+/// The user that has the device open permanently: swap, a mount, or a device on top of it.
 fn in_use(
     host: &HostRoot,
     zram: &Zram,
@@ -316,19 +321,20 @@ fn in_use(
 fn built_upon(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let holders = format!("sys/block/{}/holders", zram.name());
     let holder = host.names(&holders).into_iter().next()?;
-    // a recording lists what was looked at
+    // the call makes a recording include this file
     host.exists(&format!("{holders}/{holder}"));
     let why = format!("in use through {}", Name::from(holder.as_str()));
     Some(Reading::absent(why, Source::file(absolute(&holders))))
 }
 
-/// As `253:1`.
+/// The device number as `253:1`.
 fn device_number(host: &HostRoot, zram: &Zram) -> Option<String> {
     let number = host.name_at(&format!("sys/block/{}/dev", zram.name()));
     number.value().map(|number| number.as_str().to_owned())
 }
 
-/// Nobody uses it: was `mkswap` run on it? A device that stores nothing need not be asked.
+/// For a device without a user, whether `mkswap` was run on it. A device that stores nothing need
+/// not be read.
 fn unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     if let Some(known) = udev_says_swap(host, zram) {
         return known;
@@ -339,7 +345,7 @@ fn unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     }
     const MARK: &[u8] = b"SWAPSPACE2";
     let path = format!("dev/{}", zram.name());
-    // mkswap ends the first page with its mark
+    // mkswap writes its signature at the end of the first page
     let page = usize::try_from(page_size(host)).unwrap_or(4096);
     let source = Source::file(absolute(&path));
     match host.carries(&path, page.saturating_sub(MARK.len()), MARK) {
@@ -349,7 +355,7 @@ fn unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     }
 }
 
-/// udev looks into devices as root and lets everybody read what it found.
+/// Whether udev has found swap on it: udev reads devices as root, and anybody may read its results.
 fn udev_says_swap(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let is_swap = |line: &[u8]| line == b"E:ID_FS_TYPE=swap";
     let path = format!("run/udev/data/b{}", device_number(host, zram)?);

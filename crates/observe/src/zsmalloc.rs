@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/sys/kernel/debug/zsmalloc/zramN/classes` into [`SizeClasses`].
 //!
-//! Only kernels with `CONFIG_ZSMALLOC_STAT` have the file, and only root may read it. Columns are found by their
-//! names in the first line: newer kernels have eleven columns of how full zspages are (`10%` to `100%`) stand where
-//! `almost_full` and `almost_empty` stood (6.1 has those), and very old kernels lack `freeable`. The line of sums (`Total`) has no
-//! size, so that its columns are not those of the others; it is left out, because sums are computed from the lines.
+//! Only kernels with `CONFIG_ZSMALLOC_STAT` have the file, and only root may read it. Columns are
+//! found by the names in the first line: newer kernels have eleven columns for how full zspages are
+//! (`10%` to `100%`) in place of `almost_full` and `almost_empty` (as in 6.1), and very old kernels
+//! lack `freeable`. The line of totals (`Total`) has no size, so its columns do not match the
+//! others; it is skipped, and sums are computed.
 
 use pagewise_model::{Bytes, Pages, Reading, SizeClass, SizeClasses, Source};
 
@@ -12,10 +13,10 @@ use crate::limits::SIZE_CLASSES;
 use pagewise_hostfs::text::{Line, Text, number};
 use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute};
 
-/// What a class needs, by the names of the first line.
+/// The columns that are used, by their names in the first line.
 const COLUMNS: [&[u8]; 6] =
     [b"class", b"size", b"obj_allocated", b"obj_used", b"pages_used", b"pages_per_zspage"];
-/// Why the file is not there.
+/// The reason if the file does not exist.
 const NOT_SHOWN: &str = "only a kernel with CONFIG_ZSMALLOC_STAT shows it, in debugfs";
 
 pub(crate) fn size_classes(host: &HostRoot, id: u32) -> Reading<SizeClasses> {
@@ -44,7 +45,7 @@ fn parsed(host: &HostRoot, text: &Text) -> Reading<SizeClasses> {
     Reading::found(classes, text.source())
 }
 
-/// Where the columns stand, and how many there are.
+/// The positions of these columns, and the total number of columns.
 fn places(head: &Line<'_>) -> Option<([usize; 6], usize)> {
     let mut places = [0; 6];
     for (place, name) in places.iter_mut().zip(COLUMNS) {

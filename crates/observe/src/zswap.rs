@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads zswap into [`Zswap`]: its parameters, and what `/proc/meminfo` and `/proc/vmstat` count of
-//! it. Those two are read once per host and handed in.
+//! Reads zswap into [`Zswap`]: its parameters, and its values in `/proc/meminfo` and
+//! `/proc/vmstat`. The caller passes those two, so that they are read only once.
 //!
-//! `Zswap:` is the memory that the pool takes, `Zswapped:` what the pages in it were before.
+//! `Zswap:` is the memory used by the pool, `Zswapped:` the size of the pages in it before
+//! compression.
 
 use pagewise_model::{Counters, Memory, Percent, Reading, Zswap};
 
@@ -24,7 +25,7 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
     }
 }
 
-/// The same parameters with what is stored now.
+/// The same parameters with the current stored amounts.
 pub(crate) fn stored_now(memory: &Memory, vmstat: &Counters, parameters: &Zswap) -> Zswap {
     Zswap {
         pool: other(memory, "Zswap"),

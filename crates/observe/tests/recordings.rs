@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Recordings as they should not be.
+//! Malformed and hostile recordings.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
@@ -20,7 +20,7 @@ const MANIFEST: &str = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nke
     [ends.end.refused]\n\"proc/swaps\" = \"denied: run as root\"\n";
 const MEMINFO: &str = "MemTotal:  1000 kB\nMemFree:  400 kB\n";
 
-/// An archive of plain files, with whatever path is given.
+/// An archive of regular files with any paths.
 fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (path, bytes) in files {
@@ -29,7 +29,8 @@ fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// `append_data` refuses the paths that a hostile archive holds, so the name is written here.
+/// `append_data` refuses the paths of a hostile archive, so the name is written into the header
+/// directly.
 fn append(builder: &mut Builder<Vec<u8>>, path: &str, kind: EntryType, bytes: &[u8]) {
     let mut header = Header::new_gnu();
     header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
@@ -105,7 +106,7 @@ fn entries_that_reach_outside_are_left_out_by_name() {
     assert_eq!(total(&interval), Some(1000 << 10));
 }
 
-/// The name of a file, said in a head of its own, is itself a file of any length.
+/// A long name is stored as a file of its own before the entry, and could have any length.
 #[test]
 fn long_names_are_read_within_limits() {
     let usual = format!("end/sys/fs/cgroup/{}memory.max", "s/".repeat(60));
@@ -135,7 +136,7 @@ fn long_names_are_read_within_limits() {
     assert!(found[0].len() < 300, "{found:?}");
 }
 
-/// `append_link` refuses the targets that a hostile archive holds.
+/// `append_link` refuses the targets of a hostile archive.
 fn append_link(builder: &mut Builder<Vec<u8>>, path: &str, target: &str) {
     let mut header = Header::new_gnu();
     let gnu = header.as_gnu_mut().unwrap();
@@ -147,7 +148,8 @@ fn append_link(builder: &mut Builder<Vec<u8>>, path: &str, target: &str) {
     builder.append(&header, &b""[..]).unwrap();
 }
 
-/// As it is packed, and as `tar` packs a folder, be the names short or long.
+/// Links as the capture writes them, and as `tar` writes them for a folder, with short and long
+/// names.
 #[test]
 fn a_link_reads_as_the_file_that_stands_before_it() {
     let long = format!("sys/fs/cgroup/{}memory.max", "slice/".repeat(30));
@@ -164,7 +166,7 @@ fn a_link_reads_as_the_file_that_stands_before_it() {
     header.set_entry_type(EntryType::Link);
     header.set_size(0);
     builder.append_link(&mut header, format!("start/{long}"), format!("end/{long}")).unwrap();
-    // heads of the newer kind
+    // pax headers
     append(&mut builder, "end/short", EntryType::Regular, b"5\n");
     let pax = |key: &str, value: &str| {
         let rest = format!(" {key}={value}\n");
@@ -203,7 +205,7 @@ fn a_link_to_anything_but_a_file_before_it_is_left_out_by_name() {
     assert!(interval.end.vmstat.is_empty());
 }
 
-/// Each link takes 512 bytes of the archive and the file's length of our memory.
+/// A link takes 512 bytes of the archive, but the length of the file in memory.
 #[test]
 fn links_do_not_multiply_a_file_beyond_the_limit() {
     let mut builder = Builder::new(Vec::new());
@@ -324,7 +326,7 @@ fn an_archive_of_one_time_needs_no_description() {
     assert_eq!(total(&interval), Some(1000 << 10));
 }
 
-/// A folder with everything in it that a folder should not have.
+/// A folder that contains everything that it should not.
 #[test]
 fn a_hostile_folder_is_read_inside_itself() {
     let folder = tempfile::tempdir().unwrap();
@@ -379,7 +381,7 @@ fn what_is_neither_file_nor_folder_is_refused() {
 }
 
 proptest! {
-    /// Whatever bytes are changed in an archive, there is an answer.
+    /// An archive with any bytes changed gives a result or an error, never a panic.
     #[test]
     fn damaged_archives_never_panic(
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every file that a snapshot reads, and of which `pagewise-hostfs` assumes that one read gives all of it.
+//! Checks every file that a snapshot reads and that `pagewise-hostfs` assumes to be returned by a
+//! single read.
 
 use pagewise_hostfs::{Entry, FIRST, HostRoot, ReadHost, absolute, comes_whole};
 use pagewise_observe::{Scope, snapshot};
 use rustix::fs::{Mode, OFlags};
 
-/// What the kernel gives after a short answer is nothing, for every file of which we rely on it.
+/// After a short read the next read must return 0 bytes, for every such file.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "reads what was read once more")]
 fn files_that_come_whole_have_nothing_after_a_short_read() {
@@ -16,7 +17,7 @@ fn files_that_come_whole_have_nothing_after_a_short_read() {
     for (path, _) in host.remembered().iter().filter(|(path, entry)| {
         comes_whole(path) && matches!(entry, Entry::File(bytes) if !bytes.is_empty())
     }) {
-        // processes may have ended
+        // the process may have ended
         let Ok(file) = rustix::fs::open(absolute(path), flags, Mode::empty()) else { continue };
         let mut buffer = vec![0; FIRST];
         let Ok(filled) = rustix::io::read(&file, &mut buffer) else { continue };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes the plan of a recorded host many times, so that its CPU time can be measured:
-//! `time cargo run -p pagewise-plan --example cost -- SLUG 1000`, less the same with 0.
+//! Computes the plan of a recorded host many times, to measure its CPU time: `time cargo run -p
+//! pagewise-plan --example cost -- SLUG 1000`, minus the same with 0.
 
 use pagewise_model::Installation;
 use pagewise_model::plan::Goal;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The algorithm of a new zram device where `bench` measured none.
+//! The algorithm of a new zram device if `bench` did not measure any.
 
 use pagewise_facts::swap_choice::{DENSE, FAST, algorithm};
 use pagewise_model::plan::Goal;
 use pagewise_model::{Compressor, Name, Snapshot};
 
-/// The dense one for the goal ratio if the kernel offers it, else the one that findings recommend.
+/// The algorithm with the best ratio for the goal ratio if the kernel offers it, otherwise the one
+/// that findings recommend.
 pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     if goal == Goal::Ratio && is_offered(host, DENSE) {
         return Compressor::new(DENSE);
@@ -13,7 +14,8 @@ pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     Compressor::new(recommended(host).as_str())
 }
 
-/// The algorithm that findings recommend; before a device is there, the one that they recommend for new ones.
+/// The algorithm that findings recommend; if there is no device yet, the one that they recommend
+/// for new ones.
 fn recommended(host: &Snapshot) -> Name {
     let known = host.zram.first().and_then(algorithm);
     known.cloned().unwrap_or_else(|| Name::from(FAST))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the rules know of a host ([`Context`]).
+//! The input of the rules: [`Context`].
 
 use pagewise_facts::swap_choice::{SwapDecision, decide_swap};
 use pagewise_model::plan::Goal;
@@ -11,7 +11,7 @@ use crate::measured::Measured;
 use crate::owner::Owners;
 use crate::request::Request;
 
-/// What the rules know of a host.
+/// Everything that the rules know about a host.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) host: &'a Snapshot,
@@ -22,7 +22,7 @@ pub(crate) struct Context<'a> {
     pub(crate) findings: Vec<Finding>,
     pub(crate) verdict: HostVerdict,
     only_nodes_are_short: bool,
-    /// zram or zswap.
+    /// The choice between zram and zswap.
     pub(crate) swap: SwapDecision,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a plan was asked for by this name.
+    /// Whether the user has requested a plan for this name.
     pub(crate) fn is_asked_for(&self, name: &str) -> bool {
         self.only.iter().any(|only| only == name)
     }
@@ -58,13 +58,14 @@ impl<'a> Context<'a> {
         self.findings.iter().find(|finding| finding.id == id)
     }
 
-    /// The value that a finding's first command for this sysctl sets: so plan and finding cannot differ.
+    /// The value that a finding's first command for this sysctl sets; so the plan and the finding
+    /// cannot differ.
     pub(crate) fn advised_sysctl(&self, id: &str, key: &str) -> Option<String> {
         let command = format!("sudo sysctl {key}=");
         self.advised(id, |next| next.strip_prefix(&command))
     }
 
-    /// The value that a finding's command writes into this file.
+    /// The value that a finding's command writes to this file.
     pub(crate) fn advised_write(&self, id: &str, path: &str) -> Option<String> {
         let end = format!(" | sudo tee {path}");
         self.advised(id, |next| {
@@ -80,7 +81,8 @@ impl<'a> Context<'a> {
         value.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Whether systemd runs the host: as its folder says, or in a recording the groups that it makes.
+    /// Whether systemd runs the host: from its folder in `/run`, or in a recording from the cgroups
+    /// that it creates.
     pub(crate) fn has_systemd(&self) -> bool {
         let groups = &self.host.cgroups.groups;
         self.installation.has_systemd
@@ -100,7 +102,7 @@ impl<'a> Context<'a> {
         self.ram().is_none().then(|| why.to_owned())
     }
 
-    /// Why no file that a plan wrote would be in force after a reboot; `None` if it would.
+    /// Why files that a plan writes would have no effect after a reboot; `None` if they would.
     pub(crate) fn no_files(&self) -> Option<String> {
         let named = |name: &str| self.installation.distribution.as_deref() == Some(name);
         if named("nixos") {
@@ -125,7 +127,7 @@ impl<'a> Context<'a> {
         self.host.memory.total.get()
     }
 
-    /// `5.5 of 23.4 GiB`, of memory that is available.
+    /// Available memory, as `5.5 of 23.4 GiB`.
     pub(crate) fn available(&self) -> String {
         match (self.host.memory.available.get(), self.ram()) {
             (Some(available), Some(ram)) => available.part_of(ram),
@@ -137,7 +139,7 @@ impl<'a> Context<'a> {
         Some(self.host.memory.available.get()?.percent_of(self.ram()?)?.get())
     }
 
-    /// Whether the host itself, or a group that may swap, is short of memory.
+    /// Whether the host itself, or a cgroup, is short of memory.
     pub(crate) fn is_short(&self) -> bool {
         self.verdict.level > Level::Calm
     }
@@ -147,7 +149,7 @@ impl<'a> Context<'a> {
         self.verdict.host > Level::Calm && !self.only_nodes_are_short
     }
 
-    /// On a host that is not short: why swap for all of it is not the answer.
+    /// For a host that is not short: why swap for the whole host does not help.
     pub(crate) fn swap_is_no_answer(&self) -> String {
         let available = self.available();
         if self.only_nodes_are_short {
@@ -164,7 +166,8 @@ impl<'a> Context<'a> {
         self.only_groups_are_short().unwrap_or_else(plenty)
     }
 
-    /// If only groups are short, because of their own limits: why swap for the whole host is not the answer.
+    /// If only cgroups are short, because of their own limits: why swap for the whole host does not
+    /// help.
     pub(crate) fn only_groups_are_short(&self) -> Option<String> {
         if self.verdict.host > Level::Calm {
             return None;
@@ -186,12 +189,12 @@ impl<'a> Context<'a> {
         self.host.tiers.iter().filter(|tier| !tier.kind.is_ram())
     }
 
-    /// The device that this tier is.
+    /// The zram or zmerge device of this tier.
     pub(crate) fn device(&self, tier: &Tier) -> Option<&'a Zram> {
         self.host.compressed().find(|zram| zram.path() == tier.path.as_str())
     }
 
-    /// A priority above all present tiers; `None` if there is none.
+    /// A priority above all existing tiers; `None` if there is none.
     pub(crate) fn priority_above_all(&self) -> Option<i16> {
         const USUAL: i32 = 100;
         let highest = self.host.tiers.iter().filter_map(|tier| tier.priority.get()).max();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the rules want, until it is a [`Plan`](pagewise_model::plan::Plan): steps, values of settings that are to
-//! be kept in a file, and what was declined.
+//! The changes that the rules request, before they become a [`Plan`](pagewise_model::plan::Plan):
+//! steps, values to be kept in a file, and declined changes.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use pagewise_model::{Name, Outcome, arm};
 
 use crate::context::Context;
 
-/// A value that a setting is to have, now and after each boot.
+/// A value that a rule requests for a setting, now and after each boot.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     /// The step's id.
     pub(crate) id: Cow<'static, str>,
-    /// The setting's name in the knob table; of one that exists several times with the one that is meant in
+    /// The setting's name in the knob table; if it has several instances, with the instance in
     /// brackets, as `thp.size.enabled[64kB]`.
     pub(crate) knob: Cow<'static, str>,
     /// The value, as the kernel accepts it.
@@ -26,28 +26,28 @@ pub(crate) struct Wish {
     pub(crate) risk: String,
 }
 
-/// A [`Wish`] that this host can have.
+/// A [`Wish`] that is possible on this host.
 #[derive(Debug, Clone)]
 pub(crate) struct Granted {
     pub(crate) wish: Wish,
     pub(crate) knob: &'static Knob,
-    /// The setting's file, without the first slash.
+    /// The setting's file, without the leading slash.
     pub(crate) path: String,
-    /// Whether a step sets the running value, which is another one.
+    /// Whether a step changes the running value; without one it is right already.
     pub(crate) has_step: bool,
 }
 
-/// What the rules want so far.
+/// The changes requested so far.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) steps: Vec<Step>,
-    /// Swap areas that are switched off, once all else is in place.
+    /// Swap areas to be switched off, after all other steps.
     pub(crate) drains: Vec<Step>,
     pub(crate) granted: Vec<Granted>,
     pub(crate) declined: Vec<Declined>,
-    /// What a reboot resets, and why no file keeps it.
+    /// Changes that a reboot resets, and the reason why no file keeps them.
     lost: Vec<(String, String)>,
-    /// The algorithm of the first compressed swap of the host, if a step of the plan makes it.
+    /// The algorithm of the first compressed swap of the host, if a step of the plan creates it.
     pub(crate) first_zram: Option<Name>,
 }
 
@@ -56,19 +56,19 @@ impl Draft {
         self.declined.push(Declined { what: what.into(), why: why.into() });
     }
 
-    /// The algorithm of the compressed swap that the host has after the plan; `None` without one.
+    /// The algorithm of the host's compressed swap after the plan; `None` if there is none.
     pub(crate) fn algorithm(&self, context: &Context<'_>) -> Option<Name> {
         let mut devices = context.tiers_in_ram().filter_map(|tier| context.device(tier));
         let in_use = devices.find_map(|device| Some(device.algorithm.value()?.active.clone()));
         in_use.or_else(|| self.first_zram.clone())
     }
 
-    /// Notes that a reboot resets something, and why no file keeps it.
+    /// Notes that a reboot resets a change, and why no file keeps it.
     pub(crate) fn lose(&mut self, what: &str, why: String) {
         self.lost.push((what.to_owned(), why));
     }
 
-    /// Declines to keep what a reboot resets; all of it together if the reason is one.
+    /// Declines to keep the changes that a reboot resets; those with the same reason together.
     pub(crate) fn decline_lost(&mut self) {
         let mut lost = std::mem::take(&mut self.lost);
         while let Some((_, why)) = lost.first().cloned() {
@@ -80,8 +80,8 @@ impl Draft {
         }
     }
 
-    /// Adds a step that sets the running value, unless it is that already.
-    /// What an earlier rule has set stays.
+    /// Adds a step that sets the running value, unless it is right already. A value that an earlier
+    /// rule has set is kept.
     pub(crate) fn set(&mut self, context: &Context<'_>, wish: Wish) {
         if self.granted.iter().any(|it| it.wish.knob == wish.knob) {
             return;

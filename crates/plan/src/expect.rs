@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Predicted gains that follow from a formula of the kernel; those of `scan` are in `measured`.
+//! Gains predicted by a formula of the kernel; those predicted by `scan` are in `measured`.
 //!
-//! Nothing is predicted if the formula does not give the values that this kernel has now.
+//! Nothing is predicted if the formula does not reproduce the current values of this kernel.
 
 use pagewise_model::plan::{Expected, HIGH_WATERMARKS, HUGETLB_POOL, SWAP_AREA, ZramSwap};
 use pagewise_model::{Bytes, Pages, Reading, Snapshot, Zone};
 
 use crate::context::Context;
 
-/// The pages of hugetlb that [`HUGETLB_POOL`] speaks of.
+/// The page size of the pool that [`HUGETLB_POOL`] measures.
 pub(crate) const HUGETLB_PAGE: Bytes = Bytes::new(2 << 20);
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
-/// Of a new zram device: the compression that `scan` predicts, else the size of the swap area.
+/// The gain of a new zram device: the compression that `scan` predicts, otherwise the size of the
+/// swap area.
 pub(crate) fn expect_of_zram(context: &Context<'_>, zram: &ZramSwap) -> Expected {
     let scanned = context.measured.ratio(&zram.compressor);
     scanned.unwrap_or_else(|| expect_area(context.host, zram.disksize_bytes, "device"))
 }
 
-/// mkswap keeps one page of the device or file for its header.
+/// The size of a swap area: mkswap uses one page of the device or file for its header.
 pub(crate) fn expect_area(host: &Snapshot, size: Bytes, what: &str) -> Expected {
     let page = host.page_size();
     let pages = size.get().div_ceil(page.get().max(1)).saturating_sub(1);
@@ -28,7 +29,7 @@ pub(crate) fn expect_area(host: &Snapshot, size: Bytes, what: &str) -> Expected 
     Expected::exact(SWAP_AREA, area, None, source)
 }
 
-/// Of a pool without pages over the configured number: the kernel frees those that nobody uses.
+/// The gain of shrinking a pool that has no surplus pages: the kernel frees its unused pages.
 pub(crate) fn expect_of_pool(host: &Snapshot, to: &str) -> Option<Expected> {
     let pools = &host.hugetlb;
     let pool = pools.iter().find(|it| it.node.is_none() && it.page_bytes == HUGETLB_PAGE)?;
@@ -44,7 +45,8 @@ pub(crate) fn expect_of_pool(host: &Snapshot, to: &str) -> Option<Expected> {
     Some(Expected::exact(HUGETLB_POOL, bytes(kept), Some(bytes(total)), source))
 }
 
-/// Of all zones together, with these values of the two settings; `None` for those that stay as they are.
+/// The sum of high watermarks of all zones with these values of the two settings; `None` means
+/// unchanged.
 pub(crate) fn expect_of_watermarks(
     host: &Snapshot,
     min_free: Option<&str>,
@@ -73,19 +75,20 @@ struct Settings {
 }
 
 impl Settings {
-    /// What the zones keep below their min watermarks together.
+    /// The sum of the min watermarks of all zones, in pages.
     fn reserve(self, host: &Snapshot) -> u128 {
         u128::from(self.min_free_kib / (host.page_size().get() >> 10).max(1))
     }
 
-    /// From the min watermark of a zone to low, and from low to high.
+    /// The distance from the min to the low watermark of a zone, which is also that from low to
+    /// high.
     fn gap(self, min: u128, managed: u128) -> u128 {
         (min / 4).max(managed * u128::from(self.scale) / 10_000)
     }
 }
 
-/// The sum over all zones as the kernel computes it (`__setup_per_zone_wmarks`). What a zone without memory
-/// has does not depend on the settings.
+/// The sum of the high watermarks of all zones, as `__setup_per_zone_wmarks` of the kernel computes
+/// it. Zones without memory do not depend on the settings.
 fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
     let zones = ordinary_zones(&host.zones)?;
     let all: u128 = zones.iter().map(|(_, managed)| managed).sum();
@@ -99,9 +102,9 @@ fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
     Some(Pages::new(u64::try_from(sum).ok()?).saturating_add(empty?))
 }
 
-/// Whether the present watermarks are those of the formula. The kernel computes them when a setting is
-/// written, and what a zone manages may have changed since, as when a guest has booted: the sum of the min
-/// watermarks does not depend on that.
+/// Whether the present watermarks follow the formula. The kernel computes them when a setting is
+/// written, and the managed pages of a zone may have changed since, for example after the boot of a
+/// guest; the sum of the min watermarks does not depend on them.
 fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
     let zones = ordinary_zones(&host.zones)?;
     let mut sum = 0;
@@ -122,8 +125,8 @@ fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
     Some(sum <= reserve && reserve - sum <= zones.len() as u128)
 }
 
-/// Zones with memory, and how many pages of it they manage. Kernels differ in the share of highmem and
-/// movable zones, so with memory in one of these there is no answer.
+/// Zones with memory, and the number of pages that they manage. Kernels differ in how they treat
+/// highmem and movable zones, so the result is `None` if one of these has memory.
 fn ordinary_zones(zones: &[Zone]) -> Option<Vec<(&Zone, u128)>> {
     let mut ordinary = Vec::new();
     for zone in zones {
@@ -137,7 +140,7 @@ fn ordinary_zones(zones: &[Zone]) -> Option<Vec<(&Zone, u128)>> {
     Some(ordinary)
 }
 
-/// As the kernel reports them, without what a burst added for a while.
+/// The sum of high watermarks that the kernel reports, without a temporary boost.
 pub(crate) fn measured_high_watermarks(zones: &[Zone]) -> Option<Pages> {
     let boost = |zone: &Zone| zone.boost_pages.get().unwrap_or_default();
     let high = |zone: &Zone| Some(zone.high_pages.get()?.saturating_sub(boost(zone)));
@@ -150,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    /// Without a change, the formula gives what recorded kernels had: exactly, or within a few pages if the
-    /// kernel has computed its watermarks before the zones had their present size.
+    /// Without a change, the formula gives the values of the recorded kernels: exactly, or within a
+    /// few pages if the kernel computed its watermarks before the zones reached their present size.
     #[test]
     fn watermarks_of_all_recordings_follow_the_formula() {
         let (mut exact, mut near) = (0, 0);

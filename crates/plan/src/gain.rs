@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A step with a prediction, and a later [`Snapshot`] → whether the prediction came true.
+//! Measures on a later [`Snapshot`] whether the prediction of a step came true.
 
 use pagewise_facts::ratio::ENOUGH_STORED;
 use pagewise_model::plan::{
@@ -9,22 +9,22 @@ use pagewise_model::{Bytes, Evidence, Quantity, Ratio, Reading, Snapshot, Zram};
 
 use crate::expect::{HUGETLB_PAGE, measured_high_watermarks};
 
-/// How a step stands on the machine.
+/// The state of a step on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepState<'a> {
-    /// It is as planned.
+    /// Its change is in force.
     InForce {
-        /// The swap area that it made.
+        /// The swap area that it created.
         area: Option<&'a str>,
     },
-    /// It is not, so that its gain cannot be measured.
+    /// Its change is not in force, so its gain cannot be measured.
     NotInForce {
-        /// What was found.
+        /// What was found instead.
         why: &'a str,
     },
 }
 
-/// What became of the gain that a step predicted; `None` if it predicted none.
+/// The measurement of the gain that a step predicted; `None` if it predicted none.
 #[must_use]
 pub fn measure_gain(step: &Step, state: StepState<'_>, host: &Snapshot) -> Option<GainMeasured> {
     let expected = step.expected.as_ref()?;
@@ -118,7 +118,7 @@ fn proof<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
     Some(Evidence::new(&reading.source, value))
 }
 
-/// Not rounded, so that the measured value can be computed again.
+/// Exact, not rounded, so that the measured value can be recomputed.
 fn exact_bytes(name: &str, reading: &Reading<Bytes>) -> Option<Evidence> {
     let value = format!("{name} {} bytes", reading.get()?.get());
     Some(Evidence::new(&reading.source, value))

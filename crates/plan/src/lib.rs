@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Interval`](pagewise_model::Interval), how a host is set up at boot, and what was measured → [`Plan`].
-//! Pure: it reads no file, so every plan can be made again from a recording.
+//! Makes a [`Plan`] from an [`Interval`](pagewise_model::Interval), from how a host is configured
+//! at boot, and from measurements. Pure: it reads no files, so every plan can be repeated from a
+//! recording.
 //!
-//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule looks at the host and at the
-//! findings of `pagewise_decide`; where a finding advises a value, the rule takes it from there, so that the two
-//! cannot differ. What a rule considered and left out is declined with the reason. Sizes and algorithms of zram
-//! are computed in `pagewise_facts::swap_choice` alone.
+//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule uses the host and
+//! the findings of `pagewise_decide`; if a finding recommends a value, the rule takes it from
+//! there, so the two cannot differ. A change that a rule considered but left out is declined with
+//! the reason. Only `pagewise_facts::swap_choice` computes sizes and algorithms of zram.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -34,7 +35,7 @@ pub use measured::{Measured, NotMeasured};
 pub use request::Request;
 pub use rules::{PlanRule, RULES};
 
-/// The names that [`Request::only`] may hold: those of rules, and of the findings that they mend.
+/// The names that [`Request::only`] may contain: those of rules, and of the findings that they fix.
 pub fn names() -> Vec<&'static str> {
     let of_rule = |rule: &PlanRule| [&[rule.id], rule.findings].concat();
     let mut all: Vec<&str> = RULES.iter().flat_map(of_rule).collect();
@@ -43,7 +44,7 @@ pub fn names() -> Vec<&'static str> {
     all
 }
 
-/// The steps for this host, and what was declined.
+/// Makes the plan for this host: steps, and declined changes.
 pub fn make_plan(request: &Request<'_>) -> Plan {
     let context = Context::new(request);
     let mut draft = Draft::default();
@@ -76,9 +77,9 @@ fn add_steps(request: &Request<'_>, context: &Context<'_>, draft: &mut Draft) {
     persist::add_files(context, draft);
 }
 
-/// The first 16 hexadecimal digits of SHA-256 over the rest of the plan as JSON.
+/// The id of a plan: the first 16 hexadecimal digits of SHA-256 over the rest of the plan as JSON.
 fn plan_id(goal: Goal, machine: &PlannedMachine, steps: &[Step], declined: &[Declined]) -> String {
-    // what cannot be written as JSON has no place in a plan
+    // every part of a plan can be serialized as JSON
     let text = serde_json::to_string(&(goal, machine, steps, declined)).unwrap_or_default();
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

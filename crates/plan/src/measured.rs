@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `bench`, `scan` or `trial` measured: their JSON documents → [`Measured`].
+//! Reads the JSON documents of `bench`, `scan` and `trial` into [`Measured`].
 //!
-//! Of the documents only the keys that a plan uses are read; the sizes that follow are computed by
+//! Only the keys that a plan uses are read; the sizes that follow from them are computed by
 //! `pagewise_facts::swap_choice`, as for findings.
 
 use pagewise_facts::swap_choice::{FAST, SwapEvidence, choose_zram, zswap_compressor};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::compressor;
 use crate::tried::Tried;
 
-/// What was measured; empty if nothing was.
+/// The measurements; empty if there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     bench: Option<Bench>,
@@ -85,7 +85,7 @@ struct BenchPoint {
     original_per_memory_used: f64,
 }
 
-/// The `vm.page-cluster` that measured times imply.
+/// The `vm.page-cluster` that follows from measured times.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct ClusterChoice {
     #[serde(flatten)]
@@ -95,7 +95,7 @@ pub(crate) struct ClusterChoice {
     pub(crate) implied: Option<u32>,
 }
 
-/// What a page costs from swap and from a file.
+/// The cost of a page from swap compared with one from a file.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CostRatio {
     #[serde(flatten)]
@@ -107,7 +107,7 @@ pub(crate) struct CostRatio {
     pub(crate) swappiness_spread: [u32; 2],
 }
 
-/// What a page costs if some pages come from a slower tier.
+/// The cost of a page if some pages come from a slower tier.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct TierMix {
     pub(crate) zram_share: f64,
@@ -120,7 +120,7 @@ struct ScanEstimate {
     pages: u64,
     sized_pages: u64,
     algorithms: Vec<ScanAlgorithm>,
-    /// A Reading.
+    /// The JSON of a Reading.
     #[serde(default)]
     cold: Value,
 }
@@ -136,7 +136,8 @@ struct ScanAlgorithm {
 }
 
 impl Measured {
-    /// Reads the document that `bench`, `scan`, `trial`, `lab run` or `lab replay` printed with `--json`.
+    /// Reads a document that `bench`, `scan`, `trial`, `lab run` or `lab replay` printed with
+    /// `--json`.
     ///
     /// # Errors
     /// If it is no such document.
@@ -183,7 +184,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Both documents together; of two of the same kind the later one counts.
+    /// Combines two documents; of two of the same kind the later one counts.
     #[must_use]
     pub fn and(self, later: Self) -> Self {
         Self {
@@ -207,12 +208,12 @@ impl Measured {
         self.host.as_deref()
     }
 
-    /// What a trial showed.
+    /// The result of a trial, if there is one.
     pub(crate) fn tried(&self) -> Option<&Tried> {
         self.trial.as_ref()
     }
 
-    /// What the decision between zram and zswap takes from measurements.
+    /// The measurements that the choice between zram and zswap uses.
     pub(crate) fn swap_evidence(&self, goal: Goal, host: &Snapshot) -> SwapEvidence {
         let ram = host.memory.total.get();
         let bench = ram.and_then(|ram| self.zram(goal, ram));
@@ -220,7 +221,7 @@ impl Measured {
         let share = |pages: u64, scan: &ScanEstimate| pages as f64 / scan.pages.max(1) as f64;
         let fast = scan.and_then(|scan| scan.algorithms.iter().find(|it| it.name == FAST));
         let scanned = || {
-            // in front of a disk, the alternative is zswap
+            // with swap on a disk, the alternative is zswap
             let is_alone = tiers::on_disk(host).next().is_none();
             let planned = if is_alone {
                 compressor::for_goal(goal, host)
@@ -241,7 +242,7 @@ impl Measured {
         }
     }
 
-    /// The device that `bench` implies for a goal.
+    /// The zram device that follows from `bench` for a goal.
     pub(crate) fn zram(&self, goal: Goal, ram: Bytes) -> Option<ZramChoice> {
         let bench = self.bench.as_ref()?;
         let pick = match goal {
@@ -254,19 +255,19 @@ impl Measured {
         choose_zram(ram, &picks, &points)
     }
 
-    /// The `vm.page-cluster` that `bench` implies for this algorithm.
+    /// The `vm.page-cluster` that follows from `bench` for this algorithm.
     pub(crate) fn page_cluster(&self, algorithm: &str) -> Option<&ClusterChoice> {
         let mut choices = self.bench.as_ref()?.cluster_choices.iter();
         choices.find(|choice| choice.compressor.algorithm.as_str() == algorithm)
     }
 
-    /// What a page costs from zram with this algorithm, and from a file.
+    /// The cost of a page from zram with this algorithm, compared with one from a file.
     pub(crate) fn cost_ratio(&self, algorithm: &str) -> Option<&CostRatio> {
         let mut ratios = self.bench.as_ref()?.cost_ratios.iter();
         ratios.find(|ratio| ratio.compressor.algorithm.as_str() == algorithm)
     }
 
-    /// The measured mix of tiers that is nearest to `zram_share` (0 to 1) of the pages in zram.
+    /// The measured mix of tiers that is closest to `zram_share` (0 to 1) of the pages in zram.
     pub(crate) fn tier_mix(&self, zram_share: f64) -> Option<&TierMix> {
         let distance = |mix: &TierMix| (mix.zram_share - zram_share).abs();
         let mixes = self.bench.as_ref()?.tier_mixes.iter();

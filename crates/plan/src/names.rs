@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names of files in `sysctl.d` and `tmpfiles.d`, by which their order is decided.
+//! Names of files in `sysctl.d` and `tmpfiles.d`, which determine the order in which they are
+//! applied.
 //!
-//! The folder plays no part in the order, only the name does. Of sysctl.d the last assignment wins.
-//! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line"; tried with
-//! systemd 252), so its file has to come first.
+//! Only the name counts for the order, not the folder. For sysctl.d the last assignment wins.
+//! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line";
+//! tested with systemd 252), so our file has to come first.
 
-/// A name that comes after all `others`, which all end with `.conf`; `None` if none of plain letters, digits
-/// and `-_.` does, and `apply` writes no others.
+/// A name that sorts after all `others`, which all end with `.conf`; `None` if that is not possible
+/// with letters, digits and `-_.` (`apply` writes no other names).
 pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<String> {
     const USUAL: [&str; 4] =
         ["90-pagewise.conf", "99-pagewise.conf", "99-zz-pagewise.conf", "zz-pagewise.conf"];
@@ -17,11 +18,11 @@ pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<St
     }
     let stem = last.strip_suffix(".conf").unwrap_or(last);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    // `_` comes after the full stop of `.conf`
+    // `_` sorts after the full stop of `.conf`
     (stem.len() <= LONGEST && stem.bytes().all(is_plain)).then(|| format!("{stem}_pagewise.conf"))
 }
 
-/// A name that comes before all `others`; `None` if none of ours does.
+/// A name that sorts before all `others`; `None` if none of our usual names does.
 pub(crate) fn name_before<'a>(others: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     const USUAL: [&str; 4] =
         ["05-pagewise.conf", "00-pagewise.conf", "00-0-pagewise.conf", "0-pagewise.conf"];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which configuration file sets a setting at boot: the one place of this crate that reads [`Configuration`].
+//! Which configuration file sets a setting at boot: the only module of this crate that reads
+//! [`Configuration`].
 
 use pagewise_model::{Configuration, Effect, Mechanism, PersistentSetting, Purpose, Target};
 
-/// The files that set something at boot.
+/// The configuration files that have an effect at boot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Owners<'a> {
     pub(crate) configuration: &'a Configuration,
@@ -15,7 +16,7 @@ pub(crate) struct Assignment {
     pub(crate) value: String,
     /// The file.
     pub(crate) path: String,
-    /// File and line.
+    /// File and line, as text.
     pub(crate) at: String,
 }
 
@@ -26,11 +27,11 @@ impl Assignment {
     }
 }
 
-/// The file that systemd does not read, and `sysctl --system` reads last.
+/// systemd does not read this file, and `sysctl --system` reads it last.
 pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 
 impl Owners<'_> {
-    /// All lines of sysctl's files that set it, in the order in which they are applied.
+    /// All lines of sysctl files that set it, in the order in which they are applied.
     pub(crate) fn sysctl(self, knob: &str) -> Vec<Assignment> {
         let of_knob = lines(self.configuration, Mechanism::Sysctl, knob);
         let line = |setting: &PersistentSetting| Assignment {
@@ -41,7 +42,7 @@ impl Owners<'_> {
         of_knob.map(line).collect()
     }
 
-    /// The line of TuneD's profile that sets another value after the files of sysctl.d.
+    /// The line of a TuneD profile that sets another value after the sysctl files were applied.
     pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
         self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
         let setting = lines(self.configuration, Mechanism::Tuned, knob).next_back()?;
@@ -49,19 +50,19 @@ impl Owners<'_> {
         (value.as_str() != to).then(|| setting.value.source.to_string())
     }
 
-    /// What sets up compressed swap at boot, and the file that shows it.
+    /// The program that creates compressed swap at boot, and the file that shows it.
     pub(crate) fn compressed_swap(self) -> Option<(&'static str, String)> {
         let managers = self.configuration.managers.iter();
         let mut makers = managers.filter(|it| it.purpose == Purpose::CompressedSwap);
         makers.next().map(|it| (it.name, it.found.source.path().to_owned()))
     }
 
-    /// Whether zram-generator has a section to carry out.
+    /// Whether zram-generator is installed and has a device configured.
     pub(crate) fn generator_is_active(self) -> bool {
         self.compressed_swap().is_some_and(|(name, _)| name == "zram-generator")
     }
 
-    /// The device that hibernation resumes from.
+    /// The device from which hibernation resumes.
     pub(crate) fn resume_device(self) -> Option<String> {
         const NONE: &str = "0:0";
         let device = self.configuration.resume_device.value()?;
@@ -69,7 +70,7 @@ impl Owners<'_> {
     }
 }
 
-/// The lines that one mechanism applies to a setting, also those whose value is not known.
+/// The lines of one mechanism that set a setting, including those with an unknown value.
 fn lines<'a>(
     configuration: &'a Configuration,
     mechanism: Mechanism,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings of a plan → the files that set them again at each boot: one in `/etc/sysctl.d`, one in
-//! `/etc/tmpfiles.d`.
+//! Writes the settings of a plan to files that apply them at each boot: one in `/etc/sysctl.d`, one
+//! in `/etc/tmpfiles.d`.
 //!
-//! A file lists every setting that plans of Pagewise have put there: what an earlier plan wrote and this
-//! one does not change is kept.
+//! A file contains every setting that plans of Pagewise have put there: settings of an earlier plan
+//! that this one does not change are kept.
 
 use pagewise_model::knob::{Knob, Persist};
 use pagewise_model::plan::{Change, Step, StepUndo};
@@ -13,14 +13,14 @@ use crate::draft::{Draft, Granted};
 use crate::names::{name_after, name_before};
 use crate::owner::SYSCTL_CONF;
 
-/// What the first lines of each file say.
+/// The first lines of each file.
 const HEADER: &str = "\
 # Written by pagewise: settings of a plan (pagewise plan, pagewise apply).
 # To undo: pagewise undo. If you remove this file, the other files decide from the next boot on.
 ";
 const COLUMNS: usize = 100;
 
-/// A mechanism that applies files at boot.
+/// The mechanism that applies a file at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Folder {
     Sysctl,
@@ -52,7 +52,7 @@ impl Folder {
         }
     }
 
-    /// The line that sets it.
+    /// The line that sets the value.
     fn line(self, path: &str, value: &str) -> String {
         match self {
             Self::Sysctl => format!("{} = {value}", key(path)),
@@ -61,12 +61,12 @@ impl Folder {
     }
 }
 
-/// As sysctl spells it: a part of a path never has a full stop here.
+/// The name of a sysctl: in these paths no component contains a full stop.
 fn key(path: &str) -> String {
     path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
-/// Adds the files that keep what was granted.
+/// Adds steps that write the files for the granted settings.
 pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     let granted = std::mem::take(&mut draft.granted);
     if let Some(why) = context.no_files() {
@@ -93,7 +93,7 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether the host has the value after a boot without a new file.
+/// Whether the value would be set after a boot without a new file.
 fn is_kept(context: &Context<'_>, folder: Folder, granted: &Granted) -> bool {
     let (knob, to) = (granted.knob, granted.wish.to.as_str());
     let line = folder.line(&granted.path, to);
@@ -111,14 +111,14 @@ fn is_kept(context: &Context<'_>, folder: Folder, granted: &Granted) -> bool {
     }
 }
 
-/// The file of ours that is there: path and contents.
+/// Our existing file in this folder: path and content.
 fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'a str)> {
     let mut own = context.installation.own_files.iter();
     let (path, text) = own.find(|(path, _)| path.starts_with(folder.path()))?;
     Some((path, text))
 }
 
-/// Adds the step that writes the file; without a name for it, declines.
+/// Adds the step that writes the file, or declines if there is no suitable name for it.
 fn add_file(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -181,7 +181,7 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Opt
     }
 }
 
-/// A line may have nothing after its "=".
+/// A line may have no value after its "=".
 fn equals(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" = {value}") }
 }
@@ -230,7 +230,7 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
     )
 }
 
-/// The file with these settings, and those that it had and this plan does not name.
+/// The content of the file: these settings, and those that it had and that are not replaced.
 fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> String {
     let starts: Vec<String> = missing.iter().map(|it| start(folder, &it.path)).collect();
     let is_replaced = |block: &str| {
@@ -248,7 +248,7 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> Strin
     format!("{HEADER}\n{}\n", all.join("\n\n"))
 }
 
-/// What the line of a setting begins with, whatever its value.
+/// The beginning of a setting's line, without its value.
 fn start(folder: Folder, path: &str) -> String {
     match folder {
         Folder::Sysctl => format!("{} =", key(path)),
@@ -256,7 +256,7 @@ fn start(folder: Folder, path: &str) -> String {
     }
 }
 
-/// A comment of lines that are not too long.
+/// A comment, wrapped to several lines.
 pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut line = "#".to_owned();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a plan is made from ([`Request`]).
+//! The input of a plan: [`Request`].
 
 use pagewise_model::plan::Goal;
 use pagewise_model::{Installation, Interval};
 
 use crate::measured::Measured;
 
-/// For what a plan is made.
+/// The input of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The host.
     pub interval: &'a Interval,
-    /// How it is set up at boot.
+    /// How it is configured at boot.
     pub installation: &'a Installation,
-    /// What `bench` or `scan` measured.
+    /// Results of `bench`, `scan` or `trial`.
     pub measured: &'a Measured,
     /// What to optimize for.
     pub goal: Goal,
-    /// Names of rules or of findings to plan for; empty for all.
+    /// Names of rules or findings to which the plan is limited; empty means all.
     pub only: &'a [String],
 }

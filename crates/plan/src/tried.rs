@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a trial showed: the JSON document of `trial`, or of `lab replay` → [`Tried`].
+//! Reads the JSON document of `trial` or `lab replay` into [`Tried`].
 
 use pagewise_facts::swap_choice::{Compression, SwapTrial};
 use pagewise_model::{Clock, Ends, TrialArm, Verdict};
 use serde::Deserialize;
 
-/// A trial, as far as a plan follows from it.
+/// The parts of a trial that a plan uses.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Tried {
     primary: String,
@@ -21,7 +21,7 @@ pub(crate) struct Tried {
     command: Vec<String>,
 }
 
-/// An arm against the first one.
+/// The comparison of an arm with the first one.
 #[derive(Debug, Clone, Deserialize)]
 struct Comparison {
     arm: String,
@@ -38,22 +38,23 @@ struct Metric {
     interval: Option<Ends<f64>>,
 }
 
-/// The arm that was shown to be better.
+/// The arm that was found to be better.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Winner<'a> {
     pub(crate) arm: &'a TrialArm,
     loser: &'a TrialArm,
-    /// How much the metric of the winner is of the loser's.
+    /// The ratio of the winner's metric to the loser's.
     ratio: f64,
     interval: Ends<f64>,
     pairs: u32,
 }
 
 impl Tried {
-    /// The arm that was shown to be better than the first one, or the first if it is better than the only other.
+    /// The arm that was found to be better than the first one, or the first if it is better than
+    /// the only other.
     ///
     /// # Errors
-    /// Why no arm was, as a sentence without its full stop.
+    /// The reason why no arm was, as a sentence without its full stop.
     pub(crate) fn winner(&self) -> Result<Winner<'_>, String> {
         let Some((first, later)) = self.arms.split_first() else {
             return Err("the trial has no arms".to_owned());
@@ -72,7 +73,7 @@ impl Tried {
             });
         let compared: Vec<_> = compared.collect();
         let better = compared.iter().filter(|(verdict, ..)| *verdict == Verdict::Better);
-        // the less, the better; turned round where more is wanted
+        // smaller is better; the sign is changed if larger is better
         let score = |(_, metric, it): &&(_, &Metric, Winner<'_>)| {
             if metric.higher_is_better { -it.ratio } else { it.ratio }
         };
@@ -95,7 +96,7 @@ impl Tried {
         }
     }
 
-    /// Whether zram or zswap was better, if the two arms had one each on a real machine.
+    /// Whether zram or zswap was better, if the arms used one each on a real machine.
     pub(crate) fn swap(&self) -> Option<SwapTrial> {
         let winner = self.winner().ok().filter(|_| self.is_of_real_machine())?;
         let better = compression(winner.arm)?;
@@ -103,18 +104,18 @@ impl Tried {
         differs.then(|| SwapTrial { better, told: self.told(&winner) })
     }
 
-    /// Whether times were those of a real machine.
+    /// Whether the times were measured on a real machine.
     pub(crate) fn is_of_real_machine(&self) -> bool {
         self.clock == Clock::Real
     }
 
-    /// What ran: its first word without folders.
+    /// The program that ran: the first word of its command, without folders.
     fn program(&self) -> String {
         let first = self.command.first().map_or("a command", String::as_str);
         format!("`{}`", first.rsplit('/').next().unwrap_or(first))
     }
 
-    /// What the trial showed, in a sentence on one line, whatever stands in the document.
+    /// The result of the trial as a sentence on one line, whatever the document contains.
     pub(crate) fn told(&self, winner: &Winner<'_>) -> String {
         let Winner { arm, loser, ratio, interval, pairs } = *winner;
         let change = |ratio: f64| (ratio - 1.0).abs() * 100.0;
@@ -135,13 +136,13 @@ impl Tried {
     }
 }
 
-/// What compresses the pages of an arm with swap of its own.
+/// What compresses the pages of an arm that has its own swap.
 fn compression(arm: &TrialArm) -> Option<Compression> {
     let areas = serde_json::to_value(arm.swap.as_ref()?).ok()?;
     compression_of(&areas)
 }
 
-/// The same of areas as the document has them. zswap stands in front of the others.
+/// The same for swap areas in the format of the document. zswap is in front of the others.
 fn compression_of(areas: &serde_json::Value) -> Option<Compression> {
     let has =
         |kind: &str| areas.as_array().is_some_and(|all| all.iter().any(|it| it["kind"] == kind));
@@ -152,7 +153,7 @@ fn compression_of(areas: &serde_json::Value) -> Option<Compression> {
     }
 }
 
-/// What an arm sets.
+/// The settings of an arm.
 fn described(arm: &TrialArm) -> String {
     let set: Vec<String> =
         arm.settings.iter().map(|set| format!("{} = {}", set.knob, set.value)).collect();

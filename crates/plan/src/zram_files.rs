@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram swap device → the files that set it up at each boot: a drop-in of zram-generator where that is
-//! installed, otherwise a unit of our own.
+//! Files that create a zram swap device at each boot: a drop-in of zram-generator if that is
+//! installed, otherwise a systemd unit of our own.
 //!
-//! The unit runs `sh` on files of sysfs, and cat, modprobe, mkswap and swapon, which every installation that can
-//! have swap has. zramctl is not used: it sets neither a memory limit nor, before 2.41, a level. The order of
-//! writes is the one that the driver needs: algorithm, its level, memory limit, size. The unit waits for
-//! no device unit, which in slow boots came too late, and loads the module itself, without the device that the
-//! module makes by default. It makes a device of its own (`hot_add`), so that it never takes one from another
-//! program, and does nothing if compressed swap is on: the plan has made it already, or another program has. An algorithm that the kernel does not offer is no
-//! reason to have no swap: the driver's own is used then, and the error is in the journal.
+//! The unit runs `sh` on files of sysfs, and cat, modprobe, mkswap and swapon, which every
+//! installation with swap has. zramctl is not used: it sets neither a memory limit nor, before
+//! 2.41, a level. The writes are in the order that the driver requires: algorithm, its level,
+//! memory limit, size. The unit does not wait for a device unit, which was too late on slow boots;
+//! it loads the module itself, without the device that the module creates by default. It creates a
+//! device of its own (`hot_add`), so that it never takes one from another program, and does nothing
+//! if compressed swap is active: then the plan, or another program, has created it already. If the
+//! kernel does not offer the algorithm, the driver's default is used instead of having no swap, and
+//! the error is in the journal.
 
 use pagewise_model::plan::ZramSwap;
 
-/// The unit.
+/// The path of the unit.
 pub(crate) const UNIT: &str = "/etc/systemd/system/pagewise-zram.service";
-/// The link by which systemd starts it at boot.
+/// The symbolic link through which systemd starts it at boot.
 pub(crate) const LINK: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram.service";
-/// The drop-in of zram-generator.
+/// The path of the drop-in of zram-generator.
 pub(crate) const DROP_IN: &str = "/etc/systemd/zram-generator.conf.d/50-pagewise.conf";
 
-/// The unit's text.
+/// The content of the unit.
 pub(crate) fn unit(zram: &ZramSwap) -> String {
     let start = start_script(zram);
     format!(
@@ -49,14 +51,15 @@ WantedBy=swap.target
     )
 }
 
-/// Takes away what the start made; nothing if that found compressed swap in use.
+/// Removes what the start created; does nothing if compressed swap was active at the start.
 const STOP: &str = "\
 [ -e /run/pagewise-zram/number ] || exit 0
 read -r number </run/pagewise-zram/number
 swapoff /dev/zram$number || :
 echo $number >/sys/class/zram-control/hot_remove";
 
-/// Sets the device up. Holds no single quote: the unit puts it into a pair of them.
+/// The script that creates the device. It contains no single quotes, because the unit puts it
+/// between single quotes.
 pub(crate) fn start_script(zram: &ZramSwap) -> String {
     let ZramSwap { compressor, disksize_bytes, mem_limit_bytes, priority } = zram;
     let level = compressor.level.map(|level| {
@@ -83,13 +86,13 @@ echo $number >/run/pagewise-zram/number",
     )
 }
 
-/// As a unit file holds it: one logical line, `$` and `%` doubled.
+/// The script as it is written in a unit file: one logical line, `$` and `%` doubled.
 fn escaped(script: &str) -> String {
     let literal = script.replace('%', "%%").replace('$', "$$");
     literal.lines().collect::<Vec<_>>().join("; \\\n  ")
 }
 
-/// The drop-in's text, for the device `number`.
+/// The content of the drop-in for the device `number`.
 pub(crate) fn drop_in(zram: &ZramSwap, number: u32) -> String {
     let level = zram.compressor.level.map(|level| format!("(level={level})"));
     let limit =

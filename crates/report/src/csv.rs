@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tables for other programs: the columns that zram guides print, under their names, and ours behind.
+//! Prints a benchmark as CSV for other programs: first the columns that zram guides print, under
+//! their names, then our own.
 //!
-//! Guides call the size of a request `page-cluster`: 4 KiB is 0, 32 KiB is 3. It is not what
-//! `vm.page-cluster` does in swap.
+//! The guides call the size of a request `page-cluster`: 4 KiB is 0, 32 KiB is 3. This is unrelated
+//! to `vm.page-cluster`, the readahead of swap.
 
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ const HEAD: &str = "algo,page-cluster,MiB/s,IOPS,Mean Latency (ns),99% Latency (
     block_bytes,jobs,direction,50% Latency (ns),99.9% Latency (ns),cpu_ns_per_io,cpu_ns_per_page,\
     memory_used_bytes,rounds";
 
-/// A row for each algorithm and shape of requests.
+/// One row for each algorithm and request shape.
 pub fn bench(benchmark: &Benchmark) -> String {
     let mut table = format!("{HEAD}\n");
     benchmark.rows.iter().for_each(|row| line(&mut table, row));

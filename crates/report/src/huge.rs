@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `thp` shows, in the order in which text and JSON show it.
+//! Selects and sorts what `thp` shows, for both text and JSON.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,8 @@ use pagewise_model::{Bytes, Cgroup, Interval, Nanos, Process, Reading, Snapshot}
 
 use crate::HugeSeen;
 
-/// Groups that hold anonymous memory, most first: the one asked for and those below it.
+/// Groups that hold anonymous memory, largest first: the selected group and its descendants, or
+/// all.
 pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
     let holds = |group: &&Cgroup| group.anon.get().is_some_and(|anon| anon > Bytes::new(0));
     let matches = |group: &&Cgroup| match (seen.cgroup, seen.pids) {
@@ -20,15 +21,15 @@ pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
     groups
 }
 
-/// Huge pages that a cgroup was given since it was made. Only version 2 counts them.
+/// Number of huge pages allocated for a cgroup since it was created. Only version 2 counts them.
 pub(crate) struct MadeHugePages {
-    /// When a program first used the memory.
+    /// Allocated in a page fault.
     pub(crate) at_fault: Reading<u64>,
-    /// To collapse small pages into, by khugepaged or on request.
+    /// Allocated to collapse small pages into, by khugepaged or on request (`MADV_COLLAPSE`).
     pub(crate) by_collapse: Reading<u64>,
 }
 
-/// The group's `memory.stat` (Linux: Documentation/admin-guide/cgroup-v2.rst).
+/// Reads both from the group's `memory.stat` (Linux: Documentation/admin-guide/cgroup-v2.rst).
 pub(crate) fn made(group: &Cgroup) -> MadeHugePages {
     MadeHugePages {
         at_fault: group.stat.get("thp_fault_alloc"),
@@ -51,13 +52,14 @@ pub(crate) fn processes<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Process> {
     processes
 }
 
-/// Anonymous memory in small pages; all of it, where nobody said how much is huge.
+/// Anonymous memory in small pages; all anonymous memory if the huge part is unknown.
 fn small(process: &Process) -> Bytes {
     let huge = process.anon_huge.get().unwrap_or_default();
     process.rss_anon.get().unwrap_or_default().saturating_sub(huge)
 }
 
-/// Seconds that khugepaged ran and waited over the interval; `None` where it is another thread now.
+/// Seconds that khugepaged ran and waited for a CPU over the interval; `None` if the thread was
+/// replaced.
 pub(crate) fn khugepaged(interval: &Interval) -> Option<(f64, f64)> {
     let pid = |snapshot: &Snapshot| snapshot.thp.khugepaged.pid.get();
     if pid(interval.start.as_deref()?)? != pid(&interval.end)? {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents that other programs may rely on (`--json`).
 //!
-//! Their shape is the shape of the nouns in `pagewise-model`, so a new field there appears here and
-//! in the schema by itself. Sizes are bytes; what a host lacks is `{"absent": why}`, never 0.
-//! Everything is borrowed: a document is written without a second copy of the snapshot.
+//! Their structure is that of the types in `pagewise-model`, so a new field there appears here and
+//! in the schema without further changes. Sizes are in bytes; a value that a host lacks is
+//! `{"absent": why}`, never 0. All fields are borrowed: a document is written without a second copy
+//! of the snapshot.
 
 mod head;
 mod plans;
@@ -32,7 +33,7 @@ pub use head::Noun;
 pub use plans::{apply, ledger, tune, undo, verify};
 pub use thp::{collapse, restrain, thp};
 
-/// What was read. Empty where the document's scope leaves a noun out.
+/// The values that were read. Empty for parts that the document does not cover.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Facts<'a> {
     memory: &'a Memory,
@@ -44,7 +45,7 @@ struct Facts<'a> {
     /// In the order in which the kernel fills them.
     tiers: &'a [Tier],
     zram: &'a [Zram],
-    /// Devices of the module zmerge: as those of zram, and how they merge.
+    /// Devices of the module zmerge: the values of zram, and how they merge.
     zmerge: &'a [Zram],
     zswap: &'a Zswap,
     ksm: &'a Ksm,
@@ -56,32 +57,32 @@ struct Facts<'a> {
     capabilities: &'a [Capability],
     processes: &'a Processes,
     cgroups: &'a Cgroups,
-    /// Processes killed for lack of memory, as the kernel log tells.
+    /// Processes killed for lack of memory, according to the kernel log.
     oom_kills: &'a KernelLog,
     problems: &'a [Problem],
-    /// Rates; left out where the host was looked at once.
+    /// Rates; left out if the host was read only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Rates<'a>>,
 }
 
-/// What moved between two looks.
+/// Changes between two readings.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Rates<'a> {
-    /// Time between.
+    /// Time between the readings.
     seconds: f64,
-    /// Counters of `/proc/vmstat` that grew, by how much per second.
+    /// Counters of `/proc/vmstat` that grew, with their growth per second.
     changes: BTreeMap<&'a Name, f64>,
-    /// Processes that are known at both ends and changed, in order of process id.
+    /// Processes that exist in both readings and changed, in order of process id.
     processes: Vec<ProcessRate>,
 }
 
-/// How a process changed, per second. What was not read at both ends is left out.
+/// Changes of a process per second. A value that was not read both times is left out.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProcessRate {
     pid: u32,
-    /// Anonymous memory, in RAM and in swap together; negative where it shrank.
+    /// Growth of anonymous memory, in RAM and in swap together; negative if it shrank.
     growth_bytes: f64,
-    /// What of it is in swap.
+    /// The part of the growth that is in swap.
     swap_bytes: f64,
     /// CPU time in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,10 +116,10 @@ struct Report<'a> {
     verdict: &'a HostVerdict,
     /// Most severe first.
     findings: &'a [Finding],
-    /// What the memory of the largest processes that may be read would become, judged by a small
-    /// sample: everything first, then each process. Empty where no page was looked at.
+    /// Estimated compressed size of the largest processes that may be read, from a small sample:
+    /// all of them together first, then each process. Empty if no page was read.
     estimates: &'a [Estimate],
-    /// Who sets which setting, zram device and swap area at boot, by name.
+    /// The configuration that sets each setting, zram device and swap area at boot, by name.
     owners: &'a [KnobOwnership],
     #[serde(flatten)]
     facts: Facts<'a>,
@@ -143,27 +144,28 @@ struct Doctor<'a> {
     /// Most severe first.
     findings: &'a [Finding],
     not_shown: NotShown,
-    /// Processes killed for lack of memory, as the kernel log tells; with --oom.
+    /// Processes killed for lack of memory, according to the kernel log; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_kills: Option<&'a KernelLog>,
-    /// The newest kills in sentences, newest first; with --oom.
+    /// Explanations of the newest kills, newest first; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_explained: Option<&'a [OomExplanation]>,
-    /// Commands that show kills which the kernel log does not hold, or which may not be read; with --oom.
+    /// Commands that may show kills which the kernel log lacks, or which could not be read; with
+    /// --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_elsewhere: Option<&'a [String]>,
 }
 
-/// How many findings there are besides.
+/// Numbers of findings that are left out.
 #[derive(Debug, Serialize, JsonSchema)]
 struct NotShown {
-    /// They matter less than `--min-severity`.
+    /// Findings below `--min-severity`.
     below_min_severity: usize,
-    /// Their rules are ignored.
+    /// Findings of ignored rules.
     ignored: usize,
 }
 
-/// The rules of the doctor.
+/// The rules of `doctor`.
 #[derive(Debug, Serialize)]
 struct Rules<'a> {
     schema: &'static str,
@@ -214,7 +216,7 @@ struct Limits<'a> {
     survey: &'a LimitSurvey,
 }
 
-/// What can be explained.
+/// The subjects of `explain`.
 #[derive(Debug, Serialize)]
 struct Subjects<'a> {
     schema: &'static str,
@@ -233,13 +235,13 @@ struct Subject<'a> {
 struct Scan<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    /// Of everything first, then of each part where there are several.
+    /// The estimate for all memory first, then for each part if there are several.
     estimates: &'a [Estimate],
-    /// What the machine would hold with a zram device of half its memory, full of memory like this,
-    /// with the first algorithm; left out where that is not known.
+    /// What the machine could hold with a zram device of half its memory, full of memory like this,
+    /// compressed with the first algorithm; left out if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     effective: Option<Effective>,
-    /// What to know about the sample.
+    /// Remarks about the sample.
     notes: &'a [String],
 }
 
@@ -272,26 +274,26 @@ struct Knobs<'a> {
     settings: &'a [SettableKnob<'a>],
 }
 
-/// What `trial --list-knobs --json` prints, with a line end.
+/// What `trial --list-knobs --json` prints, with a trailing newline.
 pub fn settable_knobs(settings: &[SettableKnob<'_>], snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Knobs { head: Head::new(Noun::Knobs, snapshot, cost), settings })
 }
 
-/// What an experiment's file came to, on each machine.
+/// The results of an experiment, on each machine.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Lab<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    /// Its name.
+    /// The name of the experiment.
     experiment: &'a str,
-    /// What is asked.
+    /// The question of the experiment.
     about: &'a str,
-    /// What was published about it.
+    /// The published claim that it tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<&'a str>,
-    /// A glance: nothing is to be concluded from it.
+    /// A preview with few runs: no conclusions may be drawn.
     preview: bool,
-    /// Why there are fewer than wanted.
+    /// Why there are fewer cells than planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<&'a str>,
     cells: Vec<LabCell<'a>>,
@@ -300,13 +302,13 @@ struct Lab<'a> {
 /// An experiment on one machine.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LabCell<'a> {
-    /// `host`, or kernel and memory as `trixie-320M`.
+    /// `host`, or kernel and memory of a guest, as `trixie-320M`.
     cell: &'a str,
     /// The release of the kernel that it ran on.
     kernel: &'a Reading<Name>,
-    /// All memory of that machine.
+    /// The total memory of that machine.
     memory: &'a Reading<pagewise_model::Bytes>,
-    /// Why it ended early, where it did.
+    /// Why it ended early, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<&'a str>,
     #[serde(flatten)]
@@ -315,7 +317,7 @@ struct LabCell<'a> {
     runs: &'a [TrialRun],
 }
 
-/// What `lab run --json` prints, with a line end.
+/// What `lab run --json` prints, with a trailing newline.
 pub fn lab<'a>(answered: &Experimented<'a>) -> String {
     let Experimented { snapshot, name, about, claim, preview, stopped, cells, cost } = *answered;
     let cell = |cell: &CellTried<'a>| LabCell {
@@ -331,7 +333,7 @@ pub fn lab<'a>(answered: &Experimented<'a>) -> String {
     printed(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
 }
 
-/// What a pass over zmerge devices gave back.
+/// The result of a pass over zmerge devices.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Merge<'a> {
     #[serde(flatten)]
@@ -349,38 +351,38 @@ struct Plan<'a> {
     plan: &'a pagewise_model::plan::Plan,
 }
 
-/// What `plan --json` prints, with a line end.
+/// What `plan --json` prints, with a trailing newline.
 pub fn plan(planned: &PlannedChanges<'_>) -> String {
     let head = Head::new(Noun::Plan, planned.snapshot, planned.cost);
     printed(&Plan { head, plan: planned.plan })
 }
 
-/// What `merge --json` prints, with a line end.
+/// What `merge --json` prints, with a trailing newline.
 pub fn merge(merged: &Merged<'_>) -> String {
     let head = Head::new(Noun::Merge, merged.snapshot, merged.cost);
     printed(&Merge { head, merge: merged.merge })
 }
 
-/// What `trial --json` prints, with a line end.
+/// What `trial --json` prints, with a trailing newline.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let head = Head::new(Noun::Trial, tried.snapshot, tried.cost);
     printed(&Trial { head, trial: tried.trial, runs: tried.runs })
 }
 
-/// What `bench --json` prints, with a line end.
+/// What `bench --json` prints, with a trailing newline.
 pub fn bench(benched: &Benched<'_>) -> String {
     let head = Head::new(Noun::Bench, benched.snapshot, benched.cost);
     printed(&Bench { head, benchmark: benched.benchmark })
 }
 
-/// What `scan --json` prints, with a line end.
+/// What `scan --json` prints, with a trailing newline.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let head = Head::new(Noun::Scan, scanned.snapshot, scanned.cost);
     let ScanReport { estimates, effective, notes, .. } = *scanned;
     printed(&Scan { head, estimates, effective, notes })
 }
 
-/// What `report --json` prints, with a line end.
+/// What `report --json` prints, with a trailing newline.
 pub fn report(answer: &Answer<'_>) -> String {
     let (head, facts) =
         (Head::of_answer(Noun::Report, answer), Facts::from_interval(answer.interval));
@@ -388,7 +390,7 @@ pub fn report(answer: &Answer<'_>) -> String {
     printed(&Report { head, verdict, findings, estimates, owners, facts })
 }
 
-/// What `status --json` prints, with a line end.
+/// What `status --json` prints, with a trailing newline.
 pub fn status(answer: &Answer<'_>) -> String {
     printed(&Status {
         head: Head::of_answer(Noun::Status, answer),
@@ -397,7 +399,7 @@ pub fn status(answer: &Answer<'_>) -> String {
     })
 }
 
-/// What `doctor --json` prints, with a line end.
+/// What `doctor --json` prints, with a trailing newline.
 pub fn doctor(answer: &Answer<'_>) -> String {
     doctor_but(answer, 0)
 }
@@ -407,7 +409,7 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
     printed(&doctor_document(answer, ignored))
 }
 
-/// What `doctor --oom --json` prints, with a line end.
+/// What `doctor --oom --json` prints, with a trailing newline.
 pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], elsewhere: &[String]) -> String {
     printed(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
@@ -429,12 +431,13 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
     }
 }
 
-/// What `doctor --list --json` and `doctor --explain ID --json` print, with a line end.
+/// What `doctor --list --json` and `doctor --explain ID --json` print, with a trailing newline.
 pub fn rules(rules: &[RuleExplanation]) -> String {
     printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
 }
 
-/// What `explain --json` prints without a subject: the name and the title of each, with a line end.
+/// What `explain --json` prints without a subject: the name and the title of each, with a trailing
+/// newline.
 pub fn subjects(subjects: &[(&str, &str)]) -> String {
     let listed = subjects.iter().map(|&(subject, title)| Subject { subject, title });
     printed(&Subjects {
@@ -444,37 +447,38 @@ pub fn subjects(subjects: &[(&str, &str)]) -> String {
     })
 }
 
-/// What `pin --json` prints, with a line end.
+/// What `pin --json` prints, with a trailing newline.
 pub fn pin(pin: &PinnedCode, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Pin { head: Head::new(Noun::Pin, snapshot, cost), pin })
 }
 
-/// What `capabilities --json` prints, with a line end.
+/// What `capabilities --json` prints, with a trailing newline.
 pub fn capabilities(snapshot: &Snapshot, cost: Cost) -> String {
     let head = Head::new(Noun::Capabilities, snapshot, cost);
     printed(&Capabilities { head, capabilities: &snapshot.capabilities })
 }
 
-/// What `explain SUBJECT --json` prints, with a line end.
+/// What `explain SUBJECT --json` prints, with a trailing newline.
 pub fn explain(explanation: &Explanation, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
 }
 
-/// What `compare --json` prints, with a line end; the host is the second of the two.
+/// What `compare --json` prints, with a trailing newline; the host is the second of the two.
 pub fn compare(comparison: &Comparison, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Compare { head: Head::new(Noun::Compare, snapshot, cost), comparison })
 }
 
-/// What `limits --json` prints, with a line end.
+/// What `limits --json` prints, with a trailing newline.
 pub fn limits(survey: &LimitSurvey, snapshot: &Snapshot, cost: Cost) -> String {
     printed(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
 }
 
-/// What [`schema`] returns for each document, as a JSON object by [`Noun::name`], compressed with zstd. The
-/// program prints these texts: the code that [`schema`] is made of takes 0.6 MB, and they take 0.03.
+/// All results of [`schema`], as a JSON object with [`Noun::name`] as keys, compressed with zstd.
+/// The program prints these texts instead of generating them: the generator would add 0.6 MB to it,
+/// the texts add 0.03 MB.
 pub const COMPRESSED_SCHEMAS: &[u8] = include_bytes!("json/schemas.zst");
 
-/// The JSON Schema (draft 2020-12) of the document, with a line end.
+/// The JSON Schema (draft 2020-12) of the document, with a trailing newline.
 pub fn schema(noun: Noun) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = match noun {
@@ -506,7 +510,7 @@ pub fn schema(noun: Noun) -> String {
     printed(&schema)
 }
 
-/// Says which document this is: the one value that a reader must check.
+/// Sets the title and the one value that identifies the document, which a reader must check.
 fn name_version(schema: &mut Schema, noun: Noun) {
     schema.insert("title".to_owned(), format!("pagewise {} --json", noun.command()).into());
     let properties = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);

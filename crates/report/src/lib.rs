@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The nouns → text and JSON. Renders and never computes: what is printed was read or decided before.
+//! Renders results as text and JSON. Computes nothing: everything that is printed was read or
+//! decided before.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -22,157 +23,157 @@ use pagewise_model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Everything that an answer may show.
+/// Everything that `report`, `status` and `doctor` show.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     /// The host.
     pub interval: &'a Interval,
     /// How short of memory it is.
     pub verdict: &'a HostVerdict,
-    /// What is the case, most severe first.
+    /// The findings, most severe first.
     pub findings: &'a [Finding],
-    /// How many more there are that the reader did not ask for.
+    /// Number of further findings that the user's options exclude.
     pub hidden: usize,
-    /// What the memory of some processes would become, where a sample of it was looked at.
+    /// Estimates for the memory of some processes, if a sample of it was read.
     pub estimates: &'a [Estimate],
-    /// Who sets what at boot; empty where nobody asked.
+    /// Who sets which setting at boot; empty if that was not requested.
     pub owners: &'a [KnobOwnership],
-    /// What looking cost.
+    /// The cost of reading.
     pub cost: Cost,
 }
 
-/// What `scan` found.
+/// What `scan` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct ScanReport<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// Of everything first, then of each part where there are several.
+    /// The estimate for all memory first, then for each part if there are several.
     pub estimates: &'a [Estimate],
-    /// What the machine would hold with a zram device full of such memory.
+    /// What the machine could hold with a zram device full of such memory.
     pub effective: Option<Effective>,
-    /// What the reader should know about the sample.
+    /// Remarks about the sample.
     pub notes: &'a [String],
-    /// What looking cost.
+    /// The cost of reading.
     pub cost: Cost,
 }
 
-/// What `bench` found.
+/// What `bench` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Benched<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// What was measured and what follows.
+    /// The measurements and the conclusions.
     pub benchmark: &'a Benchmark,
-    /// What measuring cost.
+    /// The cost of measuring.
     pub cost: Cost,
 }
 
-/// What an experiment's file came to.
+/// What `lab run` shows: the results of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Experimented<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
     /// The experiment's name.
     pub name: &'a str,
-    /// What is asked.
+    /// The question of the experiment.
     pub about: &'a str,
-    /// What was published about it.
+    /// The published claim that it tests.
     pub claim: Option<&'a str>,
-    /// Nothing is to be concluded.
+    /// A preview with few runs: no conclusions may be drawn.
     pub preview: bool,
-    /// Why there are fewer cells than wanted.
+    /// Why there are fewer cells than planned.
     pub stopped: Option<&'a str>,
-    /// On each machine.
+    /// The results on each machine.
     pub cells: &'a [CellTried<'a>],
-    /// What experimenting cost, the workloads' own part left out.
+    /// The cost of the experiment, without the workloads.
     pub cost: Cost,
 }
 
-/// An experiment on one machine.
+/// The result of an experiment on one machine.
 #[derive(Debug, Clone, Copy)]
 pub struct CellTried<'a> {
-    /// `host`, or kernel and memory as `trixie-320M`.
+    /// `host`, or kernel and memory of a guest, as `trixie-320M`.
     pub name: &'a str,
     /// The machine: this host or a guest.
     pub snapshot: &'a Snapshot,
-    /// Why it ended early, where it did.
+    /// Why it ended early, if it did.
     pub trouble: Option<&'a str>,
-    /// What the runs say.
+    /// The comparison computed from the runs.
     pub trial: &'a Trial,
     /// The runs.
     pub runs: &'a [TrialRun],
 }
 
-/// An experiment before it is run.
+/// A description of an experiment that has not run yet.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlannedExperiment {
     /// Its name.
     pub experiment: String,
-    /// What is asked.
+    /// The question of the experiment.
     pub about: String,
-    /// What was published about it.
+    /// The published claim that it tests.
     pub claim: Option<String>,
     /// The workload's parameters, in the order in which they are shown.
     pub workload: Vec<(String, String)>,
     /// Where it runs: a line for each cell.
     pub machines: Vec<String>,
-    /// How it is measured, in facts.
+    /// How it is measured: name and value of each fact.
     pub measured: Vec<(String, String)>,
-    /// Name, swap, and what else is set, of each arm.
+    /// Name, swap, and other settings of each arm.
     pub arms: Vec<[String; 3]>,
-    /// The runs of all cells.
+    /// Number of runs in all cells.
     pub runs: u32,
-    /// About what all of it takes.
+    /// Estimated duration of all runs.
     pub seconds: f64,
 }
 
-/// What `plan` answers.
+/// What `plan` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedChanges<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// The changes, and what was declined.
+    /// The steps, and the changes that were declined.
     pub plan: &'a pagewise_model::plan::Plan,
-    /// What looking cost.
+    /// The cost of reading.
     pub cost: Cost,
 }
 
-/// What `apply` answers.
+/// What `apply` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct AppliedPlan<'a> {
     /// The host, after the last change.
     pub snapshot: &'a Snapshot,
-    /// What became of the plan.
+    /// The outcome of the plan.
     pub outcome: ApplyOutcome<'a>,
-    /// What it cost.
+    /// The cost of reading and writing.
     pub cost: Cost,
 }
 
-/// What became of a plan.
+/// The outcome of applying a plan.
 #[derive(Debug, Clone, Copy)]
 pub enum ApplyOutcome<'a> {
     /// It was carried out.
     Applied {
         /// Its id.
         plan: &'a str,
-        /// Step by step.
+        /// The result of each step.
         applied: &'a pagewise_model::plan::Applied,
     },
-    /// It does not fit the machine.
+    /// It does not fit this machine.
     Refused {
         /// Its id.
         plan: &'a str,
         /// Every reason.
         complaints: &'a [pagewise_model::plan::Complaint],
     },
-    /// A plan on trial is kept.
+    /// A plan on trial was confirmed and is kept.
     Confirmed {
-        /// How it was named.
+        /// The plan, as the user named it.
         id: &'a str,
     },
 }
 
-/// What `verify` answers.
+/// What `verify` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifiedPlans<'a> {
     /// The host.
@@ -181,36 +182,36 @@ pub struct VerifiedPlans<'a> {
     pub plans: &'a [pagewise_model::plan::Verified],
     /// What was added to the ledger.
     pub ledger: &'a LedgerUpdate,
-    /// What looking cost.
+    /// The cost of reading.
     pub cost: Cost,
 }
 
-/// What `tune` answers.
+/// What `tune` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct TunedPlan<'a> {
     /// The host before the first change.
     pub snapshot: &'a Snapshot,
     /// The plan; without steps if there is nothing to change.
     pub plan: &'a pagewise_model::plan::Plan,
-    /// How short memory was before.
+    /// How short of memory the host was before the plan.
     pub before: &'a HostVerdict,
-    /// What came of it; `None` if nothing was changed.
+    /// The result of the trial; `None` if nothing was changed.
     pub trial: Option<TuneTrial<'a>>,
-    /// What looking cost.
+    /// The cost of reading and writing.
     pub cost: Cost,
 }
 
-/// What `tune` found while a plan was on trial.
+/// The result of `tune` while a plan was on trial.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct TuneTrial<'a> {
-    /// How `pagewise undo` calls the plan's journal.
+    /// The name of the plan's journal for `pagewise undo`.
     pub journal: &'a str,
     /// Why the plan was undone, in sentences; empty if it is kept.
     pub against: &'a [String],
-    /// How short memory was at the end.
+    /// How short of memory the host was at the end.
     #[serde(rename = "verdict")]
     pub after: &'a HostVerdict,
-    /// The plan, compared with the machine, and the gains that were measured again.
+    /// The plan compared with the machine, and the repeated measurements of its gains.
     pub verified: &'a [pagewise_model::plan::Verified],
     /// What was added to the ledger.
     pub ledger: &'a LedgerUpdate,
@@ -219,114 +220,114 @@ pub struct TuneTrial<'a> {
 /// What `verify` added to the ledger.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct LedgerUpdate {
-    /// How many measurements.
+    /// Number of measurements that were added.
     pub added: usize,
     /// Why none was added although some were made; `null` if they were added.
     pub not_added: Option<String>,
 }
 
-/// What `ledger` answers.
+/// What `ledger` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerReport<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
     /// Measurements and hit rates.
     pub ledger: &'a pagewise_model::plan::Ledger,
-    /// What looking cost.
+    /// The cost of reading.
     pub cost: Cost,
 }
 
-/// What `undo` did.
+/// What `undo` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct UndoReport<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// What was put back.
+    /// Journals of killed runs and of plans, and what was restored.
     pub runs: &'a [pagewise_model::undo::Recovered],
     /// The plans that stay in force.
     pub plans: &'a [pagewise_model::undo::InForce],
-    /// What looking cost.
+    /// The cost of reading and writing.
     pub cost: Cost,
 }
 
-/// What `trial` found.
+/// What `trial` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialReport<'a> {
-    /// The experiment's, where it has one.
+    /// The name of the experiment, if it has one.
     pub name: Option<&'a str>,
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// What the runs say.
+    /// The comparison computed from the runs.
     pub trial: &'a Trial,
     /// The runs.
     pub runs: &'a [TrialRun],
-    /// Where they are kept.
+    /// The folder in which the raw runs are kept.
     pub evidence: Option<&'a std::path::Path>,
-    /// What trying cost, the command's own part left out.
+    /// The cost of the trial, without the user's command.
     pub cost: Cost,
 }
 
-/// What `thp` found.
+/// What `thp` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct HugeSeen<'a> {
     /// The host.
     pub interval: &'a Interval,
-    /// Processes of interest, by id; `None` means all.
+    /// Ids of the selected processes; `None` means all.
     pub pids: Option<&'a [u32]>,
-    /// The cgroup of interest; `None` means all.
+    /// The selected cgroup; `None` means all.
     pub cgroup: Option<&'a str>,
-    /// Processes that were looked at mapping by mapping.
+    /// Processes whose mappings were read.
     pub looked: &'a [ProcessCoverage],
-    /// Processes that could not be, and why.
+    /// Processes whose mappings could not be read, and why.
     pub not_looked: &'a [String],
-    /// What finding pages cost, where it was asked for.
+    /// The cost of page walks, if it was requested.
     pub page_walks: Option<&'a PageWalks>,
-    /// What looking cost.
+    /// The cost of reading.
     pub cost: Cost,
 }
 
-/// What `thp collapse` did.
+/// What `thp collapse` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Collapsed<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// What was done.
+    /// The result of the collapse.
     pub collapse: &'a Collapse,
-    /// What it cost in all.
+    /// The total cost.
     pub cost: Cost,
 }
 
-/// What `merge` did.
+/// What `merge` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Merged<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// What was done.
+    /// The result of the pass.
     pub merge: &'a Merge,
-    /// What it cost in all, the kernel's own part left out.
+    /// The total cost, without the work of the kernel.
     pub cost: Cost,
 }
 
-/// What `thp collapse --watch` saw over time.
+/// What `thp collapse --watch` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchReport<'a> {
-    /// What was done.
+    /// The result of the collapse.
     pub done: Collapsed<'a>,
-    /// In order of time.
+    /// Samples, in order of time.
     pub samples: &'a [WatchSample],
-    /// What they show together.
+    /// The course derived from the samples.
     pub course: &'a WatchCourse,
     /// The command that counts requests.
     pub counter: Option<&'a str>,
 }
 
-/// What `thp restrain` found and did.
+/// What `thp restrain` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Restrained<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// What was found and done.
+    /// The huge pages that were found, and the result.
     pub restrain: &'a Restrain,
-    /// What it cost in all.
+    /// The total cost.
     pub cost: Cost,
 }

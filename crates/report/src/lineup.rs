@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A trial and its runs → a row for each arm, and a row for each metric with the medians of all arms.
+//! Turns a trial and its runs into a row for each arm, and a row for each metric with the medians
+//! of all arms.
 //!
-//! A trial holds its second arm apart from further ones, because most have two. Here they stand side
-//! by side. The medians are those of the pairs that were compared: an arm of which no run went well
-//! has none, however much its runs used before they ended.
+//! A trial stores its second arm apart from further ones, because most trials have two. Here they
+//! are treated alike. The medians are those of the pairs that were compared: an arm without a
+//! successful run has none, however much its runs used before they ended.
 
 use pagewise_model::{Trial, TrialArm, TrialComparison, TrialMetric, TrialRun, Verdict};
 
 use crate::phrases;
 
-/// An arm against the first.
+/// The comparison of an arm with the first.
 #[derive(Debug, Clone, Copy)]
 pub struct ArmPair<'a> {
     /// The arm's name.
     pub arm: &'a str,
-    /// The verdict on the metric that decides.
+    /// The verdict on the primary metric.
     pub verdict: Verdict,
-    /// Every metric, what decides first.
+    /// Every metric, the primary one first.
     pub metrics: &'a [TrialMetric],
 }
 
@@ -33,17 +34,17 @@ pub fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
     second.into_iter().chain(further).collect()
 }
 
-/// Whether there is more than A and B.
+/// Whether there are more arms than two.
 pub fn is_wide(trial: &Trial) -> bool {
     trial.arms.len() > 2
 }
 
-/// An arm: what was found, and how its runs ended.
+/// An arm with its result, and how its runs ended.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
     /// The arm.
     pub arm: &'a TrialArm,
-    /// None for the first arm, for one that was given up, and where it may not be judged.
+    /// `None` for the first arm, for an arm that was dropped, and if no judgement is possible.
     pub verdict: Option<Verdict>,
     /// The verdict in a word, or why there is none.
     pub word: String,
@@ -51,9 +52,9 @@ pub struct Row<'a> {
     pub change: String,
     /// The interval of the change, as `−30.0 to −18.1 %`; empty for the first arm.
     pub interval: String,
-    /// The median of the metric that decides, with its unit; empty where there is none.
+    /// The median of the primary metric, with its unit; empty if there is none.
     pub median: String,
-    /// What went wrong; empty where nothing did.
+    /// Failures of its runs; empty if there were none.
     pub ended: String,
 }
 
@@ -76,7 +77,7 @@ fn row<'a>(
     let dropped = trial.dropped.iter().find(|dropped| dropped.arm == arm.name);
     let primary = found.and_then(|found| found.metrics.first());
     let judged = primary.filter(|it| dropped.is_none() && phrases::is_judged(trial.clock, it));
-    // a preview's few rounds have no interval, and so no verdict
+    // the few rounds of a preview give no interval, and so no verdict
     let certain = judged.filter(|it| it.interval.is_some());
     let verdict = certain.and(found).map(|found| found.verdict);
     let (change, interval) = match (found, judged) {
@@ -103,12 +104,12 @@ fn row<'a>(
     }
 }
 
-/// One metric of all arms.
+/// The medians of one metric for all arms.
 #[derive(Debug, Clone)]
 pub struct Medians<'a> {
     /// The metric.
     pub metric: &'a TrialMetric,
-    /// The arms that have a median, each with it, in the metric's unit.
+    /// The arms that have a median, with the median in the metric's unit.
     pub values: Vec<(&'a str, f64)>,
 }
 
@@ -118,13 +119,13 @@ impl Medians<'_> {
         self.values.iter().find(|(name, _)| *name == arm.name).map(|(_, value)| *value)
     }
 
-    /// The same with its unit.
+    /// The median with its unit.
     pub fn shown(&self, arm: &TrialArm) -> Option<String> {
         self.value(arm).map(|value| phrases::value(self.metric, value))
     }
 }
 
-/// A row for each metric, what decides first; those of which no arm has a median are left out.
+/// A row for each metric, the primary one first; metrics without any median are left out.
 pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
     let mut all: Vec<Medians<'_>> = Vec::new();
     for ArmPair { arm, metrics, .. } in against(trial) {
@@ -135,7 +136,7 @@ pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
                 all.len() - 1
             });
             let first = trial.arms.first().map(|first| first.name.as_str());
-            // the first arm's is that of the first comparison that has any
+            // the first arm's median is that of the first comparison that has one
             if let (Some(first), Some(value)) = (first, metric.a) {
                 if !all[at].values.iter().any(|(name, _)| *name == first) {
                     all[at].values.push((first, value));
@@ -148,7 +149,7 @@ pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
     all
 }
 
-/// Those that counted nothing in any arm, apart from what decides.
+/// Whether the metric is 0 in every arm.
 pub fn is_nothing(medians: &Medians<'_>) -> bool {
     medians.values.iter().all(|(_, value)| *value == 0.0)
 }

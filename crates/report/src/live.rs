@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a live view shows: [`LiveFrame`], and how the person who watches wants it: [`LiveView`].
+//! The input of a live view: the content of a frame, [`LiveFrame`], and the user's choices,
+//! [`LiveView`].
 
 use pagewise_model::{HostVerdict, Interval, LiveGroup, LiveProcess, LiveSample, LiveSubject};
 
-/// What processes or groups are sorted by, the most first.
+/// How processes or groups are sorted, the largest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LiveOrder {
-    /// Resident size; of cgroups, usage.
+    /// By resident size; groups by usage.
     #[default]
     Size,
-    /// Growth of anonymous memory.
+    /// By growth of anonymous memory.
     Growth,
-    /// What is in swap.
+    /// By memory in swap.
     Swap,
-    /// Major faults of processes; refaults of cgroups.
+    /// Processes by major faults; groups by refaults.
     Faults,
 }
 
 impl LiveOrder {
-    /// The order after this one, the first after the last.
+    /// The next order; after the last follows the first.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -30,10 +31,10 @@ impl LiveOrder {
     }
 }
 
-/// What the person who watches has chosen.
+/// The user's choices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveView {
-    /// What comes first.
+    /// The order of the rows.
     pub order: LiveOrder,
     /// Cgroups are shown instead of processes.
     pub groups: bool,
@@ -41,72 +42,73 @@ pub struct LiveView {
     pub selected: Option<LiveSubject>,
     /// The process or group whose details are shown.
     pub open: Option<LiveSubject>,
-    /// Only names that contain this are shown; upper and lower case are the same.
+    /// Only names that contain this text are shown; case does not matter.
     pub filter: String,
-    /// Characters that are typed go into the filter.
+    /// Typed characters are appended to the filter.
     pub is_typing: bool,
-    /// Nothing is read.
+    /// The view is frozen: nothing is read.
     pub is_frozen: bool,
-    /// The keys are explained.
+    /// The help for the keys is shown.
     pub shows_help: bool,
 }
 
-/// Where in a recording the view is.
+/// The position of the view in a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveReplay {
-    /// The reading that is shown, from 1.
+    /// The number of the reading that is shown, from 1.
     pub step: usize,
-    /// How many there are.
+    /// The number of readings.
     pub steps: usize,
     /// When it was taken, in seconds since 1970, UTC; 0 if the recording does not say.
     pub unix_seconds: f64,
-    /// Steps follow by themselves.
+    /// The replay advances by itself.
     pub is_playing: bool,
-    /// Seconds of the recording that are played in one second.
+    /// Speed: seconds of the recording per second of real time.
     pub pace: u32,
-    /// Why the recording has no more readings although it should.
+    /// Why the recording ends early, if it is incomplete.
     pub early: Option<String>,
-    /// The step or time to jump to, while it is typed.
+    /// The step or time to jump to, while it is being typed.
     pub typed: Option<String>,
-    /// Why the last jump led nowhere.
+    /// Why the last jump was not possible.
     pub refused: Option<String>,
 }
 
-/// All that a frame shows.
+/// Everything that a frame shows.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveFrame<'a> {
     /// The host at the last two readings.
     pub interval: &'a Interval,
     /// How short of memory it is.
     pub verdict: &'a HostVerdict,
-    /// Processes, groups and kswapd.
+    /// Processes, groups and kswapd's CPU time.
     pub sample: &'a LiveSample,
-    /// Share of each interval of the last minutes, in percent, in which a task waited for memory; the oldest first.
+    /// For each interval of the last minutes the share of time, in percent, in which a task was
+    /// stalled on memory; oldest first.
     pub pressure: &'a [f64],
     /// The time that these cover, in seconds.
     pub pressure_seconds: f64,
-    /// OOM kills since the live view began; `None` if the kernel does not count them.
+    /// OOM kills since the live view was started; `None` if the kernel does not count them.
     pub kills: Option<u64>,
-    /// What was chosen.
+    /// The user's choices.
     pub view: &'a LiveView,
-    /// Where in a recording this is; `None` on the machine itself.
+    /// The position in a recording; `None` on a live machine.
     pub replay: Option<&'a LiveReplay>,
 }
 
-/// The size and the abilities of a terminal.
+/// The size and the capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveWindow {
     /// Columns.
     pub width: usize,
     /// Lines.
     pub height: usize,
-    /// Whether colours may be used; nothing depends on them.
+    /// Whether colours may be used; no information depends on them.
     pub colour: bool,
     /// Whether characters outside of ASCII can be shown.
     pub unicode: bool,
 }
 
-/// The processes that match the filter, in the order that was chosen.
+/// The processes that match the filter, in the selected order.
 pub fn shown_processes<'a>(sample: &'a LiveSample, view: &LiveView) -> Vec<&'a LiveProcess> {
     let size = |bytes: pagewise_model::Bytes| bytes.get() as f64;
     let measure = |process: &LiveProcess| match view.order {
@@ -118,7 +120,7 @@ pub fn shown_processes<'a>(sample: &'a LiveSample, view: &LiveView) -> Vec<&'a L
     sorted(&sample.processes, |process| process.name.as_str(), measure, &view.filter)
 }
 
-/// The groups that match the filter, in the order that was chosen.
+/// The groups that match the filter, in the selected order.
 pub fn shown_groups<'a>(sample: &'a LiveSample, view: &LiveView) -> Vec<&'a LiveGroup> {
     let size = |bytes: pagewise_model::Bytes| bytes.get() as f64;
     let measure = |group: &LiveGroup| match view.order {
@@ -130,7 +132,7 @@ pub fn shown_groups<'a>(sample: &'a LiveSample, view: &LiveView) -> Vec<&'a Live
     sorted(&sample.groups, |group| group.path.as_str(), measure, &view.filter)
 }
 
-/// What can be selected, in the order of the rows.
+/// The rows that can be selected, in the order in which they are shown.
 pub fn shown_subjects(sample: &LiveSample, view: &LiveView) -> Vec<LiveSubject> {
     if view.groups {
         let groups = shown_groups(sample, view).into_iter();
@@ -140,13 +142,13 @@ pub fn shown_subjects(sample: &LiveSample, view: &LiveView) -> Vec<LiveSubject> 
     processes.map(|process| LiveSubject::Process(process.pid)).collect()
 }
 
-/// So many rows of all, the selected one among them.
+/// At most `rows` rows, including the selected one.
 pub fn rows_around<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
     let first = selected.map_or(0, |at| (at + 1).saturating_sub(rows));
     all.get(first..(first + rows).min(all.len())).unwrap_or_default()
 }
 
-/// The most first; equal ones stay in their order, and those that are not known come last.
+/// Sorts in descending order; equal ones keep their order, and unknown values come last.
 fn sorted<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,

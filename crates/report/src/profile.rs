@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Samples of the kernel's reclaim thread → where it spent its time, arm beside arm.
+//! Turns samples of the kernel's reclaim thread into a table of functions, with one column for each
+//! arm.
 //!
-//! A share is one of the samples in the thread, not of the machine's time: a thread that hardly runs
-//! spends the same shares of less.
+//! A share is one of the samples in the thread, not of the machine's time: a thread that hardly
+//! runs can have the same shares as a busy one.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use pagewise_model::{Trial, TrialRun, grouped};
 
 use crate::phrases::total;
 
-/// How many functions are shown.
+/// Number of functions shown.
 const TOP: usize = 10;
 
-/// An arm's samples, over all of its measured runs.
+/// The samples of an arm, from all of its measured runs.
 #[derive(Debug, Clone, Default)]
 pub struct Samples<'a> {
     /// The arm's name.
@@ -26,12 +27,12 @@ impl Samples<'_> {
         total(self.functions.values().copied())
     }
 
-    /// None where nothing was sampled.
+    /// The share of a function; `None` if there are no samples.
     fn share(&self, function: &str) -> Option<f64> {
         self.share_of(self.functions.get(function).copied().unwrap_or(0))
     }
 
-    /// What its own most frequent functions take together.
+    /// The total share of the arm's own most frequent functions.
     fn top(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -44,7 +45,7 @@ impl Samples<'_> {
     }
 }
 
-/// One for each arm that has any.
+/// The samples of each arm that has any.
 pub fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
     let of_arm = |arm: &'a str| {
         let mut all = Samples { arm, ..Samples::default() };
@@ -59,7 +60,7 @@ pub fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
     all.filter(|samples| samples.sum() > 0).collect()
 }
 
-/// The functions that take the most in the mean over arms, the most first.
+/// The functions with the highest mean share over all arms, highest first.
 fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&'a str> =
         all.iter().flat_map(|one| one.functions.keys().copied()).collect();
@@ -71,7 +72,7 @@ fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// A row for each of these functions and two below; a cell for each arm.
+/// A row for each of these functions and two summary rows; a cell for each arm.
 pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
     let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), percent);
     let row = |function: &str| {
@@ -83,10 +84,10 @@ pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
     rows
 }
 
-/// How the table is read.
+/// A sentence that explains the table.
 pub const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
 
-/// `12.3 %`; more than nothing never looks like it.
+/// `12.3 %`; a share above zero is never printed as 0.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),

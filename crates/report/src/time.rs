@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When a snapshot was taken, as a time that people and programs read.
+//! The time at which a snapshot was taken, for people and programs.
 
 use jiff::Timestamp;
 use pagewise_model::Snapshot;
 
-/// The time in UTC; `None` where the host had no clock or its time is out of range.
+/// The time in UTC; `None` if the host had no clock or the time is out of range.
 pub(crate) fn time_of(snapshot: &Snapshot) -> Option<Timestamp> {
     timestamp(snapshot.taken.unix_seconds)
 }
 
-/// So many seconds after 1970, UTC; `None` where that is no time.
+/// Seconds since 1970, UTC; `None` if that is no valid time.
 pub(crate) fn timestamp(seconds: f64) -> Option<Timestamp> {
     let usable = seconds.is_finite() && seconds > 0.0;
     let duration = usable.then(|| jiff::SignedDuration::try_from_secs_f64(seconds).ok())?;

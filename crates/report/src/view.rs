@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What of a report is printed as text: which sections, and how its tables of processes and cgroups
-//! are sorted. JSON always has everything.
+//! The choice of what a text report contains: its sections, and the order of its tables of
+//! processes and cgroups. JSON always has everything.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub enum Section {
     Missing,
 }
 
-/// Every section in the order of the page, with the word that chooses it and what it is about.
+/// Every section in the order of the page, with its name as an option and its description.
 pub const SECTIONS: [(Section, &str, &str); 16] = [
     (Section::Findings, "findings", "the verdict, and the findings about what is wrong"),
     (
@@ -68,19 +68,19 @@ pub const SECTIONS: [(Section, &str, &str); 16] = [
     ),
 ];
 
-/// What tables are sorted by, the most first.
+/// The order of tables, the largest value first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Proportional size, else resident size; of cgroups, usage.
+    /// By proportional size, or resident size if that is unknown; cgroups by usage.
     #[default]
     Size,
-    /// What is in swap.
+    /// By memory in swap.
     Swap,
-    /// How fast anonymous memory grows, in RAM and in swap together; of cgroups too.
+    /// By growth of anonymous memory, RAM and swap together; cgroups too.
     Growth,
-    /// Major faults of processes; refaults of cgroups.
+    /// Processes by major faults; cgroups by refaults.
     Refaults,
-    /// CPU time over the interval; of cgroups as for [`Sort::Size`].
+    /// By CPU time over the interval; cgroups as for [`Sort::Size`].
     Cpu,
 }
 
@@ -106,7 +106,7 @@ pub enum Field {
     Huge,
 }
 
-/// Every column, with the word that chooses it and what it says.
+/// Every column, with its name as an option and its description.
 pub const COLUMNS: [(Field, &str, &str); 16] = [
     (Field::Pid, "pid", "process ID"),
     (Field::User, "user", "name of the user who owns the process"),
@@ -134,40 +134,40 @@ pub const COLUMNS: [(Field, &str, &str); 16] = [
     (Field::Huge, "huge", "anonymous memory in huge pages"),
 ];
 
-/// How the table of processes looks.
+/// The user's choices for the table of processes.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessView {
-    /// What comes first.
+    /// The order of the rows.
     pub sort: Sort,
-    /// Columns; empty means those that fit the order.
+    /// Columns; empty means a default that suits the order.
     pub fields: Vec<Field>,
-    /// Names of users, where they are shown and known.
+    /// User names by id, if they are shown and known.
     pub users: BTreeMap<u32, Name>,
-    /// Command lines by process ID, where they were asked for.
+    /// Command lines by process id, if they were requested.
     pub command_lines: BTreeMap<u32, Name>,
 }
 
-/// What of a report is printed.
+/// The user's choices for a report.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// Sections; empty means all.
     pub sections: Vec<Section>,
     /// Rows of the tables of processes and cgroups; `None` means ten, zero means all.
     pub rows: Option<usize>,
-    /// `None` prints the table of a page that nobody sorted.
+    /// `None` prints the default table.
     pub processes: Option<ProcessView>,
-    /// Why there is no estimate of what compressing would gain, and what would help; `None` where
-    /// there is one, and where a page without it needs no explanation.
+    /// Why there is no estimate of the gain by compression, and what would help; `None` if there is
+    /// an estimate, or if no explanation is needed.
     pub no_contents: Option<String>,
 }
 
 impl View {
-    /// Whether a section is printed, if it has anything to say.
+    /// Whether a section is printed, provided that it has content.
     pub fn shows(&self, section: Section) -> bool {
         self.sections.is_empty() || self.sections.contains(&section)
     }
 
-    /// The most rows of a table.
+    /// Maximum number of rows of a table.
     pub fn most_rows(&self) -> usize {
         match self.rows {
             None => 10,
@@ -176,7 +176,7 @@ impl View {
         }
     }
 
-    /// What comes first.
+    /// The order of the rows.
     pub fn sort(&self) -> Sort {
         self.processes.as_ref().map_or(Sort::Size, |processes| processes.sort)
     }
@@ -192,7 +192,7 @@ impl ProcessView {
         let mut fields = if self.command_lines.is_empty() {
             vec![Pid, User, Command, Unit, Resident, Pss, Swap, Growth]
         } else {
-            // A command line needs the room that is left.
+            // the command line gets the room that is left
             vec![Pid, User, Pss, Swap, Growth]
         };
         match self.sort {
@@ -206,7 +206,7 @@ impl ProcessView {
         fields
     }
 
-    /// Whether CPU time and faults of the interval are needed.
+    /// Whether CPU time and faults over the interval are needed.
     pub fn needs_rates(&self) -> bool {
         let of_rates = |field: &Field| matches!(field, Field::Cpu | Field::Faults);
         matches!(self.sort, Sort::Cpu | Sort::Refaults) || self.fields.iter().any(of_rates)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a person sees, and the schemas, against files that a person has read.
+//! Compares the text output and the schemas with files that a person has reviewed.
 //!
-//! `BLESS=1 cargo test -p pagewise-report` rewrites them; read the difference.
+//! `BLESS=1 cargo test -p pagewise-report` rewrites them; review the difference.
 
 mod bench;
 mod host;
@@ -116,7 +116,7 @@ fn huge_pages_and_what_was_done_about_them() {
     compare("tests/golden/collapse.txt", &both);
 }
 
-/// khugepaged's share of a container, where the kernel counts it.
+/// The share of a container in the work of khugepaged, if the kernel counts it.
 #[test]
 fn groups_say_how_many_huge_pages_were_made_at_fault_and_by_collapse() {
     let mut interval = host::interval();
@@ -211,7 +211,7 @@ fn a_trial_with_everything() {
     compare("tests/golden/lab.txt", &[selftest, compared].join("--\n"));
 }
 
-/// What never had a pair, or only runs that failed, is printed too.
+/// A trial without any pair, or with failed runs only, is printed too.
 #[test]
 fn a_trial_that_came_to_nothing_is_told() {
     let (interval, trial) = (host::interval(), trial::nothing());
@@ -274,7 +274,7 @@ fn the_schemas_are_those_of_the_documents() {
     }
 }
 
-/// The program holds them compressed.
+/// The program contains the schemas compressed.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test compares files of the source tree")]
 fn the_schemas_of_the_program_are_those_of_the_documents() {

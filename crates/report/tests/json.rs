@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The documents obey their schemas, and mean what the design promises.
+//! The documents conform to their schemas, and their keys have the meaning of the design.
 
 mod bench;
 mod host;
@@ -25,7 +25,7 @@ use pagewise_report::{
 };
 use serde_json::{Value, json};
 
-/// Code of one file, of which a part is not locked.
+/// Code of one file, part of which is not locked.
 fn pinned() -> PinnedCode {
     let size = Bytes::new(4096);
     let file = PinnedFile { name: "/bin/a".into(), in_use: Bytes::new(8192), locked: size };
@@ -68,7 +68,7 @@ fn explanation() -> Explanation {
     }
 }
 
-/// A cgroup of which everything is known, and one of which nothing is.
+/// A cgroup with all values known, and one with none.
 fn limits() -> LimitSurvey {
     let known = WorkingSet {
         group: "/system.slice/db.service".into(),
@@ -496,7 +496,7 @@ fn a_trial_with_several_arms_obeys_its_schema() {
     assert_eq!(document["clock"], json!("real"));
 }
 
-/// A process of which a sample was looked at.
+/// A process from which a sample was read.
 fn estimates() -> Vec<Estimate> {
     let lz4 = AlgorithmEstimate {
         name: "lz4".into(),

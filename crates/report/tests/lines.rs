@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whatever the machine is called: lines fit, colours are asked for, names stay neutral.
+//! For any names on the machine: lines fit the width, colours are printed only if requested, escape
+//! sequences in names are neutralised.
 
 mod host;
 mod killed;
@@ -35,7 +36,7 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Te
     .concat()
 }
 
-/// Kills whose sentences are those of the findings.
+/// Kills with the texts of these findings.
 fn kills_about(findings: &[pagewise_model::Finding]) -> Vec<OomExplanation> {
     let mut killed = killed::explained();
     for (kill, finding) in killed.iter_mut().zip(findings) {
@@ -46,7 +47,7 @@ fn kills_about(findings: &[pagewise_model::Finding]) -> Vec<OomExplanation> {
     killed
 }
 
-/// Puts a name everywhere that a machine may choose one.
+/// Sets `name` everywhere where a host can have a name of its own choice.
 fn rename(interval: &mut Interval, name: &str) {
     let end = &mut interval.end;
     let given = || host::found(Name::from(name), "/sys/name");
@@ -72,7 +73,7 @@ fn rename(interval: &mut Interval, name: &str) {
     end.problems.push(Problem::new(&Source::line(name, 3), name, name.as_bytes()));
 }
 
-/// Findings quote names as they are; the page must make them harmless.
+/// Findings contain names unchanged; the page must neutralise them.
 fn findings_about(name: &str) -> Vec<pagewise_model::Finding> {
     let mut findings = [vec![host::waiting()], host::findings()].concat();
     for finding in &mut findings {
@@ -97,8 +98,8 @@ fn widest(text: &str) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However things are named and however wide the terminal is, no line is wider, and nothing
-    /// that a terminal would act on comes out.
+    /// For any names and any width, no line is wider than the terminal, and no character that a
+    /// terminal would interpret is printed.
     #[test]
     fn no_line_is_too_wide_and_nothing_escapes(name in "\\PC{0,40}|.{0,200}|[a-z/. -]{200}|[漢字👩‍🚀☺️e\u{301}]{0,80}", width in 60usize..140) {
         let mut interval = host::interval();

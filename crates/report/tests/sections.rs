@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What sections say where a fact is absent, denied, or one of very many.
+//! The text of sections for absent and denied values, and for very many values.
 
 mod host;
 
@@ -14,7 +14,8 @@ fn rich() -> Snapshot {
     host::interval().end
 }
 
-/// Lines that win, lose, are not read, or whose effect is not known are told apart, and only so many are printed.
+/// Lines that take effect, are overridden, are not read, or have an unknown effect are printed
+/// differently, and at most a fixed number of them.
 #[test]
 fn settings_that_files_set() {
     let owners = host::owners();
@@ -28,7 +29,7 @@ fn settings_that_files_set() {
     assert!(report_with(&many).contains("and 10 more: pagewise report --json lists all"));
 }
 
-/// Values, places and what is not there are told apart, at each width.
+/// Values, instances and missing settings are distinguishable at each width.
 #[test]
 fn settings_that_an_arm_may_set() {
     let of = |name: &str, instance: Option<&str>, live: Reading<Name>| {
@@ -105,7 +106,7 @@ fn without_pressure() -> Snapshot {
     end
 }
 
-/// Facts, and nothing found out about them.
+/// An answer without findings.
 fn facts_of(interval: &Interval) -> Answer<'_> {
     Answer {
         interval,
@@ -338,7 +339,7 @@ fn the_same_difference_in_many_places_is_one_line_and_many_lines_are_counted() {
     assert!(text.contains("and 5 more"));
 }
 
-/// Swap on zmerge is compressed RAM wherever it is told of, and how it merges stands beside it.
+/// Swap on zmerge is called compressed RAM in every section, and its merging is printed next to it.
 #[test]
 fn a_swap_tier_of_zmerge_is_compressed_ram() {
     let mut end = rich();
@@ -376,7 +377,7 @@ fn how_zmerge_merges_is_told_mode_by_mode() {
     assert!(running.contains("; merging now, 12,000 slots to go, 1 page merged save"), "{running}");
 }
 
-/// Nobody but root may read how much a device of zmerge stores and merges.
+/// Only root may read how much a zmerge device stores and merges.
 #[test]
 fn what_zmerge_tells_root_alone_needs_root() {
     let mut end = rich();
@@ -395,7 +396,7 @@ fn what_zmerge_tells_root_alone_needs_root() {
     assert!(glance.contains("zmerge0: needs root"), "{glance}");
 }
 
-/// The log may be refused, empty of kills, or full of them; each is said.
+/// The log may be denied, without kills, or full of them; each case is printed.
 #[test]
 fn what_the_kernel_log_is_good_for_is_said_first() {
     let mut interval = host::interval();
@@ -422,7 +423,7 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
         refused
             .contains("The kernel log could not be read: needs root, or kernel.dmesg_restrict=0")
     );
-    // what counters say is told instead
+    // findings based on counters are printed instead
     assert!(findings.iter().all(|finding| refused.contains(finding.id)));
     let report = report(&facts_of(&interval), LOOK);
     assert!(
@@ -440,7 +441,8 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     );
 }
 
-/// Three kills in three cgroups have one reason; a command of its own is still shown.
+/// Three kills in three cgroups have the same reason; a command that only one of them has is still
+/// printed.
 #[test]
 fn findings_with_one_reason_have_it_once() {
     let first = host::findings().into_iter().next().expect("one of the host's findings");
@@ -456,7 +458,7 @@ fn findings_with_one_reason_have_it_once() {
     assert_eq!(text.matches(&first.next[0]).count(), 1, "{text}");
 }
 
-/// The doctor leaves out what is only worth knowing, unless it is asked for it.
+/// `doctor` leaves out findings of severity info unless they are requested.
 #[test]
 fn findings_that_did_not_fit_are_shown_by_the_command_that_is_named() {
     let warning = host::findings().into_iter().find(|one| one.severity == Severity::Warning);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What looking cost this program → [`Cost`].
+//! Measures the cost of this program: [`Cost`].
 //!
-//! The own CPU time comes from a clock of nanoseconds. That of helper processes that have ended
-//! comes from `/proc/self/stat` in ticks of 10 ms: the precise call has no safe wrapper.
+//! Its own CPU time is read from a clock with a resolution of nanoseconds. That of helper processes
+//! that have ended is read from `/proc/self/stat` in ticks of 10 ms, because the more precise call
+//! has no safe wrapper.
 //!
-//! Both go on over exec: a shell that becomes its last command leaves it what it and its children
-//! took before, which is not ours.
+//! Both are kept over exec: if a shell replaces itself by its last command, that command starts
+//! with the CPU time of the shell and its children, which is not ours and is subtracted.
 
 use std::time::Instant;
 
 use pagewise_model::{Bytes, Cost, Interval};
 use rustix::time::{ClockId, clock_gettime};
 
-/// When and with which account this program began.
+/// The time and the CPU time at the start of this program.
 #[derive(Debug, Clone, Copy)]
 pub struct CostMeter {
     at: Instant,
@@ -20,13 +21,13 @@ pub struct CostMeter {
 }
 
 impl CostMeter {
-    /// Begins to count.
+    /// Starts measuring.
     pub fn now() -> Self {
         Self { at: Instant::now(), cpu_seconds: cpu_seconds() }
     }
 }
 
-/// The cost since `started`, with the bytes that both ends of `interval` read.
+/// The cost since `started`, and the bytes read at both ends of `interval`.
 pub fn so_far(started: CostMeter, interval: &Interval) -> Cost {
     let at_start = interval.start.as_deref().map_or(0, |start| start.bytes_read);
     Cost {
@@ -37,7 +38,7 @@ pub fn so_far(started: CostMeter, interval: &Interval) -> Cost {
     }
 }
 
-/// The cost in a line.
+/// The cost as one line.
 pub fn line(cost: &Cost) -> String {
     format!(
         "took {:.2} s, {:.3} s CPU; read {}, peak memory {}",
@@ -57,7 +58,7 @@ fn own_cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// `cutime` and `cstime`: the 16th and 17th field, counted from the process id.
+/// `cutime` and `cstime`: fields 16 and 17 of proc_pid_stat(5), counted from the process id.
 fn children_cpu_seconds() -> Option<f64> {
     let stat = own_file("/proc/self/stat")?;
     let (_, after_name) = stat.rsplit_once(')')?;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The arguments of a command, which are defined only if that command is typed.
+//! Arguments of a command that are defined only when that command is used.
 //!
-//! To define those of all commands took half a megabyte and a tenth of the time of `pagewise status`.
+//! Defining the arguments of all commands took half a megabyte and a tenth of the run time of
+//! `pagewise status`.
 
 use std::ops::Deref;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id};
 
-/// The arguments of a command: `T` adds them to the parser's table once the command is parsed or printed.
+/// The arguments of a command: `T` adds them to the parser when the command is parsed or printed.
 #[derive(Debug, Default)]
 pub struct Deferred<T>(Box<T>);
 
@@ -33,7 +34,7 @@ impl<T: Args> Args for Deferred<T> {
     }
 }
 
-/// What the command says of itself stays: `T` would put its own documentation there.
+/// Keeps the command's own description, which `T` would replace by its documentation.
 fn define<T: Args>(command: Command) -> Command {
     let about = command.get_about().cloned();
     let long_about = command.get_long_about().cloned();

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Exit statuses: the one table of what the program ends with. `--help` names each of them.
+//! Exit statuses: a table of all statuses of the program. `--help` lists each of them.
 //!
-//! Those above 100 are the conventions of shells and of timeout(1).
+//! Those above 100 follow the conventions of shells and of timeout(1).
 
 use std::process::ExitCode;
 
-/// An error that was printed.
+/// An error occurred and was printed.
 pub const FAILED: u8 = 1;
-/// A command line that is not understood.
+/// The command line is invalid.
 pub const USAGE: u8 = 2;
-/// Findings, or something that differs.
+/// There are findings or differences.
 pub const FINDINGS: u8 = 3;
-/// A command in a guest reached a time limit.
+/// A command in a guest exceeded a time limit.
 pub const TIMED_OUT: u8 = 124;
-/// A guest ended without its command: it panicked or was switched off.
+/// A guest ended before its command did: it panicked or was powered off.
 pub const GUEST_LOST: u8 = 125;
-/// A command that does not exist.
+/// The command does not exist.
 pub const NOT_FOUND: u8 = 127;
 /// SIGINT: Ctrl-C.
 pub const STOPPED: u8 = of_signal(2);
-/// SIGKILL, as the kernel does when memory ran out.
+/// SIGKILL, as sent by the OOM killer.
 pub const OUT_OF_MEMORY: u8 = of_signal(9);
 
-/// The status for a process that this signal ended.
+/// The status of a process that was ended by this signal.
 pub const fn of_signal(signal: u8) -> u8 {
     128 + (signal & 0x7f)
 }
 
-/// How a verb ended that did what it was asked.
+/// The outcome of a verb that was not an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The status is 0.
     Done,
-    /// There is something to look at: [`FINDINGS`].
+    /// There are findings or differences: [`FINDINGS`].
     Findings,
-    /// What somebody else's command ended with.
+    /// The exit status of a command of the user.
     Status(u8),
 }
 

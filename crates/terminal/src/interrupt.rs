@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ctrl-C and its kin → the end of a wait, or a flag for what has to be put in order first.
+//! Handles Ctrl-C and similar signals: they end a wait, or set a flag if something has to be
+//! restored first.
 //!
-//! Outside of both Ctrl-C ends the program as usual: there is nothing to put back.
+//! Otherwise they end the program as usual, because there is nothing to restore.
 
 use std::fmt;
 use std::os::unix::net::UnixStream;
@@ -13,7 +14,7 @@ use pagewise_model::Advice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// What asks a program to end: Ctrl-C, `kill`, a terminal that closes, Ctrl-\.
+/// Signals that ask a program to end: Ctrl-C, `kill`, a closed terminal, Ctrl-\.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// The error of a verb that the user stopped before it measured or wrote anything.
@@ -42,12 +43,13 @@ impl Advice for Interrupted {
     }
 }
 
-/// Set by Ctrl-C and its kin; a second one ends the program as usual.
+/// A flag that is set by the first of these signals; a second one ends the program as usual.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// From now on the first of them only sets the flag. An error if no handler can be installed.
+    /// Installs the handlers; from now on the first signal only sets the flag. An error if that is
+    /// not possible.
     pub fn listen() -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in ENDING {
@@ -57,12 +59,12 @@ impl Stop {
         Ok(Self(stop))
     }
 
-    /// One that nobody can ask for: for what has to be done to its end.
+    /// A flag that is never set, for work that must be completed.
     pub fn never() -> Self {
         Self(Arc::default())
     }
 
-    /// While this works, the first of them ends the program: nothing has to be put in order.
+    /// While `work` runs, the first signal ends the program, because nothing has to be restored.
     pub fn ends_program_during<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.store(true, Ordering::SeqCst);
         let answer = work();
@@ -70,17 +72,17 @@ impl Stop {
         answer
     }
 
-    /// Whether somebody asked for it.
+    /// Whether a signal has asked the program to end.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// For threads that outlive who started them.
+    /// The flag, for threads that outlive the caller.
     pub fn shared(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
 
-    /// For whoever looks at it between two steps.
+    /// The flag, for code that checks it between two steps.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
@@ -101,7 +103,7 @@ pub fn wait(time: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether something came through `woken` before the deadline.
+/// Waits until data arrives through `woken`; false if the deadline passes first.
 fn poll_until(woken: &UnixStream, deadline: Instant) -> anyhow::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text, JSON and bytes → standard output, standard error, and the files and folders that a user names. No other
-//! module of the program writes to them.
+//! Writes text, JSON and bytes to standard output, standard error, and to files and folders that a
+//! user names. No other module of the program writes to them.
 //!
-//! Files are made new with mode 0600 and never overwritten. A reader of standard output that goes
-//! away early has what it wanted: that is success. Any other failure of standard output is an error
-//! of the verb. Messages on standard error that cannot be written (a full disk, a reader who is gone, a
-//! closed descriptor) are dropped: there is nobody left to tell, and what was lent must go back. So no
-//! crate of the program uses `println!` or `eprintln!`, which panic then.
+//! Files are created with mode 0600 and never overwritten. If a reader of standard output ends
+//! early (a closed pipe), that is a success; any other failure of standard output is an error of
+//! the verb. Messages that cannot be written to standard error (a full disk, a closed pipe or
+//! descriptor) are dropped: there is no other place to report them, and borrowed resources must
+//! still be returned. Therefore no crate of the program uses `println!` or `eprintln!`, which panic
+//! on such errors.
 //!
-//! Nothing leaves here that a terminal acts on: [`printable`] is the last guard. The exceptions are the
-//! colours of our own text, where colours are wanted.
+//! Nothing that a terminal would interpret is written: [`printable`] is the last check. The only
+//! exceptions are our own colour sequences, if colours are enabled.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -25,26 +26,26 @@ use rustix::io::Errno;
 
 use crate::{Global, screen};
 
-/// Whether anybody read what was printed.
+/// Whether the output was read completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
-    /// All of it was taken.
+    /// All of it was written.
     Whole,
-    /// The reader went away.
+    /// The reader closed the pipe.
     Cut,
 }
 
-/// Prints an answer to standard output: a document with `--json`, else text.
+/// Prints a result to standard output: a JSON document with `--json`, otherwise text.
 pub fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
     if global.json { document(shown) } else { text(shown, screen::text_style(global).colour) }
 }
 
-/// Prints a JSON document, or one of its lines.
+/// Prints a JSON document, or one line of JSON Lines.
 pub fn document(shown: &str) -> anyhow::Result<Printed> {
     write_out(printable_json(shown).as_bytes())
 }
 
-/// Prints text, with our own colours or without any.
+/// Prints text, with or without our own colour sequences.
 pub fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
     write_out(guarded(shown, colour).as_bytes())
 }
@@ -53,7 +54,7 @@ fn guarded(text: &str, colour: bool) -> Cow<'_, str> {
     if colour { escape_all_but_colours(text) } else { printable(text) }
 }
 
-/// Writes bytes to standard output as they are: what a user asked for unchanged.
+/// Writes bytes to standard output unchanged, for output that the user requested in raw form.
 pub fn write_out(bytes: &[u8]) -> anyhow::Result<Printed> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -63,37 +64,37 @@ pub fn write_out(bytes: &[u8]) -> anyhow::Result<Printed> {
     }
 }
 
-/// Writes bytes to standard error as they are, in one piece.
+/// Writes bytes to standard error unchanged, in one piece.
 pub fn write_error(bytes: &[u8]) {
-    // see the module's head
+    // errors are dropped: see the module documentation
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
-/// Text on standard error that is no message of one line.
+/// Writes text of several lines to standard error.
 pub(crate) fn error_text(shown: &str, colour: bool) {
     write_error(guarded(shown, colour).as_bytes());
 }
 
-/// A message on standard error.
+/// Prints a message to standard error.
 pub fn message(what: impl Display) {
     write_error(printable(&format!("pagewise: {what}\n")).as_bytes());
 }
 
-/// What to do about the message before.
+/// Prints what to do about the previous message.
 pub fn hint(next: impl Display) {
     write_error(printable(&format!("  next   {next}\n")).as_bytes());
 }
 
-/// Output of a foreign program that comes in pieces → text that is safe to print. Line ends and tabs stay;
-/// bytes that are no UTF-8 become visible as in a [`Name`].
+/// Converts the output of another program, which arrives in pieces, to text that is safe to print.
+/// Newlines and tabs are kept; bytes that are not UTF-8 are made visible as in a [`Name`].
 #[derive(Debug, Default)]
 pub struct Foreign {
-    /// The begin of a character whose end comes with the next piece.
+    /// The beginning of a character that continues in the next piece.
     begun: Vec<u8>,
 }
 
 impl Foreign {
-    /// The text of this piece, but for a character that is not whole yet.
+    /// The text of this piece, without an incomplete character at its end.
     pub fn add(&mut self, piece: &[u8]) -> String {
         self.begun.extend_from_slice(piece);
         let bytes = std::mem::take(&mut self.begun);
@@ -113,14 +114,15 @@ impl Foreign {
         shown
     }
 
-    /// What was begun and never ended.
+    /// The text of an incomplete character at the end of the output.
     pub fn end(self) -> String {
         Name::from_bytes(&self.begun).to_string()
     }
 }
 
-/// Makes a new file that only its owner may read (mode 0600). It gets its name once all of it is on the disk: if
-/// the disk is full, or we are killed, there is no file that holds half of it or nothing.
+/// Creates a file that only its owner may read (mode 0600). It gets its name after all of it is on
+/// disk: if the disk is full or the process is killed, there is no partly written file of that
+/// name.
 pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let unfinished = unfinished(path);
     let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
@@ -132,12 +134,12 @@ pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     name_or_remove(&unfinished, path).map_err(|error| explained(path, error))
 }
 
-/// Begins such a file, which is filled piece by piece: its name until it is whole, and the open file. An error if a
-/// file of the name `path` exists already.
+/// Creates such a file to be filled step by step; returns its temporary path and the open file. An
+/// error if `path` exists already.
 pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
     let unfinished = unfinished(path);
     let file = create_new(&unfinished).map_err(|error| explained(path, error))?;
-    // found now rather than when all has been measured
+    // detected now instead of after the whole measurement
     if path.symlink_metadata().is_ok() {
         remove(&unfinished);
         return Err(explained(path, ErrorKind::AlreadyExists.into()));
@@ -145,17 +147,19 @@ pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
     Ok((unfinished, file))
 }
 
-/// Gives a finished file its name; where that cannot be, there is no file.
+/// Renames a finished file to its final name; removes it if that fails.
 pub fn name_or_remove(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     name_it(unfinished, path).inspect_err(|_| remove(unfinished))
 }
 
-/// Beside the file, so that it can be renamed; of this process alone.
+/// A temporary name in the same folder, so that it can be renamed; it contains the id of this
+/// process.
 fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(format!(".pagewise-{}.unfinished", std::process::id()))
 }
 
-/// Never in the place of another file. File systems that cannot promise it get a second name first.
+/// Never replaces another file. On file systems that cannot guarantee this for a rename, a hard
+/// link is created first.
 fn name_it(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     let here = rustix::fs::CWD;
     let flags = RenameFlags::NOREPLACE;
@@ -169,18 +173,18 @@ fn name_it(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Removes a file of ours, if it is there.
+/// Removes one of our files, if it exists.
 pub fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-/// Removes a file of ours that could not be filled, and says why.
+/// Removes one of our files that could not be filled, and returns the reason as an error.
 pub fn given_up(path: &Path, error: &std::io::Error) -> anyhow::Error {
     remove(path);
     not_filled(error)
 }
 
-/// Why a file of ours, which was removed, could not be filled.
+/// The error for one of our files that could not be filled and was removed.
 pub fn not_filled(error: &std::io::Error) -> anyhow::Error {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     let what = format!("{error}; the unfinished file was removed");
@@ -191,7 +195,7 @@ pub fn not_filled(error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// Makes a new file that only its owner may read, and that has its name before it is filled.
+/// Creates a file that only its owner may read and that has its final name before it is filled.
 pub fn new_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
     create_new(path).map_err(|error| explained(path, error))
 }
@@ -201,7 +205,7 @@ fn create_new(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Why a file that the user named could not be made.
+/// The error if a file that the user named cannot be created.
 pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     let path = path.display();
     if error.kind() == ErrorKind::AlreadyExists {
@@ -215,12 +219,12 @@ pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(path.to_string())
 }
 
-/// The same below `folder`, with the folders between.
+/// As [`new_file_to_fill`], for a path below `folder`; creates the folders in between.
 pub fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
     new_file_to_fill(&with_parent(folder, path)?)
 }
 
-/// Makes sure of a folder to write man pages into.
+/// Creates a folder for man pages, unless it exists.
 pub fn folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o777)
 }
@@ -231,7 +235,7 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
     Ok(entries.next().is_none())
 }
 
-/// Makes sure of a folder that is empty and that only its owner may read.
+/// Creates a folder that only its owner may read, unless an empty one exists.
 pub fn empty_folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o700)?;
     if is_empty(path)? {
@@ -242,12 +246,12 @@ pub fn empty_folder(path: &Path) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, "give the name of a new folder"))
 }
 
-/// Makes a new file below `folder`, and the folders between.
+/// Creates a file below `folder`, and the folders in between.
 pub fn new_file_below(folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
     new_file(&with_parent(folder, path)?, bytes)
 }
 
-/// Makes new files below an empty folder: all of them, or none.
+/// Creates files below an empty folder: all of them, or none.
 pub fn new_files_below(
     folder: &Path,
     files: impl Iterator<Item = (String, Vec<u8>)>,
@@ -264,7 +268,7 @@ pub fn new_files_below(
     Ok(())
 }
 
-/// A file and the folders between, as far as they are empty.
+/// Removes a file, and the folders in between if they are empty.
 fn remove_below(folder: &Path, path: &str) {
     let path = folder.join(path);
     remove(&path);
@@ -273,7 +277,7 @@ fn remove_below(folder: &Path, path: &str) {
     }
 }
 
-/// A path below `folder`, with the folders between.
+/// A path below `folder`; creates the folders in between.
 pub fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {
@@ -297,7 +301,8 @@ fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// However it is cut, the text is the same and nothing in it acts on a terminal.
+    /// For any division into pieces the text is the same, and contains nothing that a terminal
+    /// would interpret.
     #[test]
     fn foreign_output_is_safe_whatever_the_pieces_are() {
         let raw = b"a\x1b[2J\tgr\xc3\xbc\xc3\x9fe\r\n\xf0\x9f\x99\x82 \xff\xc3( \xe2\x80\xae\xc2\x9b2J\n\xf3\xa0\x81\x81\xe2\x82";
@@ -310,7 +315,7 @@ mod tests {
         }
     }
 
-    /// What a reader of the document gets is what was written.
+    /// Parsing the printed document gives the original text.
     #[test]
     fn a_document_means_the_same() {
         for text in ["plain", "\u{9b}2J", "a\u{7f}\u{202e}b", "\u{e0041}\u{61c}", "\x1b[0m\n\t\"\\"]

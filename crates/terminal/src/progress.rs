@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A bar on standard error while a wait lasts, if standard error is a terminal and the wait is long enough.
+//! Progress bars on standard error, shown if that is a terminal and the wait is long enough.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -9,20 +9,20 @@ use pagewise_model::{Name, printable};
 
 use crate::{Global, output};
 
-/// Shorter waits show nothing.
+/// For shorter waits nothing is shown.
 const WORTH_IT: Duration = Duration::from_millis(1500);
 
-/// A bar draws itself past [`output`], so what it shows is made safe to print here.
+/// Makes text safe to print: a bar draws itself without [`output`].
 fn safe(text: &str) -> String {
     Name::from(text).to_string()
 }
 
-/// A spinner while the time between two readings passes; it is removed when this is dropped.
+/// A spinner during the time between two readings; it is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Spinner(Option<ProgressBar>);
 
 impl Spinner {
-    /// Shows nothing for a short `time`.
+    /// Starts a spinner; for a short `time` nothing is shown.
     pub fn start(global: &Global, time: Duration) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
         Self((watched && time > WORTH_IT).then(|| spinner(time)))
@@ -38,12 +38,12 @@ fn spinner(time: Duration) -> ProgressBar {
     bar
 }
 
-/// A bar of pages looked at.
+/// A bar that counts the pages that were read.
 #[derive(Debug)]
 pub struct PageBar(Option<ProgressBar>);
 
 impl PageBar {
-    /// A bar without pages: `expect` adds them.
+    /// A bar for zero pages: `expect` adds to them.
     pub fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
@@ -56,19 +56,19 @@ impl PageBar {
         }))
     }
 
-    /// Shows nothing.
+    /// A bar that shows nothing.
     pub fn silent() -> Self {
         Self(None)
     }
 
-    /// So many pages more are to come.
+    /// Adds to the expected number of pages.
     pub fn expect(&self, pages: u64) {
         if let Some(bar) = &self.0 {
             bar.inc_length(pages);
         }
     }
 
-    /// A page was looked at.
+    /// Counts a page that was read.
     pub fn page(&self) {
         if let Some(bar) = &self.0 {
             bar.inc(1);
@@ -76,12 +76,12 @@ impl PageBar {
     }
 }
 
-/// A bar of steps of a measurement.
+/// A bar that counts the steps of a measurement.
 #[derive(Debug)]
 pub struct Measuring(Option<ProgressBar>);
 
 impl Measuring {
-    /// A bar of what is measured, as `canary`.
+    /// Starts a bar; `what` is the name of the measurement, as `canary`.
     pub fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style =
@@ -93,12 +93,12 @@ impl Measuring {
         }))
     }
 
-    /// So many of so many, with the time that is still needed and what is done now.
+    /// Shows that `done` of `all` steps are done, the remaining time, and the current step.
     pub fn show_step(&self, done: u32, all: u32, left: Duration, what: &str) {
         self.show(done, all, || format!("{} s left: {what}", left.as_secs()));
     }
 
-    /// A line above the bar, or where the bar would be.
+    /// Prints a line above the bar, or a message if there is no bar.
     pub fn note(&self, line: &str) {
         match &self.0 {
             Some(bar) => bar.println(printable(&format!("pagewise: {line}"))),
@@ -106,13 +106,13 @@ impl Measuring {
         }
     }
 
-    /// So many of so many.
+    /// Shows that `done` of `all` are done.
     pub fn show_count(&self, done: u32, all: u32) {
         let left = |bar: &ProgressBar| format!("{} s left", bar.eta().as_secs());
         self.show(done, all, || self.0.as_ref().map(left).unwrap_or_default());
     }
 
-    /// A run of an experiment begins.
+    /// Shows the start of a run of an experiment.
     pub fn run(&self, run: u32, of: u32, arm: &str) {
         let message = |bar: &ProgressBar| {
             let seconds = bar.elapsed().as_secs();
@@ -132,12 +132,12 @@ impl Measuring {
     }
 }
 
-/// A bar of what goes on in the kernel.
+/// A bar for work that the kernel does.
 #[derive(Debug)]
 pub struct Following(Option<ProgressBar>);
 
 impl Following {
-    /// A bar of what is done, as `merging zmerge0`.
+    /// Starts a bar; `what` is the work, as `merging zmerge0`.
     pub fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
@@ -150,7 +150,7 @@ impl Following {
         }))
     }
 
-    /// So many of so many are to go.
+    /// Shows that `left` of `all` remain to be done.
     pub fn left(&self, left: u64, all: u64) {
         if let Some(bar) = &self.0 {
             bar.set_length(all);
@@ -167,12 +167,12 @@ impl Drop for Following {
     }
 }
 
-/// A line that says what is waited for.
+/// A line that says why the program waits.
 #[derive(Debug)]
 pub struct Idling(Option<ProgressBar>);
 
 impl Idling {
-    /// A line without a reason yet.
+    /// Starts a line without a reason.
     pub fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template("{spinner} waiting: {msg} (Ctrl-C stops)");
@@ -183,7 +183,7 @@ impl Idling {
         }))
     }
 
-    /// Why.
+    /// Sets the reason.
     pub fn because(&self, why: &str) {
         if let Some(bar) = &self.0 {
             bar.set_message(safe(why));
@@ -200,11 +200,11 @@ impl Drop for Idling {
     }
 }
 
-/// How often a spinner turns.
+/// Time between two frames of a spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A spinner with the step that something is at, until it prints by itself: a line of its may not be whole
-/// yet.
+/// A spinner with the current step of other code. It is ended when that code prints its own output,
+/// because the last line of that may be incomplete.
 #[derive(Debug)]
 pub struct StepSpinner {
     bar: Option<ProgressBar>,
@@ -212,7 +212,7 @@ pub struct StepSpinner {
 }
 
 impl StepSpinner {
-    /// A spinner with the first step.
+    /// Starts a spinner with the first step.
     pub fn start(global: &Global, step: &'static str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let bar = watched.then(|| {
@@ -226,7 +226,7 @@ impl StepSpinner {
         Self { bar, quiet: global.quiet }
     }
 
-    /// Begins again, also after the end; `prefix` stands before each step.
+    /// Starts the spinner again, even after its end; `prefix` is printed before each step.
     pub fn restart(&self, prefix: &str) {
         if let Some(bar) = &self.bar {
             bar.reset();
@@ -235,14 +235,14 @@ impl StepSpinner {
         }
     }
 
-    /// The step that it is at now.
+    /// Sets the current step.
     pub fn step(&self, step: &'static str) {
         if let Some(bar) = &self.bar {
             bar.set_message(step);
         }
     }
 
-    /// A line above the spinner; after its end, or if nobody watches, a message unless with `--quiet`.
+    /// Prints a line above the spinner; if there is no spinner, a message, unless `--quiet` is set.
     pub fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) if !bar.is_finished() => bar.println(printable(&format!("pagewise: {line}"))),
@@ -265,13 +265,13 @@ impl Drop for StepSpinner {
     }
 }
 
-/// Workloads shorter than this show nothing.
+/// For shorter workloads nothing is shown.
 const WORKLOAD_WORTH_IT: Duration = Duration::from_secs(2);
-/// The bar of a workload is drawn at most so often.
+/// Minimum time between two updates of the bar of a workload.
 const DRAWN_EVERY: Duration = Duration::from_millis(100);
 
-/// A bar of a workload. The process has one thread, because some workloads fork, so the bar draws itself only
-/// when it is told of progress.
+/// The bar of a workload. The process has a single thread, because some workloads fork, so the bar
+/// is only drawn when progress is reported.
 #[derive(Debug)]
 pub struct WorkloadBar {
     watched: bool,
@@ -281,14 +281,14 @@ pub struct WorkloadBar {
 }
 
 impl WorkloadBar {
-    /// A bar that is not drawn yet.
+    /// Prepares a bar that is not drawn yet.
     pub fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
         let now = Instant::now();
         Self { watched, since: now, drawn: now, bar: None }
     }
 
-    /// What is done now, and which share of the workload is done, from 0 to 1.
+    /// Shows the current step, and the share of the workload that is done, from 0 to 1.
     pub fn show_step(&mut self, what: &str, share: f64) {
         let is_time =
             self.since.elapsed() >= WORKLOAD_WORTH_IT && self.drawn.elapsed() >= DRAWN_EVERY;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A question on standard error → the answer that a person types on standard input.
+//! Asks a question on standard error and reads the answer from standard input.
 
 use std::io::{IsTerminal, Write};
 
 use crate::output;
 
-/// Whether the answer is yes, `y` or `Y`; `None` without a question if standard input is no terminal, because
-/// then nobody can be asked. An error if standard error or standard input fails.
+/// Whether the answer is yes, `y` or `Y`. `None`, without asking, if standard input is not a
+/// terminal. An error if standard error or standard input fails.
 pub fn is_confirmed(question: &str) -> std::io::Result<Option<bool>> {
     if !std::io::stdin().is_terminal() {
         return Ok(None);

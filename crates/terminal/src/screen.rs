@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The terminal and the environment → how text may look.
+//! Determines from the terminal and the environment how text may be formatted.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,10 +9,10 @@ use terminal_size::{Width, terminal_size};
 
 use crate::Global;
 
-/// Columns when nobody watches.
+/// Width in columns if standard output is not a terminal.
 const UNWATCHED: usize = 100;
 
-/// How text on standard output may look: its width in columns, and whether it has colours.
+/// The format of text on standard output: its width in columns, and whether it has colours.
 pub fn text_style(global: &Global) -> TextStyle {
     let is_terminal = std::io::stdout().is_terminal();
     let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
@@ -22,12 +22,12 @@ pub fn text_style(global: &Global) -> TextStyle {
     }
 }
 
-/// Whether text of the command line's parser may have colours on this stream.
+/// Whether text of the command line parser (clap) may have colours on this stream.
 pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
     colour(stream.is_terminal(), |name| std::env::var_os(name))
 }
 
-/// The customs of no-color.org and bixense.com/clicolors.
+/// Follows the conventions of no-color.org and bixense.com/clicolors.
 fn colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == *value);
     let set = |name: &str| variable(name).is_some_and(|found| !found.is_empty());

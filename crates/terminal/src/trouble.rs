@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Errors as the user sees them: what, why, and what to do next, once.
+//! Prints errors: what happened, why, and what to do next.
 
 use std::os::unix::ffi::OsStrExt;
 use std::panic::PanicHookInfo;
@@ -12,15 +12,16 @@ use crate::{exit, output, screen};
 
 /// An error, or one of its causes.
 pub type Cause = dyn std::error::Error + 'static;
-/// Recognises errors of one type, which know more than what happened and why; `None` for all others.
+/// Recognises errors of one type that provide additional advice; `None` for all others.
 pub type Adviser = fn(&Cause) -> Option<&dyn Advice>;
 
-/// The adviser that recognises `T`.
+/// The [`Adviser`] that recognises `T`.
 pub fn adviser<T: Advice + 'static>(cause: &Cause) -> Option<&dyn Advice> {
     cause.downcast_ref::<T>().map(|error| error as &dyn Advice)
 }
 
-/// What the causes of an error say of one question, the outermost first.
+/// The first answer to one question (state or next step) among the causes of an error, the
+/// outermost first.
 fn advice(
     error: &anyhow::Error,
     advisers: &[Adviser],
@@ -29,15 +30,17 @@ fn advice(
     error.chain().find_map(|cause| advisers.iter().find_map(|adviser| ask(adviser(cause)?)))
 }
 
-/// Prints the error with its causes, the state that it left, and what to do next as far as an adviser knows.
+/// Prints the error with its causes, the resulting state, and what to do next, if an adviser knows
+/// it.
 pub fn tell(error: &anyhow::Error, advisers: &[Adviser]) {
     let state = advice(error, advisers, |error| error.state()).map(|state| format!("; {state}"));
     output::message(format_args!("{error:#}{}", state.unwrap_or_default()));
     advice(error, advisers, |error| error.next()).iter().for_each(output::hint);
 }
 
-/// Help and the version, on standard output; or what is wrong with the command line, on standard error.
-/// What was typed is printed again, so it is made safe to print before the parser `P` quotes it.
+/// Prints help and the version to standard output, or an error in the command line to standard
+/// error. The message of the parser `P` quotes the typed arguments, so these are made safe to print
+/// first.
 pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let colour = screen::has_colour(&std::io::stdout());
@@ -51,7 +54,8 @@ pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
     }
     let colour = screen::has_colour(&std::io::stderr());
     let typed = std::env::args_os().map(|word| Name::from_bytes(word.as_bytes()).to_string());
-    // a word that is refused for its bytes alone is accepted now: then the parser's own text is all there is
+    // an argument that is refused only because of unsafe bytes is accepted now: then the original
+    // text is printed
     match P::try_parse_from(typed) {
         Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
         _ => output::error_text(&rendered(error, false), false),
@@ -64,7 +68,7 @@ fn rendered(error: &clap::Error, colour: bool) -> String {
     if colour { text.ansi().to_string() } else { text.to_string() }
 }
 
-/// Prints a panic as what it is, a defect of pagewise, and what to do next; `first` is what to know before that.
+/// Reports a panic as a bug of pagewise, with what to do next; `first` is printed before that.
 pub fn tell_of_panic(panic: &PanicHookInfo<'_>, first: Option<&str>) {
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied();

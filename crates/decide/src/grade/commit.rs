@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Strict overcommit accounting: how near committed memory is to its limit.
+//! Strict overcommit accounting: how close committed memory is to its limit.
 //!
-//! With `vm.overcommit_memory` 2 the kernel refuses a mapping that would bring `Committed_AS` over
-//! `CommitLimit`, however much memory is free. In the other modes the limit means nothing. Source: the
-//! kernel's `Documentation/mm/overcommit-accounting.rst`.
+//! With `vm.overcommit_memory` 2 the kernel refuses a mapping that would raise `Committed_AS` above
+//! `CommitLimit`, regardless of free memory. In the other modes the limit has no effect. Source:
+//! the kernel's `Documentation/mm/overcommit-accounting.rst`.
 
 use pagewise_model::{Bytes, Level, Name, Percent, Reading, Snapshot};
 
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 97.0;
 
-/// Committed memory near its limit.
+/// Committed memory close to its limit.
 #[derive(Debug)]
 pub(crate) struct NearLimit<'a> {
     pub(crate) level: Level,
@@ -20,7 +20,7 @@ pub(crate) struct NearLimit<'a> {
     pub(crate) mode: &'a Reading<Name>,
 }
 
-/// `None` with another mode, with enough left, or if it is not known.
+/// `None` in other modes, if enough is left, or if the values are unknown.
 pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit<'_>> {
     let mode = &host.knob("vm.overcommit_memory")?.live;
     if mode.value()?.as_str() != "2" {

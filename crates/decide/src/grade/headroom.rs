@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How short of memory a host is by what programs can still get.
+//! Grades how short of memory a host is by its available memory.
 
 use pagewise_facts::room::{self, Headroom};
 use pagewise_model::{Bytes, Level, Percent, Snapshot};
 
-/// Available memory below a share of RAM, and below a size on large hosts: 4 GiB that can be had at
-/// once are enough headroom for any allocation that is not a bulk one, whatever share of RAM they are.
+/// Thresholds of available memory: the smaller of a share of RAM and a size. On large hosts 4 GiB
+/// are enough headroom for all but bulk allocations, whatever share of RAM they are.
 const GRADES: [(Level, f64, Bytes); 3] = [
     (Level::Critical, 2.5, Bytes::new(1 << 30)),
     (Level::Short, 5.0, Bytes::new(2 << 30)),
     (Level::Tight, 10.0, Bytes::new(4 << 30)),
 ];
 
-/// Swap filled to this share counts as nearly full.
+/// Swap counts as nearly full from this share on.
 const NEARLY_FULL_PERCENT: f64 = 90.0;
 
-/// How low available memory of this host is; `None` if it is not known.
+/// The level of this host; `None` if available memory is unknown.
 pub(crate) fn level_of_host(host: &Snapshot) -> Option<Level> {
     room::room(host).map(|room| level(&room))
 }
 
-/// How low available memory is. Swap with room makes it one level milder, but never calm: the
-/// kernel is already reclaiming then.
+/// The level of available memory. Free swap reduces it by one, but never to calm, because the
+/// kernel is already reclaiming.
 pub(crate) fn level(room: &Headroom) -> Level {
     let level = grade(room.available, room.total);
     if grade(room.left(), room.total) > Level::Calm {
@@ -34,7 +34,7 @@ pub(crate) fn level(room: &Headroom) -> Level {
     }
 }
 
-/// How full swap is: worth a word while memory is available, worse when it is not.
+/// The level of full swap: tight while memory is available, short otherwise.
 pub(crate) fn swap_level(room: &Headroom) -> Level {
     match room.swap_filled {
         Some(filled) if filled.get() >= NEARLY_FULL_PERCENT => {
@@ -48,7 +48,7 @@ pub(crate) fn swap_level(room: &Headroom) -> Level {
     }
 }
 
-/// Available memory at which the host stops being calm.
+/// The amount of available memory below which the host is no longer calm.
 pub(crate) fn tight_below(room: &Headroom) -> Bytes {
     threshold(room.total, GRADES[2].1, GRADES[2].2)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts → how bad they are, where the verdict and rules, or several rules, need the same grade.
+//! Grades of severity that the verdict and rules, or several rules, share.
 
 pub(crate) mod commit;
 pub(crate) mod growth;

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How bad memory pressure is, by the averages of PSI.
+//! Grades memory pressure by the averages of PSI.
 //!
-//! *some* is time in which at least one task waited for memory, *full* time in which nobody got
-//! on. For comparison: systemd-oomd kills at 60 % full by default, far past what a user feels.
+//! *some* is the time in which at least one task was stalled on memory, *full* the time in which
+//! all non-idle tasks were. For comparison: systemd-oomd kills at 60 % full by default, which is
+//! far more than a user notices.
 
 use pagewise_model::{Level, Percent, Pressure, Psi, Reading, Severity};
 
-/// A tenth of ten seconds: a burst that somebody noticed.
+/// 1 of 10 seconds: a burst that a user notices.
 const SOME_10: f64 = 10.0;
-/// One second of every twenty over a whole minute: no burst any more.
+/// 1 of 20 seconds, over a whole minute: longer than a burst.
 const SOME_60: f64 = 5.0;
-/// A fifth of ten seconds in which the whole machine stood still.
+/// 2 of 10 seconds in which no task made progress.
 const FULL_10: f64 = 20.0;
-/// A tenth of a minute in which the whole machine stood still: work is lost for good.
+/// 6 of 60 seconds in which no task made progress: a considerable loss of work.
 const FULL_60: f64 = 10.0;
 
-/// How severe the pressure is; `None` where it is below every threshold or PSI says nothing.
+/// How severe the pressure is; `None` if it is below every threshold or PSI is unknown.
 pub(crate) fn level(psi: &Psi) -> Option<Severity> {
     level_of(&psi.memory)
 }
 
-/// The same for one group or resource.
+/// The same for the pressure of one cgroup or resource.
 pub(crate) fn level_of(memory: &Pressure) -> Option<Severity> {
     let (some, full) = (&memory.some, &memory.full);
     if reaches(&full.avg10, FULL_10) || reaches(&full.avg60, FULL_60) {
@@ -36,7 +37,7 @@ fn reaches(average: &Reading<Percent>, threshold: f64) -> bool {
     average.get().is_some_and(|percent| percent.get() >= threshold)
 }
 
-/// How short of memory that much waiting is.
+/// The level that corresponds to this pressure.
 pub(crate) fn shortage(memory: &Pressure) -> Option<Level> {
     level_of(memory).map(|severity| match severity {
         Severity::Critical => Level::Critical,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a host has memory to spare, so that waiting in it can come from the limit of a cgroup.
+//! Whether a host has memory to spare, so that stalls on it may be caused by the limit of a cgroup.
 
 use pagewise_facts::zones;
 use pagewise_model::{Level, Snapshot};
 
 use super::{headroom, pressure};
 
-/// Whether the host itself has memory to spare, so that waiting can come from a cgroup's limit.
+/// Whether the host has memory to spare: available memory is calm and all zones are above the low
+/// watermark.
 pub(crate) fn is_spared(host: &Snapshot) -> bool {
     headroom::level_of_host(host) == Some(Level::Calm) && zones::all_above_low(host) == Some(true)
 }
 
-/// How bad the waiting is on a host that has memory to spare.
+/// The level of memory pressure of a host that has memory to spare.
 pub(crate) fn waiting_of_spared(host: &Snapshot) -> Option<Level> {
     pressure::shortage(&host.psi.memory).filter(|_| is_spared(host))
 }

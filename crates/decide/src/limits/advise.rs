@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a cgroup uses → what its limit should be, or that this is not known.
+//! Derives from the memory usage of a cgroup what its limit should be, or why that is unknown.
 
 use pagewise_facts::groups::{self, GroupPair};
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
@@ -13,18 +13,19 @@ use super::working_set::{self, Used};
 use crate::text::{count, rate};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
-/// Less memory than this says nothing about what a group needs.
+/// A group that uses less than this gives no information about its needs.
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// A limit that is lower by less than this is not worth a change.
+/// A new limit above this share of the present one is not worth a change.
 const WORTH_PERCENT: f64 = 90.0;
-/// A group whose peak is this share of its limit was held by it.
+/// A peak of this share of the limit means that the limit held the group down.
 const AT_LIMIT_PERCENT: f64 = 99.0;
-/// Anonymous memory that grew by this share over the interval has not reached its size yet.
+/// If anonymous memory grew by this share over the interval, the group has not reached its size
+/// yet.
 const GROWN_PERCENT: f64 = 10.0;
-/// Refaults of less are noise, per second: as for the host (`facts::reclaim`).
+/// Fewer refaults per second are noise; the same threshold as for the host (`facts::reclaim`).
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
-/// What all groups have in common.
+/// Facts that apply to all groups.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     interval: &'a Interval,
@@ -47,7 +48,8 @@ impl<'a> Circumstances<'a> {
         &self.interval.end
     }
 
-    /// Why what this group holds is not what it would use: a group above or below is held by its own limit.
+    /// Why the usage of this group does not show its needs: the limit of an ancestor or descendant
+    /// restricts it.
     fn disturbed(&self, group: &Cgroup) -> Option<String> {
         self.troubled.iter().find_map(|trouble| {
             let limited = trouble.limited;
@@ -68,9 +70,9 @@ impl<'a> Circumstances<'a> {
     }
 }
 
-/// A limit that is not too low for what the group holds, or held when a process in it was killed: everything
-/// in RAM and in swap plus a tenth, or half of the limit more after a kill, as what was refused to the killed
-/// process is not known.
+/// A limit that is sufficient for the memory that the group holds, or held when a process in it was
+/// killed: everything in RAM and in swap plus a tenth. After a kill, plus half of the limit,
+/// because the size of the allocation that failed is unknown.
 pub(crate) fn raised(group: &Cgroup, limit: Bytes, was_killed: bool) -> Option<Bytes> {
     let swapped = group.swap_current.get().unwrap_or_default();
     let held = group.current.get()?.get().checked_add(swapped.get())?;
@@ -79,7 +81,7 @@ pub(crate) fn raised(group: &Cgroup, limit: Bytes, was_killed: bool) -> Option<B
     size.checked_next_multiple_of(1 << 20).map(Bytes::new)
 }
 
-/// The first of these that says something: the limit is too low, nothing is known, a size.
+/// The first of these that applies: the limit is too low, the needs are unknown, a size.
 pub(super) fn advise(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -106,8 +108,8 @@ fn not_known(why: String) -> LimitAdvice {
     }
 }
 
-/// The verdict's rules found that its limit makes the group short. Growth alone is none of these: no limit
-/// is enough for a leak.
+/// The verdict has found that the group is short because of its limit. Growth alone does not count:
+/// no limit is large enough for a leak.
 fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let trouble = circumstances.trouble(group)?;
     let limit = trouble.limit()?;
@@ -126,8 +128,8 @@ fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
 const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not known, as it never got more: \
                              raise the limit and run this again";
 
-/// Kills that the interval did not see: the counter knows no times. It says something about the present
-/// limit only if the group was at it.
+/// Kills before the interval, whose time the counter does not show. They are relevant for the
+/// present limit only if the peak of the group reached it.
 fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let kills = group.events.oom_kill.get().filter(|&kills| kills > 0)?;
     let (limit, peak) = (group.max.get()?.bytes()?, group.peak.get()?);
@@ -185,7 +187,7 @@ fn too_low(
     })
 }
 
-/// The working set, unless nothing follows from it; an error is the reason.
+/// The working set, or as an error the reason why no size follows from it.
 fn unknowable<'a>(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -214,7 +216,8 @@ fn unknowable<'a>(
     }
 }
 
-/// That it, or who fills its limit, grows for long, or that it grew by much over the interval.
+/// The sentence if the group, or a process or group that fills its limit, grows steadily, or if it
+/// grew much over the interval.
 fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<String> {
     let group = pair.now;
     let is_it = |growth: &&Growth<'_>| {
@@ -230,7 +233,7 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
     is_much.then(|| format!("its anonymous memory grew by {grown} over the interval"))
 }
 
-/// A size for the limit, held against the limit that there is.
+/// The advice with a recommended size, compared with the present limit.
 fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used) -> LimitAdvice {
     let group = pair.now;
     let (confidence, doubts) = confidence(circumstances, pair, used);
@@ -260,7 +263,7 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
     }
 }
 
-/// In percent of what is needed: a judgement, explained in docs/working-set.md.
+/// The margin in percent of the needed size: a judgement, explained in docs/working-set.md.
 const fn margin(confidence: Confidence) -> u64 {
     match confidence {
         Confidence::High => 10,
@@ -269,7 +272,7 @@ const fn margin(confidence: Confidence) -> u64 {
     }
 }
 
-/// What it needs plus a margin, in whole MiB, and what that is made of.
+/// The needed size plus a margin, in whole MiB, and the parts of which it consists.
 fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Vec<String>) {
     let (group, percent) = (pair.now, margin(confidence));
     let mut parts = vec![in_use(group, used)];
@@ -318,7 +321,7 @@ fn in_use(group: &Cgroup, used: &Used) -> String {
     format!("in use: {hot} of {current}; idle: {}", left.join(" and "))
 }
 
-/// At least what is to fit, however large the numbers are.
+/// Adds the margin and rounds up to whole MiB; saturates.
 fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     const MIB: u64 = 1 << 20;
     let size = u128::from(needed.get()) * u128::from(100 + percent) / 100;
@@ -326,17 +329,18 @@ fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     Bytes::new(size.checked_next_multiple_of(MIB).unwrap_or(u64::MAX / MIB * MIB)).max(needed)
 }
 
-/// Its peak, if no limit ever held it down.
+/// The peak usage, if no limit ever restricted the group.
 fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
     let was_reached = |events: &Reading<u64>| events.get().is_some_and(|events| events > 0);
     let held = was_reached(&group.events.max) || was_reached(&group.events.high);
     let is_known = group.events.max.get().is_some();
-    // it can be reset, but not to less than is in use
+    // a process may reset the peak, but not below the current usage
     let peak = group.peak.get()?.max(group.current.get()?);
     (is_known && !held).then_some(peak)
 }
 
-/// From how long was looked, whether the peak is known, and what disturbed; with the reasons.
+/// Confidence from three facts: the length of observation, whether the peak is known, and
+/// interference (refaults, limits reached, a host short of memory). With the reasons.
 fn confidence(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that set a limit: until the next boot, and for good. Pagewise runs none of them.
+//! Commands that set a limit, until the next boot and permanently. Pagewise itself does not run
+//! them.
 
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Cgroup, Limit, Reading};
 
 use crate::text::{quoted, writes_and};
 
-/// The file of a limit, and what it says now.
+/// The file of a limit, and its current value.
 #[derive(Debug)]
 pub(super) struct LimitFile {
     path: String,
@@ -14,15 +15,16 @@ pub(super) struct LimitFile {
 }
 
 impl LimitFile {
-    /// The limit that there is. Without one it is `memory.high`, which slows the group down where `memory.max`
-    /// would kill a process in it; version 1 has only the latter.
+    /// The file of the existing limit. Without one it is `memory.high`, which throttles the group
+    /// where `memory.max` would kill a process in it; version 1 has only the equivalent of
+    /// `memory.max`.
     pub(super) fn of_limit(group: &Cgroup, limit: &Reading<Limit>) -> Self {
         let is_set = limit.get().is_some_and(|limit| limit != Limit::Max);
         let file = if is_set || group.high.value().is_none() { limit } else { &group.high };
         Self { path: file.source.path().to_owned(), now: file.get().unwrap_or(Limit::Max) }
     }
 
-    /// What systemd calls it; `None` in version 1, whose property newer releases do not have.
+    /// The property in systemd; `None` with version 1, whose property newer releases have dropped.
     fn property(&self) -> Option<&'static str> {
         match self.path.rsplit('/').next()? {
             "memory.high" => Some("MemoryHigh"),
@@ -32,7 +34,8 @@ impl LimitFile {
     }
 }
 
-/// Nothing where the file is not known: memory.stat of version 1 says by itself that there is no limit.
+/// Empty if the path of the file is unknown: with version 1 the absence of a limit is read from
+/// memory.stat.
 pub(super) fn commands(group: &Cgroup, file: &LimitFile, size: Bytes) -> Vec<String> {
     let mebibytes = size.get() >> 20;
     if let Some((unit, property)) = groups::system_unit(group).zip(file.property()) {
@@ -50,7 +53,7 @@ pub(super) fn commands(group: &Cgroup, file: &LimitFile, size: Bytes) -> Vec<Str
         return vec![set("--runtime ", "until the next boot"), set("", "permanent")];
     }
     let Some(path) = path(group, file) else { return Vec::new() };
-    // version 1 takes -1 for no limit
+    // with version 1 a limit is removed by writing -1
     let before = match file.now {
         Limit::Bytes(now) => now.get().to_string(),
         Limit::Max if path.ends_with("limit_in_bytes") => "-1".to_owned(),

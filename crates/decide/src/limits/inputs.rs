@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What idle times are found from.
+//! The sources from which idle memory is determined.
 
 use pagewise_model::{GroupGenerations, Millis, Name, Reading, WatchedMemory};
 
-/// What is known beside the interval.
+/// Inputs beside the interval.
 #[derive(Debug)]
 pub struct LimitInputs<'a> {
-    /// The only group that is asked for; `None` asks for all of them.
+    /// The only group to survey; `None` surveys all of them.
     pub selected: Option<&'a Name>,
-    /// Pages that were not used for so long are idle.
+    /// Pages that were not used for this long are idle.
     pub age: Millis,
-    /// What multi-gen LRU knows.
+    /// The generations of multi-gen LRU.
     pub generations: &'a Reading<Vec<GroupGenerations>>,
-    /// What was watched of the selected group.
+    /// Memory of the selected group that was watched by its accessed bits.
     pub watched: Option<&'a WatchedMemory>,
 }

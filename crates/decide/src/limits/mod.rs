@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Interval`] and idle times → [`LimitSurvey`]: what each cgroup uses, and which limit it needs.
+//! Derives a [`LimitSurvey`] from an [`Interval`] and idle times: how much memory each cgroup uses,
+//! and which limit it needs.
 //!
-//! `working_set.rs` says how much of a group's memory is in use, `advise.rs` compares that with its limit.
-//! docs/working-set.md explains every number. A group that its own limit makes short is never told to need
-//! less: it is found by the rules of the verdict, so that `doctor` agrees.
+//! `working_set.rs` determines how much of a group's memory is in use, `advise.rs` compares that
+//! with its limit. docs/working-set.md explains every number. A group that is short because of its
+//! own limit never gets the advice to lower it: such groups are found by the rules of the verdict,
+//! so that `doctor` agrees.
 
 mod advise;
 mod commands;
@@ -22,7 +24,7 @@ use advise::Circumstances;
 pub(crate) use advise::raised;
 pub use inputs::LimitInputs;
 
-/// Every group that holds memory, but the root; or the one that is asked for.
+/// Surveys every group that holds memory, except the root; or only the selected one.
 pub fn survey_limits(interval: &Interval, inputs: &LimitInputs<'_>) -> LimitSurvey {
     let circumstances = Circumstances::new(interval);
     let pairs = groups::pairs(interval);
@@ -95,7 +97,7 @@ fn processes(
     inside
 }
 
-/// Why the ways to find idle times say nothing.
+/// The reasons why no source gives idle times.
 fn unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
     let generations = match &inputs.generations.outcome {
         Outcome::Value(_) => None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What of a cgroup's memory is in use.
+//! Determines how much of a cgroup's memory is in use.
 
 use pagewise_facts::groups::{self, GroupPair};
 use pagewise_model::{
@@ -9,32 +9,32 @@ use pagewise_model::{
 
 use super::inputs::LimitInputs;
 
-/// What a group uses, in RAM.
+/// The memory in RAM that a group uses.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Used {
     pub(super) idle: IdleMemory,
-    /// File cache of `idle` that could be dropped.
+    /// The part of `idle` that is page cache and could be dropped.
     pub(super) droppable: Bytes,
-    /// Anonymous memory of `idle` for which swap has room.
+    /// The part of `idle` that is anonymous memory and fits into free swap.
     pub(super) swappable: Bytes,
-    /// Memory without the two.
+    /// All memory except these two.
     pub(super) hot: Bytes,
-    /// Anonymous memory that it had more during the watch, or at its start, than at its end.
+    /// Peak of anonymous memory during the watch, minus its size at the end.
     pub(super) spike: Bytes,
-    /// What was read again over the interval.
+    /// Bytes that were refaulted over the interval.
     pub(super) refaulted: Bytes,
 }
 
 impl Used {
-    /// What it needs in RAM: what is in use, its largest anonymous memory instead of that of this
-    /// moment, and what was dropped although it was in use. A page that was read again several times
-    /// counts each time, so that part is limited to as much as is in use.
+    /// The RAM that the group needs: what is in use, its peak anonymous memory instead of the
+    /// current size, and pages that were reclaimed although they were in use. A page that refaults
+    /// several times counts each time, so that part is limited to the amount in use.
     pub(super) fn needed(&self) -> Bytes {
         self.hot.saturating_add(self.spike).saturating_add(self.refaulted.min(self.hot))
     }
 }
 
-/// `None` if a counter that it needs is absent or denied.
+/// `None` if a required counter is absent or denied.
 pub(super) fn measure(
     host: &Snapshot,
     inputs: &LimitInputs<'_>,
@@ -46,7 +46,7 @@ pub(super) fn measure(
     let cache = group.file.get()?.saturating_sub(shmem);
     let locked = unevictable(group).get().unwrap_or_default();
     let idle = idle(host, inputs, group)?;
-    // locked pages may be idle, too, and of which kind they are is not known
+    // locked pages may be idle too, and whether they are page cache is unknown
     let droppable = idle.file.min(cache.saturating_sub(locked));
     let room = groups::swap_room(host, group).unwrap_or_default();
     let idle_anon = idle.anon.unwrap_or_default();
@@ -64,7 +64,8 @@ pub(super) fn measure(
     })
 }
 
-/// The best that is known: what was watched, else generations, else the inactive list.
+/// Idle memory from the best source available: the watch, else generations, else the inactive
+/// lists.
 fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let watched = inputs.watched.filter(|_| inputs.selected == Some(&group.path));
     watched
@@ -74,7 +75,8 @@ fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<Idl
         .or_else(|| by_list(inputs, group))
 }
 
-/// Of file cache that nobody maps there are no bits: what the inactive list says of it is taken, if that is more.
+/// Page cache that no process maps has no accessed bits: for it the inactive file list is used, if
+/// that is larger.
 fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     let mapped: Bytes = watched.processes.iter().map(|process| process.idle_file).sum();
     let not_read = watched.cost.not_read;
@@ -93,7 +95,7 @@ fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     }
 }
 
-/// `None` if the kernel has not looked at pages of the group, and of those below it, over so long a time.
+/// `None` if the kernel has not aged the pages of the group and its descendants for that long.
 fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let (mut anon, mut file) = (Pages::new(0), Pages::new(0));
     let mut observed = Millis::new(0);
@@ -115,7 +117,7 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
     })
 }
 
-/// As kubelet and cAdvisor compute the working set: all memory but inactive file cache.
+/// The working set as kubelet and cAdvisor compute it: all memory except inactive page cache.
 fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let unseen = inputs.generations.value().map(|_| {
         let age = duration::rough(inputs.age.get() as f64 / 1000.0);
@@ -134,19 +136,20 @@ fn inactive_file(group: &Cgroup) -> Option<Bytes> {
     counter(group, "inactive_file").get()
 }
 
-/// Memory that reclaim leaves alone.
+/// Memory that reclaim cannot take (`unevictable`).
 pub(super) fn unevictable(group: &Cgroup) -> Reading<Bytes> {
     counter(group, "unevictable")
 }
 
-/// A size in `memory.stat`, with the groups below: version 1 has names of its own for that.
+/// A size in `memory.stat`, descendants included: version 1 has separate names (`total_…`) for
+/// that.
 fn counter(group: &Cgroup, name: &str) -> Reading<Bytes> {
     let total = group.stat.get(&format!("total_{name}"));
     let found = if total.value().is_some() { total } else { group.stat.get(name) };
     found.map(Bytes::new)
 }
 
-/// Refaults of both kinds over the interval; `None` if neither is known.
+/// Refaults of file and anonymous pages over the interval; `None` if both are unknown.
 pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
     let file = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);
@@ -163,7 +166,7 @@ fn refaulted(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     Pages::new(pages).to_bytes(host.page_size())
 }
 
-/// The smaller one of `memory.high` and `memory.max`; version 1 has only the latter.
+/// The smaller of `memory.high` and `memory.max`; version 1 has only the latter.
 pub(super) fn own_limit(group: &Cgroup) -> Reading<Limit> {
     match (group.high.get(), group.max.get()) {
         (Some(high), Some(max)) if high < max => group.high.clone(),

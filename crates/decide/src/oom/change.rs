@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What would have prevented a kill: commands, each with whether it lasts and how to undo it.
+//! Commands that would have prevented a kill, each with how long it lasts and how to undo it.
 
 use pagewise_facts::{groups, tiers};
 use pagewise_model::{Bytes, Cgroup, Hierarchy, Limit, Name, OomConstraint, OomKill, Snapshot};
@@ -10,7 +10,7 @@ use crate::text::{quoted, writes_and};
 const MORE: &str = "1.5 times the limit; ";
 const LESS: &str = "three quarters of what the process held when it was killed; ";
 
-/// The best first. Never empty: what keeps a process from being killed can always be looked at.
+/// The most useful command first. Never empty: there is always a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
     match kill.constraint {
@@ -42,7 +42,7 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     commands
 }
 
-/// The group as it is now, its unit, and its folder.
+/// The group as it is now, its systemd unit, and its folder.
 struct GroupNow<'a> {
     unit: Option<&'a str>,
     folder: String,
@@ -57,7 +57,7 @@ fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, GroupNow<'a
     Some((group, GroupNow { unit, folder: file, v2 }))
 }
 
-/// A limit with half as much again, where the machine has that much.
+/// Raises the limit by half of its value at the kill, if more than twice that amount is available.
 fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };
@@ -80,7 +80,7 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     })
 }
 
-/// Swap for a group that may not use any, where there is some.
+/// Allows swap for a group that is barred from it, if there is swap.
 fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
@@ -94,7 +94,7 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     })
 }
 
-/// A limit for the victim's unit, below what it held when the machine ran out.
+/// Limits the victim's unit, below what it held when the machine ran out of memory.
 fn cap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.victim_group.as_ref()?)?;
     let held = kill.victim.as_ref()?.resident()?;
@@ -103,10 +103,11 @@ fn cap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity", LESS))
 }
 
-/// Processes that may not be killed, in a group where nobody else is left.
+/// Makes a process killable again, if the group had only processes that are exempt from the OOM
+/// killer.
 fn may_be_killed(kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
-    // a process id of an earlier boot is that of another process now
+    // after a reboot the pid may belong to another process
     let task = barred.filter(|_| kill.victim.is_none() && kill.earlier_boot.is_none())?;
     Some(writes_and(
         format!("echo 0 | sudo tee /proc/{}/oom_score_adj", task.pid),
@@ -130,7 +131,7 @@ fn put(value: &str, path: &str, before: &str, note: &str) -> String {
     )
 }
 
-/// Rounded up.
+/// In MiB, rounded up.
 fn mebibytes(size: Bytes) -> Option<u64> {
     Some(size.get().checked_next_multiple_of(1 << 20)? >> 20)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where reports of kills may be that this reading does not have: commands that show them.
+//! Commands that may show reports of kills that this reading does not have.
 //!
-//! The kernel log and journald's files are both read, as far as this user may. Where files of journald were
-//! left out, journalctl is named: for the part of the log that was overwritten, and for earlier boots where
-//! journald keeps its files on a disk.
+//! The kernel log and journald's files are both read, as far as the user may. If files of journald
+//! were skipped, journalctl is suggested: for the part of the log that was overwritten, and for
+//! earlier boots if journald stores its files on disk.
 
 use pagewise_model::{Name, Snapshot};
 
 const GREP: &str = "--grep 'oom-kill:|Killed process'";
 
-/// The best first; empty where nothing else holds more.
+/// The most useful command first; empty if no other place has more.
 pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     let log = &host.kernel_log;
     let mut commands = Vec::new();
@@ -34,7 +34,7 @@ pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     commands
 }
 
-/// As observe calls a journal on a disk.
+/// The name that `observe` uses for a journal on disk.
 const PERSISTENT: &str = "persistent";
 
 #[cfg(test)]

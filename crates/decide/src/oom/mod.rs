@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reports of the OOM killer → what happened, in sentences, and what would have prevented it.
+//! Explains reports of the OOM killer: what happened, in sentences, and what would have prevented
+//! it.
 //!
-//! A kill by a cgroup's limit is that group's trouble; nothing here calls the machine short then.
-//! What the kernel did not print is left out or said to be unknown: what the machine has now is told
-//! as such, and never for what it had at the time of the kill.
+//! A kill by a cgroup's limit concerns that cgroup; the machine is not called short of memory for
+//! it. What the kernel did not print is left out or reported as unknown. Current values of the
+//! machine are marked as such and never presented as those at the time of the kill.
 
 pub(crate) mod change;
 mod elsewhere;
@@ -23,20 +24,20 @@ use words::{listed, names, or_unknown};
 /// The rule whose findings are about kills.
 pub const RULE: &str = "oom-kills";
 
-/// Kills that are explained, the newest.
+/// Maximum number of kills that are explained, the newest.
 const SHOWN: usize = 10;
-/// A kill matters now for so long, in seconds.
+/// A kill counts as recent for this long, in seconds.
 pub(crate) const RECENT: f64 = 600.0;
-/// Tasks that are named.
+/// Maximum number of tasks that are named.
 const TASKS: usize = 4;
 
-/// The newest kills, newest first, in sentences.
+/// Explanations of the newest kills, newest first.
 pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
     let kills = interval.end.kernel_log.kills.iter().rev().take(SHOWN);
     kills.map(|kill| explain_one(interval, kill)).collect()
 }
 
-/// The kills of the last ten minutes, or of the interval where that is longer.
+/// The kills of the last ten minutes, or of the interval if that is longer.
 pub fn recent(interval: &Interval) -> RecentKills {
     let kills = interval.end.kernel_log.kills.iter();
     let recent = kills.filter(|kill| is_recent(interval, kill)).cloned();
@@ -44,7 +45,7 @@ pub fn recent(interval: &Interval) -> RecentKills {
     RecentKills { host, groups }
 }
 
-/// Whether the kill matters now.
+/// Whether the kill is recent enough to affect the verdict.
 pub(crate) fn is_recent(interval: &Interval, kill: &OomKill) -> bool {
     let since = interval.seconds().unwrap_or(0.0).max(RECENT);
     kill.seconds_ago.is_some_and(|seconds| seconds <= since)
@@ -74,7 +75,7 @@ fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
     }
 }
 
-/// Who was killed, and by what.
+/// Who was killed, and for which limit.
 pub(crate) fn title(kill: &OomKill) -> String {
     let Some(victim) = &kill.victim else { return nobody(kill) };
     let others = match kill.others.len() as u64 {
@@ -148,7 +149,7 @@ fn when(kill: &OomKill) -> String {
     }
 }
 
-/// `44 seconds after boot`, or after that of an earlier boot.
+/// `44 seconds after boot`, with the earlier boot named if it is not the current one.
 pub(crate) fn after_boot(kill: &OomKill) -> String {
     let after = ago(kill.boot_seconds);
     match kill.earlier_boot {
@@ -157,7 +158,7 @@ pub(crate) fn after_boot(kill: &OomKill) -> String {
     }
 }
 
-/// What was in the group whose limit it was.
+/// The memory of the group whose limit was reached.
 fn held(kill: &OomKill) -> Option<String> {
     let group = kill.group_memory.as_ref()?;
     let parts = [
@@ -177,7 +178,7 @@ fn held(kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// What was in the whole machine.
+/// The memory of the whole machine.
 fn memory(kill: &OomKill) -> Option<String> {
     let host = kill.host.as_ref()?;
     let slab = host.slab_reclaimable.zip(host.slab_unreclaimable);
@@ -201,7 +202,7 @@ fn memory(kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{}{of}{swap}", lines.join(", ")))
 }
 
-/// What the victim held, as a share of what ran out.
+/// The memory of the victim, as a share of the limit or of the machine's memory.
 fn victim(kill: &OomKill) -> Option<String> {
     let victim = kill.victim.as_ref()?;
     let size = victim.resident()?;
@@ -218,7 +219,7 @@ fn victim(kill: &OomKill) -> Option<String> {
     Some(format!("{size} ({}){}{score}", parts.join(", "), share.unwrap_or_default()))
 }
 
-/// The largest tasks of the table.
+/// The largest tasks of the report's table.
 fn who(kill: &OomKill) -> Option<String> {
     let shown = kill.tasks.iter().take(TASKS).map(task);
     let mut lines: Vec<String> = shown.collect();
@@ -241,7 +242,7 @@ fn task(task: &OomTask) -> String {
     format!("{} {}: {}{swapped}{barred}", task.name, task.pid, task.rss)
 }
 
-/// Who asked for memory, where that was another, or for more than a page.
+/// The task that requested memory, if it is not the victim or requested more than one page.
 fn asked(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
@@ -252,7 +253,7 @@ fn asked(kill: &OomKill) -> Option<String> {
     (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
 }
 
-/// Tasks of the table that still run, and how they changed.
+/// Tasks of the report's table that still run, and how their size changed.
 fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let now = |task: &OomTask| {
         let mut processes = host.processes.list.iter();
@@ -264,7 +265,7 @@ fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" · "))
 }
 
-/// How often it happened, as counters have it.
+/// The number of kills, according to counters.
 fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let mut lines = Vec::new();
     if let (Some(memory), Some(_)) =
@@ -287,12 +288,12 @@ fn were(processes: u64) -> String {
     }
 }
 
-/// The group as it is now.
+/// The cgroup as it is now.
 pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgroup> {
     host.cgroups.groups.iter().find(|group| group.path == *path)
 }
 
-/// `3 minutes ago`, or that it is not known.
+/// `3 minutes ago`, or that it is unknown.
 pub(crate) fn how_long_ago(kill: &OomKill) -> String {
     or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
 }

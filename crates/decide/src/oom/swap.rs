@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why swap did not prevent a kill.
+//! Explains why swap did not prevent a kill.
 //!
-//! Limits and the free swap of the machine come from the report. What the report does not print
-//! (settings, devices) is read later, and the sentence then says "now". A report by a cgroup's
-//! limit does not say how much swap the machine had. What is set now says nothing about an earlier boot.
+//! Limits and the machine's free swap come from the report. Values that the report does not contain
+//! (settings, devices) were read later, and the sentence says "now". A report about a cgroup's
+//! limit does not contain the machine's swap. Current settings say nothing about an earlier boot.
 
 use pagewise_facts::{groups, settings, tiers};
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, OomKill, Snapshot};
 
 use super::find_group;
 
-/// A pool counts as at its limit from here.
+/// A pool counts as at its limit from this share on.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
-/// In a sentence without an end.
+/// The reason, as a sentence without a full stop.
 pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
     let unknown = Snapshot::default();
     let host = if kill.earlier_boot.is_some() { &unknown } else { host };
@@ -39,7 +39,7 @@ fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
         .or_else(|| taken(memory))
 }
 
-/// The group's own limit of swap, of either version.
+/// The group's own swap limit, in either version of cgroups.
 fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     let room = room_now(host);
     let room =
@@ -120,8 +120,8 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         })
 }
 
-/// Where all swap is compressed RAM: what no number of the report accounts for holds its pool, and
-/// is about as large as what was swapped.
+/// If all swap is compressed RAM: memory that no counter of the report explains is probably its
+/// pool, and it is nearly as large as the data that was swapped out.
 fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
@@ -131,7 +131,7 @@ fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<S
     ))
 }
 
-/// Of memory that could only be swapped at least half was locked.
+/// Locked memory, if it is at least half of the memory that could have been swapped.
 fn locked(unevictable: Option<Bytes>, anon: Option<Bytes>, shmem: Option<Bytes>) -> Option<String> {
     let swappable = anon?.saturating_add(shmem.unwrap_or_default());
     let locked =
@@ -157,7 +157,7 @@ fn full_now(host: &Snapshot) -> Option<String> {
     full.then(|| format!("all swap of the machine is full now{}", compressed(host)))
 }
 
-/// A device in compressed RAM that takes no more pages.
+/// A device in compressed RAM that accepts no more pages.
 fn refusing(host: &Snapshot) -> Option<String> {
     let at_limit = host.compressed().find_map(|device| {
         let limit = device.mm_stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
@@ -180,7 +180,8 @@ fn refusing(host: &Snapshot) -> Option<String> {
     })
 }
 
-/// How well a device in RAM compresses: one that hardly does costs as much memory as it frees.
+/// The compression ratios of the devices in RAM: one that hardly compresses uses as much memory as
+/// it frees.
 fn compressed(host: &Snapshot) -> String {
     let listed = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier)?;
@@ -193,7 +194,7 @@ fn compressed(host: &Snapshot) -> String {
     listed.collect()
 }
 
-/// What the group had swapped.
+/// How much of the group was swapped out.
 fn taken(memory: &OomGroup) -> Option<String> {
     let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
     Some(match swapped.get() {

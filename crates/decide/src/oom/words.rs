@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Times and lists as sentences need them.
+//! Formats times and lists for sentences.
 
 use pagewise_model::Bytes;
 
@@ -22,7 +22,7 @@ pub(super) fn or_unknown(when: Option<String>) -> String {
     when.unwrap_or_else(|| "At an unknown time".to_owned())
 }
 
-/// `anon 3.0 MiB` for each size that is known.
+/// `anon 3.0 MiB` for each known size.
 pub(super) fn names(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
     let known = parts.iter().filter_map(|(name, size)| Some(format!("{name} {}", (*size)?)));
     known.collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `free` calls buff/cache is largely shmem, which cannot be dropped.
+//! Most of what `free` prints as buff/cache is shmem, which cannot be dropped.
 
 use pagewise_facts::memory_files::{self, Holder};
 use pagewise_facts::tiers;
@@ -18,15 +18,15 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From here on a reader of `free` is wrong by a third of what he takes for cache.
+/// From this share on, `free` overstates the droppable cache by a third.
 const OF_CACHE_PERCENT: f64 = 33.0;
-/// Less of RAM than this misleads nobody.
+/// A smaller share of RAM is not worth a finding.
 const OF_RAM_PERCENT: f64 = 5.0;
-/// This share of RAM matters also while memory is available.
+/// From this share of RAM on there is a finding even if memory is available.
 const MUCH_OF_RAM_PERCENT: f64 = 18.0;
-/// Mounts and processes that are named.
+/// Maximum number of mounts and of processes that are named.
 const NAMED: usize = 3;
-/// What holds less of shmem than this explains nothing.
+/// Users of a smaller share of shmem are not named.
 const OF_SHMEM_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -75,7 +75,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// Who holds it, as a sentence; nothing where nobody is known to.
+/// A sentence with the mounts and processes that hold it; empty if none is known.
 fn named(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts
@@ -89,7 +89,7 @@ fn named(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
         )
     });
     let all: Vec<String> = mounts.chain(holders).collect();
-    // names of mounts may hold full stops
+    // names of mounts may contain full stops
     let all = all.join(", ").replace(". ", ".");
     if all.is_empty() { all } else { format!(" Of the {shmem} of Shmem, {all}.") }
 }
@@ -130,14 +130,15 @@ fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String 
     )
 }
 
-/// What holds a good part of shmem.
+/// The mounts and processes that hold most of shmem.
 #[derive(Debug)]
 struct ShmemHolder<'a> {
     mounts: Vec<&'a TmpfsMount>,
     holders: Vec<Holder<'a>>,
 }
 
-/// Mounts, and processes with files that never had a path: deleted ones count for their mount.
+/// Mounts, and processes with files that never had a path (memfd); deleted files count for their
+/// mount.
 fn held_by(host: &Snapshot) -> ShmemHolder<'_> {
     let shmem = host.memory.shmem.get().unwrap_or_default();
     let is_part = |bytes: Bytes| {

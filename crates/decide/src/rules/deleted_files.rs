@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A process keeps deleted files of a tmpfs open: memory that neither `ls` nor `du` shows.
 //!
-//! Files that never had a path (memfd) are no such thing: programs share memory by them.
+//! Files that never had a path (memfd) do not count: programs use them for shared memory.
 
 use pagewise_facts::memory_files::{self, Holder};
 use pagewise_model::{DeletedKind, Finding, Interval, Level, Severity, Snapshot};
@@ -18,9 +18,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Of RAM: less is not worth a restart.
+/// Share of RAM below which a restart of the process is not worthwhile.
 const WORTH_PERCENT: f64 = 2.0;
-/// Files that are named as proof.
+/// Maximum number of files listed as evidence.
 const NAMED: usize = 5;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Much written data waits for the disk, and tasks wait with it.
+//! A large amount of dirty data waits for the disk, and tasks stall.
 //!
-//! Whether a limit is too large depends on the disk, which says nothing about its speed (virtual disks
-//! claim to rotate). So it is told only while it hurts: a large amount is waiting and tasks stall.
+//! Whether a dirty limit is too large depends on the speed of the disk, which the kernel does not
+//! report (virtual disks claim to be rotational). The rule therefore fires only if there is harm:
+//! much dirty data, and stalls.
 
 use pagewise_facts::settings;
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
@@ -18,9 +19,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// At 100 MB/s these take ten seconds to write, during which a sync waits.
+/// Writing this amount at 100 MB/s takes ten seconds, which a sync has to wait for.
 const WORTH: Bytes = Bytes::new(1 << 30);
-/// Share of the last minute in which somebody waited for I/O.
+/// Share of the last minute in which some task was stalled on I/O.
 const STALL_PERCENT: f64 = 10.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -63,7 +64,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// Above which writers have to wait.
+/// The amount of dirty memory above which writers are throttled.
 #[derive(Debug)]
 struct Limit<'a> {
     name: String,
@@ -71,8 +72,8 @@ struct Limit<'a> {
     set: settings::Setting<'a>,
 }
 
-/// `dirty_bytes` rules where it is not zero. The kernel takes the ratio of memory that is free or in
-/// the page cache, which is about what is available.
+/// `dirty_bytes` takes precedence if it is not zero. The kernel applies the ratio to free memory
+/// plus page cache, which is about the available memory.
 fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     if let Some(set) = settings::number(host, "vm.dirty_bytes").filter(|set| set.value > 0) {
         return Some(Limit {
@@ -87,7 +88,8 @@ fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     Some(Limit { name: format!("vm.dirty_ratio {}", set.value), bytes, set })
 }
 
-/// Each setting and its opposite exclude each other: only the one that is not zero may be written.
+/// Setting one of the two (bytes or ratio) clears the other, so the undo writes the one that was
+/// not zero.
 fn back(host: &Snapshot) -> String {
     let pair = |kind: &str| {
         let bytes = format!("vm.dirty_{kind}bytes");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.extfrag_threshold` is not what the kernel begins with.
+//! `vm.extfrag_threshold` differs from the kernel's default.
 //!
-//! For an allocation of several pages the kernel compares the fragmentation index of a zone, in
-//! thousandths, with it: at or below, it reclaims; above, it compacts. Source: the kernel's
-//! `Documentation/admin-guide/sysctl/vm.rst` and `compaction_suit_allocation_order`.
+//! For an allocation of several pages the kernel compares it with the fragmentation index of a
+//! zone, in thousandths: if the index is at or below the setting it reclaims, if above it compacts.
+//! Source: the kernel's `Documentation/admin-guide/sysctl/vm.rst` and
+//! `compaction_suit_allocation_order`.
 
 use pagewise_facts::settings;
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
@@ -21,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 
 const KNOB: &str = "vm.extfrag_threshold";
 const USUAL: u64 = 500;
-/// An index is below 1000 always, so nothing is above this.
+/// With this value the kernel never compacts, because every index is below 1000.
 const NEVER: u64 = 1000;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Free memory lies in pieces, and tasks wait while the kernel puts it together.
+//! Free memory is fragmented, and tasks stall while the kernel compacts it.
 
 use pagewise_model::{Finding, FreeBlocks, Interval, Severity, Snapshot};
 
@@ -13,11 +13,12 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// One task a second that stops to move pages about is more than the odd large allocation.
+/// More than one task per second stalls for compaction: more than an occasional large allocation.
 const STALLS_PER_SECOND: f64 = 1.0;
-/// Share of free memory that a huge page cannot use, from which on most of it is in pieces.
+/// Share of free memory in blocks too small for a huge page, from which on memory counts as
+/// fragmented.
 const UNUSABLE: f64 = 0.5;
-/// A huge page of 2 MiB in pages of 4 KiB.
+/// Order of a huge page of 2 MiB with base pages of 4 KiB.
 const USUAL_ORDER: usize = 9;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -69,14 +70,14 @@ fn finding(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// The order of a huge page of the PMD size.
+/// The order of a PMD-sized huge page.
 fn huge_order(host: &Snapshot) -> usize {
     let sizes = host.thp.pmd_size.get().zip(host.host.page_size.get());
     let pages = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));
     pages.and_then(u64::checked_ilog2).map_or(USUAL_ORDER, |order| order as usize)
 }
 
-/// The zone with the most free memory: the small ones at the bottom are always in pieces.
+/// The zone with the most free memory: the small low zones are always fragmented.
 fn largest(host: &Snapshot) -> Option<&FreeBlocks> {
     host.free_blocks.iter().max_by_key(|zone| free_pages(zone))
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram-generator loses the parameters of all algorithms but the first.
+//! zram-generator does not apply the parameters of secondary algorithms.
 //!
-//! Up to 1.2.1 it writes them to `recompress` before the device has a size, which the kernel refuses
-//! (zram-generator issue 215). The algorithms themselves are set; their level or dictionary is not.
+//! Up to version 1.2.1 it writes them to `recompress` before the device has a size, which the
+//! kernel refuses (zram-generator issue 215). The algorithms themselves are set, but not their
+//! level or dictionary.
 
 use pagewise_model::{Finding, Interval, Mechanism, PersistentSetting, Severity, Target};
 
@@ -54,7 +55,7 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
     })
 }
 
-/// Split at white space that is in no parentheses.
+/// Splits at white space outside of parentheses.
 fn words(text: &str) -> Vec<&str> {
     let mut depth = 0usize;
     let is_between = |c: char| {
@@ -68,7 +69,8 @@ fn words(text: &str) -> Vec<&str> {
     text.split(is_between).filter(|word| !word.is_empty()).collect()
 }
 
-/// `(type=idle)` alone is about all of them, and not lost.
+/// Whether a word has a level or a dictionary. `(type=idle)` without an algorithm applies to all
+/// and is not lost.
 fn has_parameters(word: &str) -> bool {
     let inner = word.split_once('(').filter(|(name, _)| !name.is_empty());
     inner.is_some_and(|(_, inner)| inner.contains("level=") || inner.contains("dict="))

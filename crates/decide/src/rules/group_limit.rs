@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup that is short of memory because of its own limit, whatever the host has free.
+//! A cgroup is short of memory because of its own limit, even if the host has free memory.
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::{reclaim, settings};
@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Groups told each by itself; more of them have the same reason more often than not.
+/// At most this many groups get a finding of their own; further ones usually have the same cause.
 const TOLD: usize = 5;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -26,15 +26,16 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     troubled.iter().take(TOLD).filter_map(|group| finding(interval, group)).collect()
 }
 
-/// Anonymous memory that stays while files are read again: multi-gen LRU does not age the pages of a cgroup as long as
-/// it finds files to drop at the first priority (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
+/// Anonymous memory that stays resident while page cache is refaulted: multi-gen LRU does not age
+/// the pages of a cgroup as long as it finds droppable files at the first priority
+/// (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
 struct KeptAnon {
     anon: Bytes,
-    /// What swap could still take of it.
+    /// The part for which there is room in swap.
     room: Bytes,
 }
 
-/// A smaller part of the limit would not be worth a change.
+/// A smaller share of the limit would not justify a change.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
@@ -61,7 +62,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let limit = group.limit()?;
     let kept = kept_anon(interval, group.limited, limit).filter(|_| group.waits());
     let path = short_group(group.limited.path.as_str());
-    // `memory-grows` tells who fills it
+    // `memory-grows` reports what fills the limit
     let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
     let (_, worst) = group.troubles.iter().find(is_shown)?;
     Some(Finding {
@@ -96,7 +97,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     })
 }
 
-/// What was measured: docs/claims.md.
+/// Measured: see docs/claims.md.
 const NOT_AGED: &str = " Here, the cause may be another one: with multi-gen LRU on, the kernel may drop files in use \
                         and keep anonymous memory that nobody uses, because it does not age the pages of a cgroup as \
                         long as it finds files to drop. In guests with 6.12 and 7.2, such a cgroup read 13 to 16 times \
@@ -184,7 +185,8 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     proof.named("MemAvailable", &host.memory.available)
 }
 
-/// A limit that all the group holds would fit into with room to spare, if the host has that much.
+/// A higher limit into which everything that the group holds would fit with a margin, if the host
+/// has that much.
 fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
     let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
@@ -208,7 +210,7 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     })
 }
 
-/// What the group met.
+/// The command that shows the group's limit events.
 fn look_at(group: &Cgroup) -> String {
     let folder = group.events.max.source.path().rsplit_once('/');
     let folder = folder.or_else(|| group.current.source.path().rsplit_once('/'));
@@ -225,7 +227,7 @@ fn limit_name(at: &AtLimit<'_>) -> &'static str {
     at.file.trim_start_matches("memory.")
 }
 
-/// What systemd calls the limit.
+/// The property of the limit in systemd.
 fn property(at: &AtLimit<'_>) -> &'static str {
     if limit_name(at) == "max" { "MemoryMax" } else { "MemoryHigh" }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hibernation is set up, and all swap is in RAM.
+//! Hibernation is configured, but all swap is in RAM.
 
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// What the kernel prints if there is none.
+/// The content of `/sys/power/resume` if no device is configured.
 const NONE: &str = "0:0";
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

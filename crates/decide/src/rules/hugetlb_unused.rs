@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages that were set aside and that nobody uses.
+//! Preallocated huge pages (hugetlb) that no program uses.
 
 use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot};
 
@@ -13,9 +13,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Less than this share of RAM is not worth a finding.
+/// A smaller share of RAM is not worth a finding.
 const WORTH_PERCENT: f64 = 1.0;
-/// From here on the machine is noticeably smaller than it looks.
+/// From this share of RAM on the finding is a warning.
 const HURTS_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -56,7 +56,8 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
     })
 }
 
-/// The pool without what is unused. Surplus pages go by themselves when they are freed.
+/// Shrinks the pool to the pages in use. Surplus pages are released by the kernel when they are
+/// freed.
 fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
     let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.page_bytes.get() >> 10);
     let look = format!("grep . {folder}/*hugepages");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel itself holds an unusual share of RAM for one purpose.
+//! The kernel uses an unusual share of RAM for one purpose.
 //!
-//! None of it can be swapped or dropped, and no process is charged for it in `ps` or `top`, so what is
-//! missing there is often here. The shares are chosen: on the hosts that were recorded each purpose
-//! takes less than 3 %. Half of a share is enough if it grew during the interval.
+//! Such memory can be neither swapped nor dropped, and it belongs to no process in `ps` or `top`;
+//! if memory seems to be missing there, it is often here. The thresholds are a choice: on the
+//! recorded hosts each purpose takes less than 3 %. Half of a threshold is enough if the memory
+//! grew during the interval.
 
 use pagewise_model::{
     Bytes, Evidence, Finding, Interval, Memory, Process, Reading, Severity, Snapshot,
@@ -19,18 +20,18 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Below this, shares of small hosts say nothing.
+/// A minimum size, because shares of small hosts say little.
 const WORTH: Bytes = Bytes::new(32 << 20);
-/// Growth within one interval that is more than noise.
+/// More growth than this within one interval is not noise.
 const GROWN: Bytes = Bytes::new(16 << 20);
 
-/// Something that the kernel needs memory for.
+/// A purpose for which the kernel uses memory.
 #[derive(Debug)]
 struct Purpose {
-    /// The line of meminfo.
+    /// Its line in meminfo.
     key: &'static str,
     name: &'static str,
-    /// Share of RAM from which it is unusual.
+    /// Share of RAM from which on it is unusual.
     percent: f64,
     pick: fn(&Memory) -> &Reading<Bytes>,
     why: &'static str,
@@ -90,7 +91,7 @@ static PURPOSES: &[Purpose] = &[
     },
 ];
 
-/// A purpose that takes too much.
+/// A purpose that exceeds its threshold.
 struct Excess {
     purpose: &'static Purpose,
     bytes: Bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! khugepaged wants to work and waits for a CPU.
+//! khugepaged is runnable but has to wait for a CPU.
 
 use pagewise_model::{Change, Finding, Interval, Severity, Snapshot};
 
@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Waiting a tenth of the time or more: measured on a busy machine, it was half.
+/// Share of time that it waits; on a busy machine half of the time was measured.
 const WAITING_PERCENT: f64 = 10.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -25,7 +25,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let pid = same_thread(interval)?;
     let wait = interval.change(|host| host.thp.khugepaged.run_queue_wait.clone())?;
     let cpu = interval.change(|host| host.thp.khugepaged.cpu_time.clone())?;
-    // its account is settled when it is given a CPU, so that it may lag or lead by a tick
+    // the kernel updates the wait time when the thread gets a CPU, so it may be off by a tick
     let percent = (seconds(&wait) * 100.0 / wait.seconds).min(100.0);
     if percent < WAITING_PERCENT || wait.delta <= cpu.delta {
         return None;
@@ -56,7 +56,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// Its process id, where it is the same thread at both ends: a new one counts from zero.
+/// khugepaged's pid, if it is the same thread at both times: the counters of a new thread start at
+/// zero.
 fn same_thread(interval: &Interval) -> Option<u32> {
     let pid = |host: &Snapshot| host.thp.khugepaged.pid.get();
     let (before, after) = (pid(interval.start.as_deref()?)?, pid(&interval.end)?);

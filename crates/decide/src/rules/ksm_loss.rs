@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! KSM runs and costs more memory than it saves.
+//! KSM is running and uses more memory than it saves.
 //!
-//! The kernel keeps a record of 64 bytes for each page that it scans, and saves a page for each that
-//! it merges, so less than one in 64 merged is a loss. Source: the kernel's
-//! `Documentation/admin-guide/mm/ksm.rst`, whose formula is used where `general_profit` (since 6.4) is
-//! not there.
+//! The kernel keeps a record of 64 bytes for each scanned page and saves a page for each merged
+//! one, so it loses memory if fewer than one in 64 pages are merged. Source: the kernel's
+//! `Documentation/admin-guide/mm/ksm.rst`, whose formula is used on kernels without
+//! `general_profit` (before 6.4).
 
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Pages, Severity, Snapshot};
 
@@ -19,11 +19,11 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A page is merged in its second scan at the earliest, so before that every host shows a loss.
+/// A page is merged in its second scan at the earliest, so every host shows a loss before that.
 const SETTLED_SCANS: u64 = 2;
-/// Losses below this are not worth a word: the records of 64 MiB.
+/// A smaller loss is not worth a finding; this is the size of the records of 64 MiB.
 const WORTH: Bytes = Bytes::new(1 << 20);
-/// The kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
+/// Size of the kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
 const RECORD: Bytes = Bytes::new(64);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -54,7 +54,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// What is lost; `None` where KSM saves memory or does not say.
+/// The loss in bytes; `None` if KSM saves memory or the values are unknown.
 fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     let profit = match ksm.general_profit_bytes.get() {
         Some(profit) => i128::from(profit),
@@ -63,7 +63,8 @@ fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     u64::try_from(-profit).ok().map(Bytes::new)
 }
 
-/// Pages that KSM keeps a record of: merged, without a copy, or changing too fast to be merged.
+/// Pages of which KSM keeps a record: shared, unshared, and volatile (changing too fast to be
+/// merged).
 fn tracked(ksm: &Ksm) -> Option<Pages> {
     let others = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
     let others: Pages = others.into_iter().filter_map(pagewise_model::Reading::get).sum();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two programs manage the same thing: compressed swap, killing for memory, or settings of memory.
+//! Two programs manage the same thing: compressed swap, killing on memory shortage, or memory
+//! settings.
 //!
-//! Where configuration files name the same zram device, [`ownership`] tells it, rules of udev included.
-//! Known by the files that switch them on, not by what runs: the second one of two makers of zram swap
-//! fails at boot or takes the next device, depending on who comes first.
+//! If configuration files (udev rules included) name the same zram device, [`ownership`] detects
+//! it. Managers are known by the files that enable them, not by what is running: of two programs
+//! that create zram swap, the second one fails at boot or takes the next device, depending on which
+//! starts first.
 
 use pagewise_model::{
     Finding, Interval, KnobOwnership, Manager, Mechanism, PersistentSetting, Purpose, Severity,
@@ -31,7 +33,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     purposes.into_iter().filter_map(found).collect()
 }
 
-/// Two mechanisms that set up one zram device.
+/// Two mechanisms that configure the same zram device.
 fn one_device(host: &Snapshot) -> Option<Finding> {
     let owned = ownership(host).into_iter().find(KnobOwnership::is_contested_zram)?;
     let first = owned.applied().next()?;

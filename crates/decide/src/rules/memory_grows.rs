@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process, or all processes of a cgroup together, grow steadily and will fill memory, or the limit of its cgroup, within the hour.
+//! A process, or all processes of a cgroup together, grow steadily and will fill the memory of the
+//! host, or the limit of its cgroup, within the hour.
 
 use pagewise_facts::groups;
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
@@ -17,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Processes and groups told each by itself.
+/// At most this many processes and groups get a finding of their own.
 const TOLD: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -135,7 +136,7 @@ fn is_limited(group: &pagewise_model::Cgroup) -> bool {
     group.max.get().is_some_and(|limit| limit.bytes().is_some())
 }
 
-/// Half as much again as it holds now.
+/// One and a half times its current size.
 fn cap_mib(growth: &Growth<'_>) -> u64 {
     (growth.held.get() + growth.held.get() / 2).div_ceil(1 << 20)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Much memory is locked into RAM: reclaim cannot touch it, whatever swap there is.
+//! Much memory is locked in RAM: reclaim cannot take it, however much swap there is.
 //!
-//! `Unevictable` counts what mlock and SHM_LOCK lock, ramfs and secret memory. Pages that a device has
-//! pinned (VFIO, RDMA) are not in it, nor are huge pages of a hugetlb pool.
+//! `Unevictable` counts memory locked by mlock and SHM_LOCK, ramfs and secret memory. It includes
+//! neither pages pinned by a device (VFIO, RDMA) nor huge pages of a hugetlb pool.
 
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Process, Severity, Snapshot};
 
@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const WORTH_PERCENT: f64 = 25.0;
-/// All other programs have to share what is left.
+/// Share of RAM; all other programs have to share the rest.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

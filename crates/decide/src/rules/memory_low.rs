@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Little memory is available, graded by how much swap could still take.
+//! Little memory is available; the severity depends on how much swap is free.
 
 use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
@@ -72,7 +72,7 @@ fn why(host: &Snapshot, room: &Headroom) -> String {
     )
 }
 
-/// The process that holds most memory that cannot be dropped.
+/// The process with the most memory that cannot be dropped (anonymous and shmem).
 fn largest(host: &Snapshot) -> Option<&Process> {
     let held = |process: &Process| {
         let shmem = process.rss_shmem.get().unwrap_or(Bytes::new(0));
@@ -114,7 +114,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, line, mib, only, with};
 
-    /// 40 MiB of 16 GiB, without swap.
+    /// 40 MiB of 16 GiB are available, without swap.
     pub(crate) fn firing() -> Interval {
         with(|host| {
             host.memory.available = line("/proc/meminfo", 3, mib(40));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tasks wait for memory, or the machine reads again what it just dropped.
+//! Tasks stall on memory, or the machine rereads pages that it has just dropped.
 //!
-//! PSI says how much time is lost. Where the kernel has none, thrashing alone is told: what part
-//! of all reading from disk is refaults, and what part of all faults had to wait for a disk.
+//! PSI measures the time that is lost. On a kernel without PSI only thrashing is reported: the
+//! share of refaults in all reads from disk, and the share of faults that had to wait for a disk.
 //!
-//! If a cgroup's own limit explains the waiting, the rule `group-limit` says so instead.
+//! If a cgroup's own limit explains the stalls, the rule `group-limit` reports them instead.
 
 use pagewise_facts::reclaim::{self, Thrashing};
 use pagewise_model::{Finding, Interval, Percent, Reading, Severity, Snapshot};
@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Cgroups named as evidence.
+/// Maximum number of cgroups listed as evidence.
 const NAMED: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -136,7 +136,7 @@ fn next(host: &Snapshot) -> Vec<String> {
     look_at_worst(host).into_iter().chain([tasks, "pagewise status".to_owned()]).collect()
 }
 
-/// What the most pressed group met.
+/// The command that shows the limit events of the group with the highest pressure.
 fn look_at_worst(host: &Snapshot) -> Option<String> {
     let worst = verdict::pressed_groups(host, NAMED).into_iter().next()?;
     let path = worst.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
@@ -148,7 +148,8 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, grow, line, only, proof_of, stall, with};
 
-    /// PSI over its thresholds, one group worst, and the working set coming back from disk.
+    /// PSI above its thresholds, one group worse than the others, and the working set is refaulted
+    /// from disk.
     pub(crate) fn firing() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 14.0, 11.2);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! MGLRU protects a working set of some age, and calls the OOM killer when it cannot.
+//! MGLRU protects the working set of the last `min_ttl_ms`, and calls the OOM killer if it cannot.
 //!
-//! The kernel's `Documentation/admin-guide/mm/multigen_lru.rst` says that 1000 ms usually remove
-//! intolerable janks, and that larger values like 3000 bring premature OOM kills with them. Hence the
-//! threshold of the warning.
+//! The kernel's `Documentation/admin-guide/mm/multigen_lru.rst` says that 1000 ms usually
+//! eliminates intolerable janks, and that larger values like 3000 can trigger OOM kills too early.
+//! Hence the threshold of the warning.
 
 use pagewise_model::{Finding, Interval, Millis, Severity};
 
@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Larger than the largest that the kernel's documentation names.
+/// The largest value that the kernel's documentation mentions.
 const LONG: Millis = Millis::new(3_000);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rules, in the order in which their findings are told.
+//! The rules, in the order in which their findings are reported.
 
 mod cache_not_cache;
 mod commit_limit;
@@ -85,11 +85,11 @@ pub(crate) static ALL: &[Rule] = &[
     extfrag_threshold::RULE,
 ];
 
-/// The id of a rule, and how to make a machine on which it fires.
+/// The id of a rule, and a function that builds a machine on which it fires.
 #[cfg(test)]
 pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 
-/// One machine at least for each rule, and for each reason of a rule that has several.
+/// At least one machine for each rule, and for each reason of a rule that has several.
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),

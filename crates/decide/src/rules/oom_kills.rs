@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes were killed for lack of memory: by the machine, or by the limit of a cgroup.
+//! Processes were killed for lack of memory: because the machine ran out, or because of the limit
+//! of a cgroup.
 //!
-//! The kernel log says who, when and by which limit. Where it cannot be read, or no longer holds the
-//! report, counters say how many since boot and in which group.
+//! The kernel log says who was killed, when, and by which limit. If it cannot be read or no longer
+//! contains the report, counters say how many were killed since boot and in which group.
 //!
-//! The log holds a report for as long as nothing overwrites it, which can be months. A kill is therefore
-//! never more severe for being older, nor for being that of a group that no longer exists.
+//! The log keeps a report until it is overwritten, which can take months. An older kill is
+//! therefore never more severe than a newer one, nor is the kill of a group that no longer exists.
 
 use std::collections::BTreeMap;
 
@@ -26,22 +27,22 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A kill is a warning for so long, in seconds.
+/// A kill is a warning for this long, in seconds.
 const DAY: f64 = 86_400.0;
-/// The same for a kill in a group that no longer exists: there is nothing left to set right.
+/// The same for a kill in a group that no longer exists, where nothing can be changed any more.
 const HOUR: f64 = 3_600.0;
-/// Groups that get a finding each.
+/// At most this many groups get a finding of their own.
 const GROUPS: usize = 3;
-/// Kills that are named as proof.
+/// Maximum number of kills listed as evidence.
 const NAMED: usize = 5;
 
-/// The group whose memory ran out; `None` where it was no group's.
+/// The group whose limit was reached; `None` if it was no group's limit.
 type Owner = Option<Name>;
 
 /// What ran out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OomScope {
-    /// The machine, or nobody says what.
+    /// The machine, or unknown.
     Machine,
     /// The nodes that a cpuset allows.
     Cpuset,
@@ -70,7 +71,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         let owner = kill.group.clone().filter(|_| scarce == OomScope::Group);
         owners.entry((scarce, owner)).or_default().push(kill);
     }
-    // counters are of this boot
+    // counters only cover the current boot
     let known = kills.iter().any(|kill| kill.earlier_boot.is_none());
     let counted = if known { None } else { counted_only(interval) };
     let mut all: Vec<Vec<&OomKill>> = owners.into_values().collect();
@@ -110,14 +111,15 @@ fn severity(interval: &Interval, kill: &OomKill) -> Severity {
         Some(_) if oom::is_recent(interval, kill) => Severity::Critical,
         Some(seconds) if seconds > warns => Severity::Info,
         Some(_) => Severity::Warning,
-        // a kill whose time is not known may be one of today
+        // a kill of unknown time may have happened today
         None if gone => Severity::Info,
         None => Severity::Warning,
     }
 }
 
-/// Whether the group at whose limit the kill happened no longer exists. In a container the log names
-/// groups by paths of the host, and of a host with too many groups not all are known.
+/// Whether the group whose limit was reached no longer exists. `false` if that is unknown: in a
+/// container the log contains paths of the host, and on a host with too many groups not all of them
+/// were read.
 fn is_group_gone(host: &Snapshot, kill: &OomKill) -> bool {
     let cgroups = &host.cgroups;
     let all_known = cgroups.hierarchy != Hierarchy::None
@@ -148,7 +150,7 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     format!("{who}{place}")
 }
 
-/// Names may hold full stops; in a sentence of their own they would look like its end.
+/// Names may contain full stops, which would look like the end of a sentence.
 fn sentence(text: &str) -> String {
     text.replace(". ", ".")
 }
@@ -198,7 +200,7 @@ fn proof(kill: &OomKill) -> Evidence {
     Evidence::new(&kill.source, format!("{who}{group}{limit}, {seconds:.0} s after {boot}"))
 }
 
-/// Where the log has no report: how many were killed since boot, and where.
+/// The finding if the log has no report: how many were killed since boot, and in which groups.
 fn counted_only(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let all = host.vmstat.get("oom_kill");
@@ -226,7 +228,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// Where the report may be, or, where no log has it, who holds memory now.
+/// Commands that show where the report may be or, if no log has it, who holds memory now.
 fn next_without_report(host: &Snapshot) -> Vec<String> {
     let elsewhere = oom::elsewhere(host);
     if elsewhere.is_empty() {
@@ -236,7 +238,7 @@ fn next_without_report(host: &Snapshot) -> Vec<String> {
     elsewhere
 }
 
-/// Why the log says nothing about it.
+/// Why the log contains no report of it.
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
     let nor = match &log.journal_files.outcome {
@@ -275,7 +277,8 @@ fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
     if named.is_empty() { now } else { format!("{now}; kills in cgroups: {}", named.join(", ")) }
 }
 
-/// Groups in which somebody was killed, the innermost: a group counts for those below it, too.
+/// Innermost groups in which processes were killed: the counter of a group includes its
+/// descendants.
 fn groups_with_kills(host: &Snapshot) -> Vec<&Cgroup> {
     let kills = |group: &Cgroup| group.events.oom_kill.get().unwrap_or(0);
     let all = host.cgroups.groups.iter().filter(|group| kills(group) > 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup is protected, and a cgroup above it has less protection: the kernel uses the smaller value.
+//! A cgroup is protected, but an ancestor has less protection: the kernel uses the smaller value.
 //!
-//! Only protection against reclaim of the whole host is judged. A cgroup above with a limit of its own may have
-//! protected cgroups in it on purpose: reclaim at that limit starts below it and heeds them.
+//! Only protection against reclaim of the whole host is considered. An ancestor with a limit of its
+//! own may contain protected cgroups on purpose: reclaim for that limit starts below it and
+//! respects their protection.
 
 use pagewise_facts::groups::is_below;
 use pagewise_facts::protection::{Kind, LOW, MIN, protections};
@@ -20,10 +21,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Less is not worth a word.
+/// A smaller loss of protection is not worth a finding.
 const WORTH: Bytes = Bytes::new(16 << 20);
 
-/// A protection that a cgroup above limits.
+/// A protection that an ancestor limits.
 struct Limited<'a> {
     group: &'a Cgroup,
     kind: Kind,
@@ -33,7 +34,7 @@ struct Limited<'a> {
 }
 
 impl Limited<'_> {
-    /// How much of its memory in use is without the protection that it should have.
+    /// How much of the memory in use lacks the protection that is configured for it.
     fn lost(&self) -> Bytes {
         let used = self.group.current.get().unwrap_or_default();
         self.wanted.min(used).saturating_sub(self.left)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line of a configuration file that sets something and that nothing reads: the file has the wrong name, the
-//! program that reads it is not there or not enabled, or an earlier line takes its place.
+//! A line of a configuration file has no effect, because nothing reads it: the file has the wrong
+//! name, the program that reads it is not installed or not enabled, or an earlier line takes
+//! precedence.
 //!
-//! Only files of the administrator count. A line is no finding if what wins at boot has the same value.
+//! Only files of the administrator count. A line is no finding if the value that applies at boot is
+//! the same.
 
 use pagewise_model::{
     Effect, Finding, Interval, KnobOwnership, Mechanism, PersistentSetting, Severity, ownership,
@@ -19,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A line, and why nothing reads it.
+/// A line that is not read, and the reason.
 struct Unread {
     line: PersistentSetting,
     why: String,
@@ -34,7 +36,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 fn unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
     let wins = owned.winning();
     let is_moot = move |line: &PersistentSetting| {
-        // to leave swap off is usually meant
+        // leaving swap off is usually intended
         matches!(line.mechanism, Mechanism::Fstab | Mechanism::SwapUnit)
             || wins.is_some_and(|wins| wins.wanted() == line.wanted())
     };
@@ -77,7 +79,7 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
     })
 }
 
-/// Where one command mends it, that command.
+/// The command that fixes it, if a single command can.
 fn next(line: &PersistentSetting) -> Vec<String> {
     let path = line.value.source.path();
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What runs is not what configuration files say: a setting is not in force, would be lost at the next
-//! boot, or is set twice.
+//! The running settings differ from the configuration files: a setting is not in force, would be
+//! lost at the next boot, or is set twice.
 //!
-//! Who wins at boot, and whether its value is in force, is [`ownership`]'s. A recording without any
-//! file of sysctl says nothing about what would be lost.
+//! [`ownership`] determines which line applies at boot, and whether its value is in force. A
+//! recording without any sysctl file does not show which settings would be lost.
 
 use pagewise_model::knob::{KnobReading, Persist, Undo};
 use pagewise_model::{
@@ -22,9 +22,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Settings named in one sentence.
+/// Maximum number of settings named in one sentence.
 const NAMED: usize = 4;
-/// Set at boot by the kernel's command line, or by whoever needs them.
+/// Settings that are usually set on the kernel command line, or by the program that needs the
+/// pages.
 const SET_OTHERWISE: [&str; 2] = ["vm.nr_hugepages", "vm.nr_overcommit_hugepages"];
 const CONF: &str = "/etc/sysctl.conf";
 
@@ -37,7 +38,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         .collect()
 }
 
-/// A setting as it is and as the line that wins at boot wants it.
+/// A setting, and the line that applies at boot with another value.
 struct Difference<'a> {
     owned: &'a KnobOwnership,
     setting: &'a PersistentSetting,
@@ -54,7 +55,7 @@ impl Difference<'_> {
         format!("{name} is {live}, but {place} sets it to {wanted}")
     }
 
-    /// The commands that put the wanted value in force, and that show who sets it.
+    /// The commands that put the configured value in force and show where it is set.
     fn next(&self) -> Vec<String> {
         let (name, wanted) = (self.owned.target.to_string(), quoted(self.setting.wanted()));
         let path = self.owned.running.source.path();
@@ -244,7 +245,7 @@ fn set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-/// A file of the administrator that a profile of tuned overrules.
+/// A file of the administrator that a tuned profile overrides.
 fn overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     let tuned = host.configuration.tuned.as_ref()?;
     let (knob, wins, file) = owned.iter().find_map(|it| {
@@ -277,7 +278,7 @@ fn overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-/// Only files of the administrator have to agree: a vendor's file is meant to be overruled.
+/// Only files of the administrator must agree: a vendor's file is meant to be overridden.
 fn is_sysctl(setting: &PersistentSetting) -> bool {
     setting.mechanism == Mechanism::Sysctl && setting.is_local()
 }

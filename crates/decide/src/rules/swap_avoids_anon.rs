@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap off or swappiness 0, while files that were just dropped are read again.
+//! Swap is off or swappiness is 0, while page cache that was just dropped is refaulted.
 //!
-//! Swappiness 1 does not avoid swapping by itself: measured, it behaves like 60. It counts here
-//! only where, over the interval, files came back and not one page was swapped out.
+//! Swappiness 1 by itself does not avoid swapping: measured, it behaves like 60. It counts here
+//! only if, over the interval, file pages were refaulted and not one page was swapped out.
 
 use pagewise_facts::reclaim::{self, Rereading};
 use pagewise_facts::settings::{self, Setting};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All swap together is nearly full.
+//! The total of all swap areas is nearly full.
 
 use pagewise_facts::room;
 use pagewise_model::{Finding, Interval, Level, Percent, Severity, Snapshot};
@@ -23,7 +23,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
-    // one full tier in RAM is told by `zram-full`
+    // `zram-full` reports a single full tier in RAM
     let only_tier = <&[_; 1]>::try_from(host.tiers.as_slice()).ok().map(|[tier]| tier);
     if only_tier.is_some_and(|tier| tier.kind.is_ram() && tier.is_full() == Some(true)) {
         return None;

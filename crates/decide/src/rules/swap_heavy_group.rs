@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup has more in swap than in RAM, and keeps reading it back.
+//! A cgroup has more memory in swap than in RAM, and keeps reading it back.
 //!
-//! A group that is held by its own limit is `group-limit`'s; here it is the host that swapped it out,
-//! while something else grew. Of groups inside each other the innermost is named.
+//! A group that is restricted by its own limit is reported by `group-limit`; here the host has
+//! swapped it out because something else grew. Of nested groups the innermost is reported.
 
 use std::collections::HashSet;
 
@@ -23,17 +23,17 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const WORTH: Bytes = Bytes::new(64 << 20);
-/// Pages per second: 400 KiB/s with pages of 4 KiB, as for refaults of files.
+/// Pages per second: 400 KiB/s with pages of 4 KiB, the same threshold as for file refaults.
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
-/// Share of the last minute that its tasks waited for memory.
+/// Share of the last minute in which its tasks were stalled on memory.
 const WAITED_PERCENT: f64 = 1.0;
-/// Stands for waiting on version 1, which has no pressure.
+/// Replaces stall times with cgroup version 1, which has no pressure files.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
-/// Fuller than this the group's own limit keeps it in swap.
+/// If the group uses more of its own limit than this, that limit keeps it in swap.
 const OF_LIMIT_PERCENT: f64 = 90.0;
 
-/// A group that lives in swap.
+/// A group that is mostly in swap.
 struct Heavy<'a> {
     group: &'a Cgroup,
     swapped: Bytes,
@@ -42,7 +42,7 @@ struct Heavy<'a> {
 }
 
 impl Heavy<'_> {
-    /// What the group would have in RAM if nothing of it were swapped out, in whole MiB.
+    /// The RAM that the group would use if nothing of it were swapped out, in whole MiB.
     fn size(&self) -> Bytes {
         Bytes::new(self.in_ram.saturating_add(self.swapped).get().div_ceil(1 << 20) << 20)
     }
@@ -69,7 +69,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     worst.map(|heavy| finding(&interval.end, heavy)).into_iter().collect()
 }
 
-/// A path, and that of each group above it but the root.
+/// A path, and those of all its ancestors except the root.
 fn itself_and_above(path: &str) -> impl Iterator<Item = &str> {
     let cuts = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|path| !path.is_empty());
     std::iter::once(path).chain(cuts)
@@ -98,7 +98,7 @@ fn waits(pair: &GroupPair<'_>) -> bool {
     }
 }
 
-/// Whether its own limit is nearly reached.
+/// Whether it is close to its own limit.
 fn is_limited(group: &Cgroup) -> bool {
     let limit = group.max.get().and_then(pagewise_model::Limit::bytes);
     let filled = limit.and_then(|limit| group.current.get()?.percent_of(limit));

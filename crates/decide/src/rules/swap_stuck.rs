@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in swap would not fit back into memory: swap cannot be switched off.
+//! The pages in swap would not fit back into memory: swap cannot be turned off.
 //!
-//! swapoff reads everything back. What zram holds compressed is freed meanwhile, so that counts as
-//! room; pages of the swap cache are in RAM already. With little memory available `memory-low` says
-//! more.
+//! swapoff reads everything back. Compressed memory in zram is freed meanwhile and counts as
+//! available; pages in the swap cache are in RAM already. With little memory available `memory-low`
+//! says more.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Of RAM; with less in swap other findings say more.
+/// Share of RAM; with less in swap other findings are more useful.
 const WORTH_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -59,7 +59,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// What the tiers in compressed RAM take there.
+/// RAM used by the swap tiers in compressed RAM.
 fn compressed(host: &Snapshot) -> Bytes {
     let devices = tiers::in_ram(host).filter_map(|tier| tiers::device_of(host, tier));
     devices.filter_map(|device| device.mm_stat.memory_used.get()).sum()
@@ -84,7 +84,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
 
-    /// So much in a swap file of 32 GiB, and 9 GiB available.
+    /// This amount in a swap file of 32 GiB, and 9 GiB available.
     fn swapped(used: Bytes) -> Interval {
         with(|host| {
             host.tiers = vec![tier("/swap", TierKind::File, used, -2)];

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `max_ptes_none` at its largest switches off the kernel's own guard against huge pages of zeros.
+//! With its maximum, `max_ptes_none` disables the kernel's own protection against huge pages full
+//! of zeros.
 //!
-//! That is the kernel's default, so it is told only where huge pages hold a good part of RAM.
+//! This is the kernel's default, so it is reported only if huge pages hold a considerable share of
+//! RAM.
 
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
@@ -15,9 +17,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Huge pages below this share of RAM cannot bloat by much.
+/// If huge pages hold a smaller share of RAM, they cannot waste much.
 const WORTH_PERCENT: f64 = 5.0;
-/// Entries of a huge page of 2 MiB, less one: the kernel's default.
+/// Number of entries of a 2 MiB huge page minus one: the kernel's default.
 const USUAL_LARGEST: u64 = 511;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -64,7 +66,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// The value that switches the guard off: all entries of a huge page but one.
+/// The value that disables the protection: all entries of a huge page but one.
 fn largest(host: &Snapshot) -> u64 {
     let sizes = host.thp.pmd_size.get().zip(host.host.page_size.get());
     let entries = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages were asked for and not given.
+//! Huge pages were requested but not allocated.
 //!
-//! Who asked can be said in two cases only. With `always` every process did, except those that
-//! forbid it to themselves, so coverage is known wherever smaps was read. And a fault that fell
-//! back (`thp_fault_fallback`) did ask, under any policy. With `madvise` nothing tells which
-//! memory was advised, so low coverage alone proves nothing there.
+//! Who requested them is known in two cases only. With `always` every process does unless it opts
+//! out, so coverage is known for every process whose smaps was read. And a fault that fell back
+//! (`thp_fault_fallback`) was a request under any policy. With `madvise` the kernel does not show
+//! which memory was advised, so low coverage alone proves nothing.
 //!
-//! Only huge pages of the PMD size are counted: the kernel's `AnonHugePages` leaves out the others.
+//! Only PMD-sized huge pages are counted: the kernel's `AnonHugePages` does not include other
+//! sizes.
 
 use pagewise_model::{Bytes, Finding, Interval, Millis, Process, Severity, Snapshot};
 
@@ -20,21 +21,20 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Below this share of its anonymous memory in huge pages a process that asked has lost most of
-/// the gain.
+/// A process with a smaller share of its anonymous memory in huge pages has lost most of the gain.
 const LOW_PERCENT: f64 = 50.0;
-/// Smaller processes fit into the TLB's reach anyway, or nearly.
+/// The memory of smaller processes is mostly covered by the TLB anyway.
 const LARGE: Bytes = Bytes::new(256 << 20);
-/// Fewer requests say nothing about their share.
+/// With fewer requests their success rate says nothing.
 const REQUESTS: u64 = 100;
-/// Processes named as evidence.
+/// Maximum number of processes listed as evidence.
 const NAMED: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     processes(&interval.end).or_else(|| faults(interval)).into_iter().collect()
 }
 
-/// A large process and how much of it has huge pages.
+/// A large process and the share of its memory in huge pages.
 struct Covered<'a> {
     process: &'a Process,
     anon: Bytes,
@@ -82,7 +82,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// A faster khugepaged, where it is not that fast already.
+/// Makes khugepaged scan faster, unless it already does.
 fn next(host: &Snapshot, worst: &Covered<'_>) -> Vec<String> {
     const SLEEP: Millis = Millis::new(1000);
     let slow = host.thp.khugepaged.scan_sleep.get().is_none_or(|sleep| sleep > SLEEP);
@@ -114,7 +114,7 @@ fn process_proof(proof: EvidenceList, covered: &Covered<'_>) -> EvidenceList {
         .named("RssAnon", &covered.process.rss_anon)
 }
 
-/// Requests at page fault: given, and fallen back.
+/// Requests at page fault: huge page allocated, or fallen back to small pages.
 struct Requests {
     given: u64,
     fallen_back: u64,

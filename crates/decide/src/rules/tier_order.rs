@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A slower swap tier is filled before, or in turn with, a faster one.
 //!
-//! Left out: a device in compressed RAM that stores nothing behind a disk that is not full is `zram-unused`, and
-//! disks with zswap in front of them are RAM first, so `zram-zswap-stacked` speaks of those.
+//! Two cases are left to other rules: an empty device in compressed RAM that follows a disk with
+//! free space is reported by `zram-unused`, and a disk in front of which zswap is on by
+//! `zram-zswap-stacked`.
 
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot, Tier, TierKind};
 
@@ -104,8 +105,8 @@ fn describe(inversion: &Inversion<'_>) -> String {
     )
 }
 
-/// Only a tier whose contents surely fit back into memory is switched off and on again: into that
-/// of the machine, and into that of the groups that they belong to.
+/// Suggests swapoff and swapon only for a tier whose content certainly fits back into the memory of
+/// the machine, and into that of the groups to which it belongs.
 fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let used = inversion.fast.used.get().unwrap_or_default();
@@ -123,7 +124,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     }
 }
 
-/// Whether the swap of any group would not fit back under its limit.
+/// Whether the swap of some group would not fit back under its limit.
 fn any_would_burst(host: &Snapshot) -> bool {
     let held = |group: &Cgroup| {
         Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
@@ -136,18 +137,19 @@ fn any_would_burst(host: &Snapshot) -> bool {
     })
 }
 
-/// How fast a tier answers, slowest last.
+/// How fast a swap tier is, slowest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Speed {
     /// Compressed RAM: microseconds.
     Ram,
-    /// A disk without moving parts: tens of microseconds and more.
+    /// A non-rotational disk: tens of microseconds and more.
     Flash,
-    /// A spinning disk: milliseconds.
+    /// A rotational disk: milliseconds.
     Spinning,
 }
 
-/// Its speed; `None` for a disk of which the kernel does not say whether it spins.
+/// The speed of a tier; `None` for a disk of which the kernel does not say whether it is
+/// rotational.
 fn speed(tier: &Tier) -> Option<Speed> {
     match tier.kind {
         TierKind::Zram | TierKind::Zmerge => Some(Speed::Ram),
@@ -158,7 +160,8 @@ fn speed(tier: &Tier) -> Option<Speed> {
     }
 }
 
-/// Whether this tier is surely faster than that: RAM beats any disk, even one unknown.
+/// Whether `this` is certainly faster than `that`: RAM is faster than any disk, even one of unknown
+/// kind.
 fn is_faster(this: &Tier, that: &Tier) -> bool {
     match (speed(this), speed(that)) {
         (Some(this), Some(that)) => this < that,

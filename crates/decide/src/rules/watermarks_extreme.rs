@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reclaim begins with so much memory free that it is lost, or with so little that the kernel itself
+//! The watermarks are so high that much free memory is unusable, or so low that the kernel itself
 //! may run out.
 //!
 //! khugepaged raises `vm.min_free_kbytes` by itself, to at most 5 % of memory
-//! (`set_recommended_min_free_kbytes`), so only more than that was set by somebody. Below 1024 KiB the
-//! system may deadlock, says the kernel's `Documentation/admin-guide/sysctl/vm.rst`; the kernel itself
-//! starts below that only with less than 64 MiB of RAM.
+//! (`set_recommended_min_free_kbytes`), so only a higher value was set by somebody. Below 1024 KiB
+//! the system may deadlock according to the kernel's `Documentation/admin-guide/sysctl/vm.rst`; the
+//! kernel chooses less only with less than 64 MiB of RAM.
 
 use pagewise_facts::settings::{self, Setting};
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Pages, Severity, Snapshot, Zone};
@@ -23,12 +23,12 @@ pub(super) const RULE: Rule = Rule {
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
-/// khugepaged goes as far as this.
+/// The maximum that khugepaged sets.
 const RESERVED_PERCENT: f64 = 5.0;
-/// From the low watermark to the high one; the kernel's default is 0.1 %.
+/// Distance from the low to the high watermark as a share of RAM; the kernel's default is 0.1 %.
 const GAP_PERCENT: f64 = 10.0;
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// RAM with which the kernel itself chooses [`LEAST`].
+/// The RAM with which the kernel itself chooses [`LEAST`].
 const SMALL: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -124,7 +124,7 @@ fn set_where(knob: &str) -> String {
     format!("grep -rs {knob} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d")
 }
 
-/// What the kernel chooses when it starts: the root of 16 times the memory in KiB, within limits.
+/// The kernel's default: the square root of 16 times the memory in KiB, within limits.
 fn usual_kib(total: Bytes) -> u64 {
     (total.get() / 1024 * 16).isqrt().clamp(128, 262_144)
 }
@@ -134,7 +134,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, knob, line, only, with};
 
-    /// 2 GiB of 16.
+    /// 2 GiB of 16 GiB.
     pub(crate) fn firing() -> Interval {
         with(|host| knob(host, MIN_FREE, "2097152"))
     }
@@ -181,7 +181,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
     }
 
-    /// Where only the first were named, a plan would mend it and need a second plan for the other.
+    /// If only the first were named, a plan would fix it and a second plan would be needed for the
+    /// other.
     #[test]
     fn both_settings_are_named_if_both_are_extreme() {
         let mut both = firing_far_apart();
@@ -196,7 +197,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_khugepaged_reserves_is_no_fault() {
-        // as on a guest of 1 GiB with huge pages
+        // as on a guest with 1 GiB of RAM and huge pages
         let interval = with(|host| {
             knob(host, MIN_FREE, "45056");
             knob(host, SCALE, "10");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zmerge looks for a copy of every page that is written, and hardly finds any.
+//! zmerge searches a duplicate for every page that is written, and hardly finds any.
 //!
-//! Left out: whether a pass on request would pay. That is known once page contents were looked at,
-//! which is `scan --device`, and no counter tells it.
+//! Not judged: whether a merge pass on request would pay. That needs a sample of page contents
+//! (`scan --device`); no counter shows it.
 
 use pagewise_model::{Finding, Interval, Severity, Zram};
 
@@ -17,9 +17,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Below this looking costs more than it saves by any measure: `adaptive` gives up under 1.6 %.
+/// With a lower hit rate searching costs more than it saves; `adaptive` stops below 1.6 %.
 const WORTH_PERCENT: f64 = 1.0;
-/// Fewer than 64 MiB of pages of 4 KiB tell little about the next ones.
+/// Fewer pages (64 MiB with pages of 4 KiB) do not predict the following ones.
 const ENOUGH: u64 = 16_384;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -69,7 +69,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, file, only, with, zmerge};
 
-    /// A swap tier in this mode that found so many of 100,000 pages.
+    /// A swap tier in this mode that found this many duplicates among 100,000 pages.
     fn found(mode: &str, hits: u64) -> Interval {
         with(|host| {
             host.zram.clear();

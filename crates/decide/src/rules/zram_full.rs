@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap device in compressed RAM that takes no more: its size is used up, or its memory limit is near.
+//! A swap device in compressed RAM accepts no more pages: its size is used up, or its memory limit
+//! is nearly reached.
 
 use pagewise_facts::tiers;
 use pagewise_model::{
@@ -19,7 +20,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A limit counts as near from here: the last tenth of a compressed pool fills in seconds.
+/// From this share on the limit counts as nearly reached: the last tenth of a compressed pool fills
+/// in seconds.
 const NEAR_LIMIT_PERCENT: f64 = 90.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -82,7 +84,7 @@ fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
     .done()
 }
 
-/// The next tier with room, if there is one.
+/// The next tier with free space, if there is one.
 fn behind<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
     let others = host.tiers.iter().filter(|other| other.path != tier.path);
     others.filter(|other| other.is_full() == Some(false)).max_by_key(|other| other.priority.get())
@@ -130,7 +132,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     })
 }
 
-/// Failing now says more than having failed since the device was set up.
+/// Writes failing now are better evidence than writes that failed since the device was set up.
 fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     let proof = EvidenceList::new()
         .named("memory used", &device.mm_stat.memory_used)
@@ -142,7 +144,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     .done()
 }
 
-/// Writes that failed over the interval, where any did.
+/// Failed writes over the interval, if any.
 fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
         let same = host.compressed().find(|other| other.name() == device.name());

@@ -13,9 +13,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From here on most of the pool gives nothing back.
+/// From this share on most of the pool saves nothing.
 const SHARE_PERCENT: f64 = 50.0;
-/// Below this there is nothing to gain.
+/// With less there is nothing to gain.
 const WORTH: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Devices in compressed RAM that would take all of RAM before they are full, at the ratio that they
-//! measure themselves.
+//! Devices in compressed RAM that would use all of RAM before they are full, at their measured
+//! compression ratio.
 
 use pagewise_facts::{ratio, tiers};
 use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snapshot, Zram};
@@ -17,14 +17,14 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Slot tables over this share of RAM are a loss by themselves.
+/// Slot tables that take more than this share of RAM are a loss by themselves.
 const TABLE_PERCENT: f64 = 2.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
-/// The devices that have a size; the others promise nothing and cost nothing.
+/// The devices that have a size; others use no memory.
 fn sized(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
     let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
@@ -57,7 +57,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// Who made the devices that have a size.
+/// What kind of devices have a size: zram, zmerge or both.
 fn maker(host: &Snapshot) -> &'static str {
     let of = |driver| sized(host).any(|(device, _)| device.driver == driver);
     match (of(Driver::Zram), of(Driver::Zmerge)) {
@@ -101,7 +101,8 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
     sized(host).fold(first, each).done()
 }
 
-/// A new size needs a reset, which discards what is stored: only an empty swap tier may be offered.
+/// A new size needs a reset, which discards the content: it is suggested only for an empty swap
+/// tier.
 fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let look = commands::show_device(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);

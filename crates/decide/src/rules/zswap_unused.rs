@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap is the better choice on this machine and does little: it is off, or its pool is full and its shrinker is off.
+//! zswap is the better choice on this machine but does little: it is off, or its pool is full and
+//! its shrinker is off.
 //!
-//! Only where the decision between zram and zswap is certain ([`decide_swap`]); then `zram-unused` is silent.
+//! Fires only if the choice between zram and zswap is certain ([`decide_swap`]); `zram-unused` is
+//! silent then.
 
 use pagewise_facts::swap_choice::{Compression, SwapDecision, SwapEvidence, decide_swap};
 use pagewise_facts::tiers;
@@ -19,9 +21,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Pages per second from the disk that make programs wait noticeably.
+/// Pages per second read from disk from which on programs noticeably wait.
 const READS: f64 = 100.0;
-/// A full pool takes pages again below this part of its limit (`accept_threshold_percent`).
+/// A full pool accepts pages again below this share of its limit (`accept_threshold_percent`).
 const ACCEPTS_PERCENT: f64 = 90.0;
 const FOLDER: &str = "/sys/module/zswap/parameters";
 
@@ -57,7 +59,7 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             put("Y", &format!("{FOLDER}/shrinker_enabled")),
             put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
             put("Y", &format!("{FOLDER}/enabled")),
-            // the kernel reads ahead from zswap: docs/zram-or-zswap.md
+            // otherwise the kernel also reads ahead from zswap: docs/zram-or-zswap.md
             put("0", "/proc/sys/vm/page-cluster"),
         ]
         .into_iter()

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cgroups that are short because of their own limit, whatever the host has free.
+//! Finds cgroups that are short of memory because of their own limit, even if the host has free
+//! memory.
 //!
-//! Version 2 counts the events of the groups below in `memory.events`, so a limit was only reached by
-//! a group itself if the groups below it do not explain the count. Version 1 counts each alone
-//! (`memory.failcnt`), but has no pressure: there, refaults and major faults while the limit is being
-//! reached stand for the waiting. A full group that only holds page cache is not short: the kernel
-//! fills every limit with cache.
+//! In version 2 `memory.events` includes events of descendants, so a group counts as having reached
+//! its own limit only if its descendants do not explain the count. Version 1 counts each group
+//! separately (`memory.failcnt`) but has no pressure files: there, refaults and major faults while
+//! the limit is being reached replace the stall time. A full group that only holds page cache is
+//! not short: page cache grows up to every limit.
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
@@ -14,42 +15,42 @@ use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use crate::grade::{self, pressure, spared};
 
-/// Memory that cannot be dropped, as a share of the limit.
+/// Thresholds for memory that cannot be dropped, as a share of the limit.
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 98.0;
-/// Swap that could still take this share of the limit is room.
+/// Swap has room if its free part is at least this share of the limit.
 pub(crate) const ROOM_PERCENT: f64 = 10.0;
 
-/// What is wrong in a group.
+/// A problem of a group.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// Processes were killed at the limit.
     Kills(Change),
-    /// Its tasks wait for memory: shares of the last minute.
+    /// Its tasks are stalled on memory: shares of the last minute.
     Waits { some: Percent, full: Option<Percent> },
-    /// It reads again what it dropped, and waits for that.
+    /// It refaults pages that were reclaimed, and waits for the disk.
     Rereads { refaults: Change, major_faults: Change },
-    /// What it cannot drop nearly fills the limit, and swap has no room for it.
+    /// Memory that cannot be dropped nearly fills the limit, and swap has no room for it.
     Full { held: Bytes, limit: Bytes },
-    /// It, or a process or a group in it, fills the limit soon.
+    /// It, or a process or a group in it, will soon fill the limit.
     Fills { who: String, per_second: f64, lasts_seconds: f64 },
 }
 
-/// A group in trouble by its own limit.
+/// A group with a problem caused by its own limit.
 #[derive(Debug)]
 pub(crate) struct GroupTrouble<'a> {
     /// The group that has the limit.
     pub(crate) limited: &'a Cgroup,
-    /// How short it is: the worst of all that is wrong.
+    /// The level of its worst problem.
     pub(crate) level: Level,
-    /// What is wrong, worst first.
+    /// Its problems, worst first.
     pub(crate) troubles: Vec<(Level, Trouble)>,
     /// The limit that was reached over the interval.
     pub(crate) reached: Option<AtLimit<'a>>,
 }
 
 impl GroupTrouble<'_> {
-    /// The limit that it is short by.
+    /// The size of the limit that causes it.
     pub(crate) fn limit(&self) -> Option<Bytes> {
         match &self.reached {
             Some(at) => Some(at.limit),
@@ -57,14 +58,14 @@ impl GroupTrouble<'_> {
         }
     }
 
-    /// Whether its tasks wait for memory.
+    /// Whether its tasks are stalled on memory.
     pub(crate) fn waits(&self) -> bool {
         let mut troubles = self.troubles.iter().map(|(_, trouble)| trouble);
         troubles.any(|trouble| matches!(trouble, Trouble::Waits { .. } | Trouble::Rereads { .. }))
     }
 }
 
-/// Every group in trouble by its own limit, worst first.
+/// Every group with a problem caused by its own limit, worst first.
 pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     let pairs = groups::pairs(interval);
     let growing = growth::growing(interval);
@@ -78,8 +79,8 @@ pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     troubled
 }
 
-/// If the host has memory to spare, the waiting that it counts is that of the group that waits most:
-/// the group takes over the level, so that nothing gets milder by knowing whose it is.
+/// If the host has memory to spare, its stalls are attributed to the group that is stalled most.
+/// That group gets the level of the host, so that attribution never lowers a level.
 fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
     let Some(level) = spared::waiting_of_spared(&interval.end) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());
@@ -93,7 +94,7 @@ fn has_limit(group: &Cgroup) -> bool {
     is_set(group.max.get()) || is_set(group.high.get())
 }
 
-/// The first of these groups; those below it come right behind it.
+/// The problems of the first group of the list; its descendants follow directly after it.
 fn trouble<'a>(
     interval: &Interval,
     limited: &[&GroupPair<'a>],
@@ -113,7 +114,7 @@ fn trouble<'a>(
     Some(GroupTrouble { limited: pair.now, level, troubles, reached })
 }
 
-/// How often the group reached its own limit, those below it not counted.
+/// Its own limit, if the group reached it more often than its descendants explain.
 fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
@@ -133,8 +134,8 @@ fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
     Some((level, Trouble::Waits { some, full: group.pressure.full.avg60.get() }))
 }
 
-/// The working set of the group does not fit under its limit: also told where there is no pressure
-/// file, or where the waiting is not long enough yet.
+/// The working set of the group does not fit under its limit. Reported also without a pressure
+/// file, or if the stalls are below the thresholds.
 fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let refaults = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is bad about the host as a whole: one signal for each Reading that is.
+//! Problems of the host as a whole: one signal for each bad Reading.
 
 use pagewise_facts::groups;
 use pagewise_facts::growth::{self, Growth, GrowthLimit};
@@ -14,35 +14,35 @@ use crate::grade::spared::is_spared;
 use crate::grade::{self, commit, headroom, pressure};
 use crate::oom;
 
-/// One thing that is bad.
+/// One problem with its level.
 #[derive(Debug)]
 pub(crate) struct Signal<'a> {
     pub(crate) level: Level,
     pub(crate) cause: Cause<'a>,
 }
 
-/// What it is. In the order in which causes of the same level are named.
+/// The cause of a signal. Causes of equal level are listed in the order of these variants.
 #[derive(Debug)]
 pub(crate) enum Cause<'a> {
-    /// The machine ran out a moment ago, as the kernel log says.
+    /// The machine ran out of memory recently, according to the kernel log.
     RecentKill(Box<OomKill>),
-    /// Processes were killed over the interval, and not by the limit of a cgroup.
+    /// Processes were killed over the interval, not because of the limit of a cgroup.
     Kills(Change),
     /// Little memory is available.
     Available(Headroom),
-    /// Tasks wait for memory: shares of the last minute, or of ten seconds where those are worse.
+    /// Tasks are stalled on memory: shares of the last minute, or of ten seconds if that is worse.
     Pressure { some: Percent, full: Option<Percent>, span: &'static str },
-    /// Without pressure: most of what is read was dropped a moment ago.
+    /// Without PSI: most of what is read from disk was dropped shortly before.
     Thrashing(Thrashing),
-    /// A process fills memory soon.
+    /// A process or group will soon fill memory.
     Growth(Growth<'a>),
-    /// Strict accounting refuses allocations soon.
+    /// Strict overcommit accounting will soon refuse allocations.
     CommitLimit { committed: Bytes, limit: Bytes },
     /// Swap is nearly full.
     Swap(Percent),
 }
 
-/// Everything that is bad, worst first.
+/// All signals, worst first.
 pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
@@ -70,8 +70,8 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     signals
 }
 
-/// Whether the host is short of memory for one reason alone: processes were killed whose NUMA nodes (a memory policy,
-/// or the `cpuset.mems` of a cgroup) ran out.
+/// Whether the only problem of the host is that NUMA nodes ran out: processes were killed that were
+/// restricted to those nodes by a memory policy or the `cpuset.mems` of a cgroup.
 #[must_use]
 pub fn only_nodes_are_short(interval: &Interval) -> bool {
     let of_nodes = |kill: &OomKill| {
@@ -84,7 +84,7 @@ pub fn only_nodes_are_short(interval: &Interval) -> bool {
         && oom::recent(interval).host.iter().all(of_nodes)
 }
 
-/// Kills that no cgroup's limit explains. The host's counter holds those inside cgroups as well.
+/// Kills that no cgroup's limit explains. The host's counter includes kills inside cgroups.
 fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut recent = oom::recent(interval);
     if let Some(last) = recent.host.pop() {
@@ -95,7 +95,8 @@ fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
         if let group::Trouble::Kills(kills) = trouble { kills.delta } else { 0 }
     });
-    // the kernel log tells of group kills before the interval too: no fewer than these are the groups'
+    // the kernel log contains kills in groups before the interval too, so at least this many were
+    // the groups'
     let in_groups = in_group.sum::<u64>().max(recent.groups.len() as u64);
     kills.delta = kills.delta.saturating_sub(in_groups);
     (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))
@@ -120,13 +121,14 @@ fn pressure(host: &Snapshot) -> Option<(Level, Cause<'_>)> {
     Some((level, cause))
 }
 
-/// Only where pressure says nothing: with it, the time that is lost is known.
+/// Used only without PSI, which measures the lost time itself.
 fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
     Some((Level::Short, Cause::Thrashing(thrashing)))
 }
 
-/// Only what fills the host itself: a group that is filled is that group's trouble when it is full.
+/// Only growth that fills the host itself: a group that is being filled is reported when it is
+/// full.
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;
@@ -134,7 +136,7 @@ fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     Some((level, Cause::Growth(first)))
 }
 
-/// What could not be judged about this host, and why.
+/// What could not be judged on this host, and why.
 pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
     let mut unknown = Vec::new();
     if host.memory.available.get().is_none() {
@@ -146,10 +148,11 @@ pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
     unknown
 }
 
-/// Pressed groups that are compared with each other: of thousands, the worst are told.
+/// Maximum number of groups under pressure that are compared with each other; of thousands the
+/// worst are kept.
 const COMPARED: usize = 200;
 
-/// Groups over a threshold of pressure, worst first; the root stands for the host and is left out.
+/// Groups above a threshold of pressure, worst first. The root is left out, because it is the host.
 pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
     let mut pressed: Vec<(u64, &Cgroup)> = host
         .cgroups

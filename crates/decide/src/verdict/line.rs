@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verdict in words: the worst thing with its number, then whose it is.
+//! The verdict in words: the worst problem with its number, then the group that causes it.
 
 use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
@@ -13,9 +13,9 @@ use crate::grade::spared::is_spared;
 use crate::oom;
 use crate::text::{counted, rate, roughly, short};
 
-/// A trend is told if memory lasts no longer than this at the present rate.
+/// A trend is reported if memory lasts no longer than this at the present rate.
 const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
-/// A loss per second below this share of RAM is noise.
+/// A smaller loss per second, as a share of RAM, is noise.
 const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
 
 /// One to three sentences.
@@ -100,8 +100,8 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             };
             format!("{what} ran out: {}; {}.", of_kill(kill), available())
         }
-        // Without the kernel log nobody knows whose memory it was: a kill frees what had run out, and a
-        // group can end with its process.
+        // Without the kernel log the cause is unknown: a kill frees the memory that had run out,
+        // and a group may disappear together with its process.
         Cause::Kills(kills) if is_spared(host) => format!(
             "The kernel killed {} for lack of memory in the last {:.0} seconds, either because the machine ran \
              out or because a cgroup was at its limit; {}.",
@@ -151,7 +151,7 @@ fn available(host: &Snapshot) -> String {
     }
 }
 
-/// What swap can do about it.
+/// A clause about free swap.
 fn and_swap(host: &Snapshot, room: &Headroom) -> String {
     if tiers::swap_is_off(host) {
         return " and there is no swap".to_owned();
@@ -165,7 +165,7 @@ fn and_swap(host: &Snapshot, room: &Headroom) -> String {
     }
 }
 
-/// When memory and swap end, if they go on shrinking as they did between the two looks.
+/// When memory and swap will be exhausted if they shrink at the rate of the interval.
 fn trend(interval: &Interval) -> Option<String> {
     let seconds = interval.seconds()?;
     let left = |host: &Snapshot| {
@@ -195,7 +195,7 @@ fn calm(host: &Snapshot, and_groups: bool) -> String {
     }
 }
 
-/// Waiting below every threshold; `None` where it is not known.
+/// A sentence about stalls below every threshold; `None` if they are unknown.
 fn waiting(psi: &Psi) -> Option<String> {
     let some = psi.memory.some.avg60.get()?;
     if some.get() <= 0.0 {
@@ -207,7 +207,7 @@ fn waiting(psi: &Psi) -> Option<String> {
     Some(format!("tasks waited for memory {} of the last minute{full}", some.of_time()))
 }
 
-/// The worst group, and how many more there are.
+/// A sentence about the worst group, and the number of others.
 fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
@@ -222,7 +222,7 @@ fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     Some(format!("{} is {state} because of its own limit: {}{more}.", worst.group, worst.line))
 }
 
-/// Who was killed, and when, as a clause.
+/// The killed process and the time of the kill, as a clause.
 pub(super) fn of_kill(kill: &OomKill) -> String {
     let when =
         kill.seconds_ago.map_or_else(String::new, |seconds| format!(" {} ago", oom::ago(seconds)));
@@ -233,7 +233,7 @@ pub(super) fn of_kill(kill: &OomKill) -> String {
     }
 }
 
-/// The worst thing about a group, as a clause.
+/// The worst problem of a group, as a clause.
 pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
     match group.troubles.first().map(|(_, trouble)| trouble) {
         Some(Trouble::Kills(kills)) => format!(

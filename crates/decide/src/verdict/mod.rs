@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Interval`] → [`HostVerdict`]: how short of memory a host and the cgroups on it are.
+//! Derives a [`HostVerdict`] from an [`Interval`]: how short of memory a host and its cgroups are.
 //!
-//! Every bad Reading becomes a signal with a level, and the level of the verdict is that of the worst
-//! signal: a good Reading never hides a bad one. A signal belongs to the host, or to one cgroup where
-//! the counters show that the cgroup's own limit caused it; attribution never changes its level.
+//! Every bad Reading becomes a signal with a level, and the level of the verdict is that of the
+//! worst signal: a good Reading never hides a bad one. A signal belongs to the host, or to one
+//! cgroup if the counters show that the cgroup's own limit caused it; attribution never changes its
+//! level.
 //!
-//! The laws are property tests: see `tests/made/laws.rs`.
+//! These rules are checked by property tests: see `tests/made/laws.rs`.
 
 mod group;
 mod host;
@@ -21,7 +22,7 @@ pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, troubled};
 pub(crate) use host::{Cause, pressed_groups, signals};
 pub(crate) use line::of_group;
 
-/// How short of memory this host is, and its cgroups.
+/// How short of memory this host and its cgroups are.
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
     let troubled = group::troubled(interval);
@@ -41,8 +42,8 @@ pub fn judge(interval: &Interval) -> HostVerdict {
     }
 }
 
-/// The groups in trouble, worst first, and those in which the kernel killed a moment ago, also if the
-/// group is gone since.
+/// The groups with a problem, worst first, and those with a recent kill even if the group no longer
+/// exists.
 fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupVerdict> {
     let mut groups: Vec<GroupVerdict> = troubled.iter().map(named).collect();
     for kill in recent.groups {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a verdict must never do, over made-up hosts. The same laws hold for every recording: see the
-//! program's tests.
+//! Laws that every verdict must obey, tested on made-up hosts. The tests of the program check the
+//! same laws on every recording.
 
 use pagewise_decide::{diagnose, judge};
 use pagewise_model::{Bytes, Interval, Level, Limit, Percent, Severity, Snapshot};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use pagewise_testkit::made_host::{calm, file, grow, knob, line, set, stall};
 
-/// How bad each thing is, from 0 (as on a calm host) to 1.
+/// How bad each value is, from 0 (as on a calm host) to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Badness {
     available: f64,
@@ -46,14 +46,14 @@ fn badness() -> impl Strategy<Value = Badness> {
         })
 }
 
-/// One thing made worse, or nothing.
+/// Makes one value worse; some indexes change nothing.
 fn worsened(before: Badness, which: usize, by: f64) -> Badness {
     let more = |value: f64| value + (1.0 - value) * by;
     let mut after = before;
     match which {
         0 => after.available = more(before.available),
         1 => after.swap = more(before.swap),
-        // what is in swap would have to be somewhere else: only empty swap can just be missing
+        // pages in swap would have to be somewhere else, so swap can only be missing if it is empty
         2 if before.swap <= 0.0 => after.swap_exists = false,
         2 => {}
         3 => after.some = more(before.some),
@@ -73,7 +73,7 @@ fn share_of(bytes: u64, share: f64) -> u64 {
     (bytes as f64 * share) as u64
 }
 
-/// A host of 16 GiB that is as bad as that. The group is a database with a limit of 1 GiB.
+/// A host of 16 GiB with these values. The group is a database with a limit of 1 GiB.
 fn host_of(bad: Badness) -> Interval {
     const GROUP: &str = "/sys/fs/cgroup/system.slice/db.service";
     let mut interval = calm();
@@ -149,7 +149,7 @@ const NOTHING: Badness = Badness {
     zones_low: false,
 };
 
-/// Rules that say that the host as a whole is short.
+/// Rules whose findings mean that the host as a whole is short of memory.
 const SHORT_HOST: [&str; 5] =
     ["memory-low", "memory-pressure", "commit-limit", "swap-full", "zram-full"];
 
@@ -190,7 +190,7 @@ fn a_machine_with_one_percent_available_is_never_called_fine() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
-    /// Law 3: a strictly worse host never gets a milder verdict, nor milder findings.
+    /// Law 3: a strictly worse host never gets a milder verdict or milder findings.
     #[test]
     fn a_worse_host_never_gets_a_milder_verdict(
         before in badness(), which in 0..11usize, by in 0.0..1.0f64,
@@ -201,7 +201,8 @@ proptest! {
         prop_assert!(worst_finding(&worse) >= worst_finding(&milder));
     }
 
-    /// Law 1: no bad Reading is hidden: each alone has a level, and all together have no better one.
+    /// Law 1: no bad Reading is hidden. The level of all together is at least the level of each
+    /// alone.
     #[test]
     fn no_bad_reading_hides_behind_a_good_one(bad in badness()) {
         let together = judge(&host_of(bad)).level;
@@ -217,7 +218,8 @@ proptest! {
         }
     }
 
-    /// Law 2: what happens inside one cgroup at its limit is that group's, and the host stays calm.
+    /// Law 2: trouble inside a cgroup at its limit is attributed to that group, and the host stays
+    /// calm.
     #[test]
     fn a_groups_trouble_is_the_groups(group in 0.4..1.0f64, group_kills in 0..3u64, some in 0.0..1.0f64) {
         let interval = host_of(Badness { group, group_kills, some, full: some, ..NOTHING });
@@ -231,7 +233,7 @@ proptest! {
         prop_assert!(findings.iter().all(|finding| !SHORT_HOST.contains(&finding.id)));
     }
 
-    /// Law 4: the verdict and the findings say the same about the host.
+    /// Law 4: the verdict and the findings agree about the host.
     #[test]
     fn verdict_and_findings_agree(bad in badness()) {
         let interval = host_of(bad);
@@ -249,7 +251,7 @@ proptest! {
         }
     }
 
-    /// Law 4: whatever is recommended for zram, it is one size and one algorithm.
+    /// Law 4: all findings recommend the same size and algorithm for zram.
     #[test]
     fn every_finding_recommends_the_same_size_and_algorithm(
         bad in badness(), stored in 0u64..1 << 34, ratio in 1u64..40, size in 1u64..100, raw in any::<bool>(),
@@ -280,7 +282,7 @@ proptest! {
         prop_assert!(!oversized || full >= 15 << 30, "oversized at {full} bytes of RAM when full");
     }
 
-    /// Where a limit of a group is not reached, its waiting is no trouble of its own.
+    /// Stalls are not attributed to a group whose limit was not reached.
     #[test]
     fn waiting_without_a_limit_is_the_hosts(some in 0.3..1.0f64) {
         let interval = host_of(Badness { some, ..NOTHING });
@@ -290,7 +292,7 @@ proptest! {
     }
 }
 
-/// The percentages of the sentence come from the Readings.
+/// The percentages in the sentence come from the Readings.
 #[test]
 fn the_line_names_the_worst_thing_with_its_number() {
     let line = |bad: Badness| judge(&host_of(bad)).line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What reports of the OOM killer are explained as.
+//! Explanations of OOM killer reports.
 
 use pagewise_decide::oom::{explain, recent};
 use pagewise_model::{
@@ -236,7 +236,7 @@ fn recent_kills_are_told_apart_by_whose_they_are() {
     assert_eq!(recent(&interval).host.len(), 3);
 }
 
-/// What runs now, and what is set now, says nothing about another boot.
+/// Current processes and settings are not used to explain a kill of an earlier boot.
 #[test]
 fn a_kill_of_an_earlier_boot_is_told_without_what_is_now() {
     let host = with(|host| {
@@ -272,7 +272,7 @@ fn the_newest_ten_are_told_newest_first() {
     assert_eq!(lines, (5..=14).rev().collect::<Vec<_>>());
 }
 
-/// A group with a limit that can be raised, on a machine with room and swap.
+/// A group whose limit can be raised, on a machine with available memory and swap.
 #[test]
 fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
     let host = with(|host| {
@@ -299,8 +299,8 @@ fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
 }
 
 proptest! {
-    /// Whatever the kernel did not print, something is said, and a kill by a limit never says that
-    /// the machine was short.
+    /// With any part of the report missing there is an explanation, and a kill by a limit never
+    /// says that the machine was short.
     #[test]
     fn a_report_with_holes_is_told_as_far_as_it_goes(
         holes in prop::collection::vec(any::<bool>(), 8),

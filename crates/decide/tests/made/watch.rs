@@ -2,7 +2,8 @@
 use pagewise_decide::watch::course;
 use pagewise_model::{Bytes, Coverage, WatchCourse, WatchSample};
 
-/// A server that is collapsed after 5 s, forks from 10 to 15 s, and is collapsed again after 20 s.
+/// A server whose memory is collapsed after 5 s, that forks from 10 to 15 s, and is collapsed again
+/// after 20 s.
 fn server() -> Vec<WatchSample> {
     let mib = |count: u64| Bytes::new(count << 20);
     let at = |second: u32| {
@@ -46,7 +47,7 @@ fn without_a_counter_it_is_a_share_of_a_processor() {
     assert_eq!(course(&samples).used[0], (0.5, 0.5));
     samples[1].cpu_seconds = None;
     assert_eq!((course(&samples).used.len(), course(&samples).used[0]), (23, (1.0, 0.5)));
-    // an idle program used nothing that could be told
+    // an idle program used no measurable CPU time
     samples.iter_mut().for_each(|sample| sample.cpu_seconds = Some(7.0));
     assert_eq!(course(&samples).used, []);
 }

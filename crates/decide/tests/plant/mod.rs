@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Incidents, as the kernel would show them in its files.
+//! Incidents, written into the files of a recorded host as the kernel would show them.
 
 use pagewise_testkit::scene::{ENDS, Scene};
 
 /// 24 GiB, cgroup v1, no swap, idle.
 pub(crate) const PLAIN: &str = "debian12-6.18-x86_64-24g-plain";
-/// The same with a large process in huge pages.
+/// The same with a large process whose memory is in huge pages.
 pub(crate) const HUGE: &str = "debian12-6.18-x86_64-24g-thp";
 /// The same with an empty zram swap tier of 512 MiB.
 pub(crate) const ZRAM: &str = "debian12-6.18-x86_64-24g-zram-swap";
-/// The same while a cgroup of 64 MiB swaps 130 MiB to it.
+/// The same while a cgroup with a limit of 64 MiB swaps 130 MiB to it.
 pub(crate) const ZRAM_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
-/// A swap file in front of zram, neither in use.
+/// A swap file with a higher priority than zram, neither in use.
 pub(crate) const BEHIND_FILE: &str = "debian12-6.18-x86_64-24g-zram-behind-file";
-/// A swap file in front of zram, in use.
+/// A swap file with a higher priority than zram, in use.
 pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-file-used";
-/// 512 MiB, cgroup v2, 7.2: a service of 64 MiB works on 160 MiB, of which zram takes the rest.
+/// 512 MiB, cgroup v2, 7.2: a service with a limit of 64 MiB uses 160 MiB, the rest of which is in
+/// zram.
 pub(crate) const V2_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
 
-/// 512 MiB, 6.12, systemd: files of sysctl that disagree with each other and with what runs.
+/// 512 MiB, 6.12, systemd: sysctl files that disagree with each other and with the running
+/// settings.
 pub(crate) const SETTINGS: &str = "debian-trixie-6.12-x86_64-512m-settings";
 
 const SERVICE: &str = "sys/fs/cgroup/system.slice/cg-2.service";
@@ -56,7 +58,7 @@ pub(crate) fn no_zram(host: Scene) -> Scene {
     )
 }
 
-/// A swap file on the disk alone: its size and what it holds, in KiB.
+/// Only a swap file on disk: its size and its used part, in KiB.
 pub(crate) fn swap_file(host: Scene, size: u64, used: u64) -> Scene {
     let text = format!(
         "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/swap-1 file {size} {used} -2\n"
@@ -65,7 +67,7 @@ pub(crate) fn swap_file(host: Scene, size: u64, used: u64) -> Scene {
     host.file("proc/swaps", text)
 }
 
-/// What the zram tier of 512 MiB holds, in KiB.
+/// The used part of the zram tier of 512 MiB, in KiB.
 pub(crate) fn zram_holds(host: Scene, used: u64) -> Scene {
     let text = format!(
         "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram1 partition 524284 {used} 100\n"
@@ -76,7 +78,7 @@ pub(crate) fn zram_holds(host: Scene, used: u64) -> Scene {
         .file("sys/block/zram1/mm_stat", format!("{stored} {taken} {taken} 0 {taken} 0 0 0 0\n"))
 }
 
-/// Shares of the last ten seconds and of the last minute in which some and all tasks waited.
+/// Shares of the last ten seconds and the last minute in which some and all tasks were stalled.
 pub(crate) fn waiting(host: Scene, some: &str, full: &str) -> Scene {
     let text = format!(
         "some avg10={some} avg60={some} avg300=0.00 total=1541868\n\
@@ -102,7 +104,7 @@ pub(crate) fn swappiness(host: Scene, value: u32) -> Scene {
     host.file("proc/sys/vm/swappiness", format!("{value}\n"))
 }
 
-/// Most of what is read from disk was dropped a moment ago, and tasks wait for it.
+/// Most of what is read from disk was dropped shortly before, and tasks wait for it.
 pub(crate) fn thrashing(host: Scene) -> Scene {
     host.grow("workingset_refault_file", 100_000)
         .grow("pgsteal_file", 90_000)
@@ -110,7 +112,7 @@ pub(crate) fn thrashing(host: Scene) -> Scene {
         .grow("pgpgin", 500_000)
 }
 
-/// Much is read and dropped, and nothing is read again.
+/// Much is read and dropped, but nothing is refaulted.
 pub(crate) fn backup(host: Scene) -> Scene {
     host.grow("pgsteal_file", 900_000).grow("pgscan_kswapd", 900_000).grow("pgpgin", 4_000_000)
 }
@@ -120,7 +122,8 @@ pub(crate) fn strict(host: Scene, percent: u64) -> Scene {
     meminfo(meminfo(host, "CommitLimit", 10_000_000), "Committed_AS", percent * 100_000)
 }
 
-/// The large process, `age` seconds old, took so many MiB in each second of the interval.
+/// The large process, `age` seconds old, grew by `mib_per_second` MiB in each second of the
+/// interval.
 fn grown(host: Scene, mib_per_second: u64, age: u64, held_mib: u64) -> Scene {
     let seconds = host.replay().seconds().expect("two ends");
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some MiB")]
@@ -164,8 +167,8 @@ pub(crate) fn leak_in_group(host: Scene, mib_per_second: u64) -> Scene {
         .file(&format!("{GROUP}/memory.usage_in_bytes"), format!("{held}\n"))
 }
 
-/// A cgroup with a limit of 8 GiB grows by so many MiB per second, by workers that come and go: its
-/// only process of both looks has stood still for 100 seconds.
+/// A cgroup with a limit of 8 GiB grows by `mib_per_second` MiB per second, through short-lived
+/// workers: the only process that exists at both times has not grown for 100 seconds.
 pub(crate) fn workers(host: Scene, mib_per_second: u64) -> Scene {
     const GROUP: &str = "sys/fs/cgroup/memory/cg-1";
     let seconds = host.replay().seconds().expect("two ends");
@@ -197,7 +200,7 @@ pub(crate) fn service(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene 
     host.file(&format!("{SERVICE}/memory.{file}"), text)
 }
 
-/// The service as it is on a quiet day: nothing waits, and its limit is not reached.
+/// The service on a quiet day: no stalls, and its limit is not reached.
 pub(crate) fn calm_group(host: Scene) -> Scene {
     let none = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";
     let events = "low 0\nhigh 0\nmax 9000\noom 0\noom_kill 0\noom_group_kill 0\n";
@@ -223,7 +226,7 @@ pub(crate) fn high(host: Scene) -> Scene {
     )
 }
 
-/// So much of the limit is anonymous memory, and the service may not swap.
+/// `percent` of the limit are anonymous memory, and the service is barred from swapping.
 pub(crate) fn filled(host: Scene, percent: u64) -> Scene {
     let held = (64 << 20) / 100 * percent;
     let stat = format!("anon {held}\nfile 0\nshmem 0\n");
@@ -237,7 +240,7 @@ pub(crate) fn cached(host: Scene) -> Scene {
     service(host, "swap.current", "0\n")
 }
 
-/// A task of the service was killed at its limit over the interval.
+/// A task of the service was killed at its limit during the interval.
 pub(crate) fn killed(host: Scene) -> Scene {
     let events = |times| {
         format!("low 0\nhigh 0\nmax {times}9\noom {times}\noom_kill {times}\noom_group_kill 0\n")
@@ -247,7 +250,7 @@ pub(crate) fn killed(host: Scene) -> Scene {
         .grow("oom_kill", 1)
 }
 
-/// The limited group of version 1 reads again what it dropped.
+/// The limited group of version 1 refaults pages that were just dropped.
 pub(crate) fn v1_thrashing(mut host: Scene) -> Scene {
     const GROUP: &str = "sys/fs/cgroup/memory/cg-2/cg-3";
     for (end, times) in ENDS.into_iter().zip([1u64, 2]) {
@@ -282,22 +285,22 @@ pub(crate) fn tmpfs(host: Scene, kib: u64) -> Scene {
     meminfo(host, "Cached", kib + kib / 3)
 }
 
-/// A sysctl, by its path below `/proc/sys`.
+/// Sets a sysctl, given by its path below `/proc/sys`.
 pub(crate) fn set(host: Scene, path: &str, value: &str) -> Scene {
     host.file(&format!("proc/sys/{path}"), format!("{value}\n"))
 }
 
-/// Unreclaimable slab of so many KiB.
+/// Unreclaimable slab of `kib` KiB.
 pub(crate) fn slab(host: Scene, kib: u64) -> Scene {
     meminfo(host, "SUnreclaim", kib)
 }
 
-/// Memory that nothing can reclaim, of so many KiB.
+/// Unevictable, locked memory of `kib` KiB.
 pub(crate) fn locked(host: Scene, kib: u64) -> Scene {
     meminfo(meminfo(host, "Unevictable", kib), "Mlocked", kib)
 }
 
-/// KSM after so many scans of 2 GiB, in which 100 pages had a copy.
+/// KSM after `scans` scans of 2 GiB, in which 100 pages had a duplicate.
 pub(crate) fn ksm_at_a_loss(host: Scene, scans: u64) -> Scene {
     let files = [
         ("run", "1".to_owned()),
@@ -312,7 +315,8 @@ pub(crate) fn ksm_at_a_loss(host: Scene, scans: u64) -> Scene {
     })
 }
 
-/// So many KiB are dirty, and somebody waited for I/O so much of the last minute.
+/// `kib` KiB are dirty, and some task was stalled on I/O for the share `stalled` of the last
+/// minute.
 pub(crate) fn writing(host: Scene, kib: u64, stalled: &str) -> Scene {
     let text = format!(
         "some avg10={stalled} avg60={stalled} avg300=0.00 total=37273968\n\
@@ -326,19 +330,19 @@ pub(crate) fn unlimited(host: Scene) -> Scene {
     host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.max", "max\n")
 }
 
-/// A sysctl that is in no file, on a host whose files are known.
+/// A sysctl that no file sets, on a host whose files are known.
 pub(crate) fn set_by_hand(host: Scene, path: &str, value: &str) -> Scene {
     set(host, path, value).file("etc/sysctl.d/90-maps.conf", "vm.max_map_count = 65530\n")
 }
 
-/// zram-generator with a device, and zram-tools switched on.
+/// zram-generator with a device, and zram-tools enabled.
 pub(crate) fn two_makers_of_swap(host: Scene) -> Scene {
     host.file("usr/lib/systemd/system-generators/zram-generator", "")
         .file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n")
         .file("etc/systemd/system/multi-user.target.wants/zramswap.service", "")
 }
 
-/// zram-generator with a device, and a rule of udev that gives it a size.
+/// zram-generator with a device, and a udev rule that sets its size.
 pub(crate) fn udev_and_generator(host: Scene) -> Scene {
     let rule = "KERNEL==\"zram0\", ACTION==\"add\", ATTR{disksize}=\"512M\"\n";
     host.file("usr/lib/systemd/system-generators/zram-generator", "")
@@ -346,12 +350,12 @@ pub(crate) fn udev_and_generator(host: Scene) -> Scene {
         .file("etc/udev/rules.d/99-zram.rules", rule)
 }
 
-/// The service of [`V2_LIMIT`] ended with its group between the two looks.
+/// The service of [`V2_LIMIT`] ended during the interval, and its group was removed.
 pub(crate) fn vanished(host: Scene) -> Scene {
     host.without_at("end", SERVICE)
 }
 
-/// So many more groups, each with a little memory.
+/// `many` more groups, each with a little memory.
 pub(crate) fn crowded(host: Scene, many: usize) -> Scene {
     let none = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n";
     (0..many).fold(host, |host, at| {
@@ -362,7 +366,7 @@ pub(crate) fn crowded(host: Scene, many: usize) -> Scene {
     })
 }
 
-/// tuned switched on with a profile that wants so much swappiness.
+/// tuned is enabled with a profile that sets this swappiness.
 pub(crate) fn tuned(host: Scene, swappiness: &str) -> Scene {
     let profile = format!("[main]\n\n[sysctl]\nvm.swappiness = {swappiness}\n");
     host.file("etc/systemd/system/multi-user.target.wants/tuned.service", "")
@@ -370,7 +374,7 @@ pub(crate) fn tuned(host: Scene, swappiness: &str) -> Scene {
         .file("usr/lib/tuned/virtual-guest/tuned.conf", profile)
 }
 
-/// tlp switched on.
+/// tlp is enabled.
 pub(crate) fn tlp(host: Scene) -> Scene {
     host.file("etc/systemd/system/multi-user.target.wants/tlp.service", "")
 }

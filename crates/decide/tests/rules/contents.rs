@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Findings that need the contents of pages.
+//! Findings that need page contents.
 
 use pagewise_model::{Disturbed, EstimateSource, HugeView, Reading, Source};
 
 use super::*;
 use crate::testing::{calm, gib, line, with};
 
-/// Of 16 GiB 4 GiB are in huge pages, under `always`.
+/// 4 of 16 GiB are in huge pages, with the policy `always`.
 fn host() -> Interval {
     with(|host| host.memory.anon_huge_pages = line("/proc/meminfo", 33, gib(4)))
 }
 
-/// Of a million pages, of which a thousandth was looked at, so many are huge and of those zeros.
+/// An estimate for a million pages, of which a thousandth was sampled: `huge` pages are in huge
+/// pages, and `zeros` of those are zeros.
 fn looked(pid: Option<u32>, huge: u64, zeros: u64) -> Estimate {
     let absent = || Reading::absent("a sample cannot tell", Source::none());
     let kind = if pid.is_some() { "process" } else { "processes" };
@@ -57,7 +58,7 @@ fn zeros_in_huge_pages_are_told_with_the_process_that_has_most() {
     let [finding] = &diagnose_contents(&host(), &sample(800_000, 400_000))[..] else { panic!() };
     assert_eq!((finding.id, finding.severity), ("thp-bloat", Severity::Info));
     assert_eq!(finding.title, "50 % of the memory in huge pages is zeros, mostly in java");
-    // 400 of 800: Wilson's interval begins at 0.4654
+    // 400 of 800: the Wilson interval begins at 0.4654
     assert_eq!(
         finding.what,
         "Huge pages hold 4.0 GiB of memory (25 % of RAM), of which at least 1.9 GiB are zeros. \
@@ -82,10 +83,10 @@ fn little_waste_few_pages_or_few_huge_pages_are_not_worth_a_word() {
         assert_eq!(diagnose_contents(interval, sample), []);
     };
     silent(&host(), &[]);
-    // 22 % of 800, whose interval begins at 19.3 %
+    // 22 % of 800: the interval begins at 19.3 %
     silent(&host(), &sample(800_000, 176_000));
     assert_eq!(diagnose_contents(&host(), &sample(800_000, 190_000)).len(), 1);
-    // all of them, but 40 were looked at
+    // all are zeros, but only 40 were sampled
     silent(&host(), &sample(40_000, 40_000));
     silent(&calm(), &sample(800_000, 400_000));
     let mut cut = sample(40_000, 40_000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What holds for every rule and every finding.
+//! Properties of every rule and every finding.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::rules::FIRING;
 use crate::testing::{calm, erasers, still};
 
-/// What every finding promises to its reader.
+/// Checks the properties that every finding must have.
 fn check(finding: &Finding) {
     let sentences = |text: &str| text.matches(". ").count() + 1;
     assert!(finding.title.chars().count() <= 80, "{finding:#?}");
@@ -67,7 +67,7 @@ fn no_machine_spoilt_in_one_way_has_two_names_for_it() {
     for (id, firing) in FIRING {
         let mut interval = firing();
         if *id != "mglru-off" {
-            // low swappiness is explained on classic lists, and those are a finding too
+            // low swappiness is explained for the classic LRU, whose use is a finding of its own
             crate::testing::erase(&mut interval.end.mglru.enabled);
         }
         let ids: BTreeSet<&str> = diagnose(&interval).iter().map(|finding| finding.id).collect();
@@ -94,7 +94,7 @@ fn the_most_severe_comes_first() {
     assert_eq!(ids, ["zram-full", "memory-pressure", "mglru-off"]);
 }
 
-/// Names as long and as strange as a host can make them.
+/// Gives everything names as long and strange as a host can have.
 fn renamed(mut interval: Interval) -> Interval {
     let strange =
         Name::from("/a very long 'name'. With $(sentences) in it/and \u{1b}[2Jescapes; rm -rf /");
@@ -119,7 +119,7 @@ fn long_names_do_not_burst_a_title() {
 }
 
 proptest! {
-    /// Whatever a kernel does not offer, no rule panics and none speaks without proof.
+    /// With any Readings missing, no rule panics, and no finding is without evidence.
     #[test]
     fn rules_bear_the_loss_of_any_readings(
         case in 0..FIRING.len(),

@@ -18,7 +18,8 @@ fn db(host: &mut Snapshot) -> &mut Cgroup {
         .unwrap()
 }
 
-/// A service that is held at 1 GiB and swaps 100 MiB, on a machine with gigabytes to spare.
+/// A service that is at its limit of 1 GiB with 100 MiB in swap, on a machine with gigabytes
+/// available.
 pub(in crate::rules) fn firing() -> Interval {
     let mut interval = with(|host| {
         stall(&mut host.psi.memory.some, 34.0, 9.0);
@@ -46,7 +47,7 @@ fn the_limit_is_told_and_one_that_fits() {
     assert!(proof_of(&finding).contains("memory.events:3 = reached max +4998"));
 }
 
-/// A cache that fills its limit with memory that cannot be dropped, without swap.
+/// A cache whose limit is filled with memory that cannot be dropped, without swap.
 pub(in crate::rules) fn firing_full() -> Interval {
     with(|host| {
         let group = db(host);
@@ -57,7 +58,7 @@ pub(in crate::rules) fn firing_full() -> Interval {
     })
 }
 
-/// A group of version 1 that reads its own code again and again.
+/// A group of version 1 that refaults its own code again and again.
 pub(in crate::rules) fn firing_v1() -> Interval {
     const V1: &str = "/sys/fs/cgroup/memory/system.slice/db.service";
     let grown = |host: &mut Snapshot, times: u64| {
@@ -75,7 +76,8 @@ pub(in crate::rules) fn firing_v1() -> Interval {
     interval
 }
 
-/// A group of version 2 with idle anonymous memory, whose code is read again and again, and free swap.
+/// A group of version 2 with idle anonymous memory and free swap, whose code is refaulted again and
+/// again.
 fn rereading() -> Interval {
     let at = |host: &mut Snapshot, times: u64| {
         let group = db(host);

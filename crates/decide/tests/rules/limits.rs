@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which limit a cgroup needs, as a table: one service, changed in one thing per row.
+//! The limit that a cgroup needs, as a table: one service with one change per row.
 
 use pagewise_model::{
     Cgroup, Confidence, Counters, Generation, GroupGenerations, IdleMethod, Limit, LimitAdvice,
@@ -26,8 +26,8 @@ fn stat(sizes: &[(&str, u64)]) -> Counters {
     sizes.iter().zip(1..).map(line).collect()
 }
 
-/// 1 GiB in use: 600 MiB anonymous, 400 MiB file cache of which 300 MiB are inactive, 24 MiB of the kernel.
-/// No limit, a peak of 4 GiB, nothing is read again, no swap is used; 1 s apart.
+/// 1 GiB in use: 600 MiB anonymous, 400 MiB page cache of which 300 MiB are inactive, 24 MiB kernel
+/// memory. No limit, a peak of 4 GiB, no refaults, no swap in use; the readings are 1 s apart.
 fn service(change: impl Fn(&mut Cgroup)) -> Interval {
     let mut host = crate::testing::host();
     let group = db(&mut host);
@@ -51,7 +51,7 @@ fn limited(size: u64) -> impl Fn(&mut Cgroup) {
     move |group| group.max = file(&format!("{FOLDER}/memory.max"), Limit::Bytes(mib(size)))
 }
 
-/// Nothing but what the counters say.
+/// A survey with only the counters as a source.
 fn survey(interval: &Interval, idle: &Idle) -> WorkingSet {
     let selected = Name::from(PATH);
     let inputs = LimitInputs {
@@ -65,7 +65,7 @@ fn survey(interval: &Interval, idle: &Idle) -> WorkingSet {
     found.remove(0)
 }
 
-/// What is known of idle times.
+/// Sources of idle times.
 struct Idle {
     age: u64,
     generations: Reading<Vec<GroupGenerations>>,
@@ -99,7 +99,7 @@ fn watched(seconds: f64, idle_anon: u64, idle_file: u64, anon_peak: u64, not_rea
     Idle { watched: Some(watched), ..counters_only() }
 }
 
-/// What is expected: the verdict, its size in MiB, the confidence, and words in its reasons.
+/// The expected verdict, its size in MiB, the confidence, and words in its reasons.
 struct Row {
     what: &'static str,
     interval: Interval,
@@ -140,7 +140,7 @@ fn because(row: Row, because: &'static [&'static str]) -> Row {
     Row { because, ..row }
 }
 
-/// The limit was reached over the interval, and its tasks waited.
+/// The limit was reached during the interval, and its tasks were stalled.
 fn at_limit(change: impl Fn(&mut Cgroup)) -> Interval {
     let mut interval = service(|group| {
         limited(1024)(group);
@@ -173,7 +173,7 @@ fn rows() -> Vec<Row> {
         // 1024 - 300 inactive = 724, and 50 %
         because(could_be("counters alone", service(|_| ()), counters_only(), 1086, Low),
             &["in use: 724.0 MiB of 1.0 GiB; idle: 300.0 MiB of file cache", "no idle times are known", "margin of 50 %"]),
-        // its peak is 900: 990 is enough
+        // its peak is 900, so 990 are enough
         because(could_be("a peak that no limit held", service(|group| {
             group.peak = file("/p", mib(900));
             group.current = file("/c", mib(850));
@@ -182,9 +182,9 @@ fn rows() -> Vec<Row> {
             group.peak = file("/p", mib(1030));
             group.stat = stat(&[("inactive_file", 10)]);
         }), counters_only(), 1133, Low), &["no more than its peak plus 10 %"]),
-        // 600 + 24 + 100 are hot; 300 of file cache and 200 of anon are idle, swap has room
-        // 600 + 24 + 100 are hot; 300 of file cache and 200 of anon are idle, swap has room; files that are read keep it
-        // from being high
+        // 600 + 24 + 100 are in use; 300 of page cache and 200 of anonymous memory are idle, and
+        // swap has room. Refaults that are unknown or above zero keep the confidence from being
+        // high
         because(could_be("generations of ten minutes", service(|_| ()),
             generations(600, &[(2000, 200, 300), (1500, 100, 50), (800, 300, 50)]), 655, Medium),
             &["in use: 524.0 MiB", "200.0 MiB of anonymous memory, for which swap has room", "not used for 10 min"]),
@@ -213,7 +213,7 @@ fn rows() -> Vec<Row> {
         because(could_be("protected memory has to fit", service(|group| {
             group.low = file("/l", Limit::Bytes(mib(2000)));
         }), counters_only(), 2000, Low), &["memory.low or memory.min protects"]),
-        // 10,240 pages are 40 MiB: 764, 50 %
+        // 10,240 pages are 40 MiB: 764, plus 50 %
         because(could_be("files are read again", at_end(service(|_| ()), |group| {
             group.refault_file = line("/r", 4, 1000 + 10_240);
         }), counters_only(), 1146, Low), &["plus 40.0 MiB that it read again", "reads again what was dropped"]),
@@ -223,11 +223,11 @@ fn rows() -> Vec<Row> {
             limited(8192)(group);
             group.high = file(&format!("{FOLDER}/memory.high"), Limit::Bytes(mib(4096)));
         }), counters_only(), 1086, Low), &[]),
-        // 1024 + 100 in swap, a tenth
+        // 1024 + 100 in swap, plus a tenth
         because(too_low("tasks wait at the limit", at_limit(|group| {
             group.pressure.some.avg60 = line("/p", 1, Percent::new(30.0));
         }), 1237, Medium), &["its tasks waited for memory", "plus a tenth", "not known"]),
-        // the limit and a half
+        // the limit plus a half
         because(too_low("a process was killed at the limit", at_limit(|group| {
             group.events.oom_kill = line("/e", 5, 1);
         }), 1636, High), &["the kernel killed 1 process", "half of the limit"]),
@@ -322,7 +322,7 @@ fn commands_say_how_long_they_last_and_how_to_undo_them() {
         lower[0].contains("MemoryMax=1086M") && lower[1].ends_with("MemoryMax=8589934592"),
         "{lower:?}"
     );
-    // version 1: no high, and the limit of none is told by memory.stat
+    // version 1 has no memory.high, and the absence of a limit is read from memory.stat
     let v1 = commands(&service(|group| {
         let folder = "/sys/fs/cgroup/memory/a b";
         group.current = file(&format!("{folder}/memory.usage_in_bytes"), mib(1024));
@@ -339,7 +339,7 @@ fn commands_say_how_long_they_last_and_how_to_undo_them() {
     );
 }
 
-/// `doctor` and `limits` name the same size.
+/// `doctor` and `limits` suggest the same size.
 #[test]
 fn the_size_is_that_of_the_finding() {
     for interval in [
@@ -374,7 +374,8 @@ fn all_groups_but_the_root_are_listed_without_a_selection() {
     assert!(survey.unknown[0].contains("this kernel has no multi-gen LRU"), "{:?}", survey.unknown);
 }
 
-/// What a group holds while another one in its line is held by a limit is not what it would use.
+/// The usage of a group does not show its needs while the limit of an ancestor or descendant
+/// restricts it.
 #[test]
 fn groups_above_and_below_a_limit_that_is_too_low_are_not_judged() {
     let interval = at_limit(|group| group.pressure.some.avg60 = line("/p", 1, Percent::new(30.0)));
@@ -426,8 +427,8 @@ fn with_sizes(sizes: [u64; 6], limit: Option<u64>) -> Interval {
 }
 
 proptest! {
-    /// Whatever the counters say, even if they contradict each other: a limit that is suggested holds what is
-    /// in use and what is locked, and what is locked counts as in use.
+    /// For any counters, even contradictory ones: a suggested limit has room for the memory in use
+    /// and for locked memory, and locked memory counts as in use.
     #[test]
     fn a_suggested_limit_holds_what_is_in_use(
         sizes in any::<[u16; 6]>(),

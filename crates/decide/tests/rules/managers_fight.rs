@@ -68,7 +68,7 @@ fn one_of_each_is_how_it_should_be() {
     assert_silent(&RULE, &calm());
 }
 
-/// A rule of udev and zram-generator set up one device.
+/// A udev rule and zram-generator configure the same device.
 pub(crate) fn firing_device() -> Interval {
     with(|host| {
         let device = || Target::ZramDevice(Name::from("zram0"));

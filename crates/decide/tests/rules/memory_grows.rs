@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Limit, Millis, Reading, Source};
 use super::*;
 use crate::testing::{SECONDS, assert_silent, calm, file, gib, line, mib, only};
 
-/// A process that took so much in ten seconds, is so old and holds so much now.
+/// A process of this age that grew by `added` in ten seconds and now holds `held`.
 fn grown(added: Bytes, age_seconds: u64, held: Bytes) -> Interval {
     const UPTIME: u64 = 90_000_000;
     let mut interval = calm();
@@ -34,7 +34,7 @@ fn a_leak_is_told_with_its_rate_and_when_it_ends() {
     assert!((SECONDS - 10.0).abs() < 0.1);
     let finding = only(&RULE, &firing());
     assert_eq!(finding.severity, Severity::Warning);
-    // 9 GiB available and 1.75 GiB of RAM by swapping
+    // 9 GiB available, and 1.75 GiB of RAM that swapping could free
     assert_eq!(finding.title, "postgres (pid 4121) will fill memory in 4 minutes (+50.0 MiB/s)");
     assert!(finding.what.contains("grew by 500.0 MiB in 10.0 s to 3.0 GiB"));
 }
@@ -57,9 +57,8 @@ fn into_the_limit_of_its_group() {
     assert!(finding.next[0].starts_with("sudo systemctl set-property db.service MemoryMax=4608M"));
 }
 
-/// A master of 100 seconds and its workers, which come and go, in a service of this limit: so much
-/// did the service take in ten seconds, and so much does it hold now. The slice above it grows by
-/// the same.
+/// A service with this limit, of a master process of 100 seconds and short-lived workers: it grew
+/// by `added` in ten seconds and now holds `held`. Its parent slice grows by the same.
 fn forked(added: Bytes, held: Bytes, limit: Limit) -> Interval {
     const FOLDER: &str = "/sys/fs/cgroup/system.slice/db.service";
     let mut interval = grown(Bytes::new(1 << 16), 100, mib(20));
@@ -89,7 +88,8 @@ pub(crate) fn firing_group() -> Interval {
 fn many_small_workers_are_told_as_their_group() {
     let finding = only(&RULE, &firing_group());
     assert_eq!(finding.severity, Severity::Warning);
-    // 9 GiB available and 1.75 GiB of RAM by swapping; the slice above is not told
+    // 9 GiB available, and 1.75 GiB of RAM that swapping could free; the parent slice is not
+    // reported
     let title = "/system.slice/db.service will fill memory in 9 minutes (+20.0 MiB/s)";
     assert_eq!(finding.title, title);
     assert!(finding.what.contains("grew by 200.0 MiB"), "{}", finding.what);
@@ -105,22 +105,22 @@ fn many_small_workers_are_told_as_their_group() {
 #[test]
 fn a_group_that_stands_still_or_whose_limit_is_far_is_no_leak() {
     assert_silent(&RULE, &forked(Bytes::new((1 << 20) - 1), gib(2), Limit::Bytes(gib(4))));
-    // 10.75 GiB would last for more than an hour
+    // 10.75 GiB would last more than an hour
     assert_silent(&RULE, &forked(mib(20), gib(2), Limit::Max));
-    // a group of ten hours took in one go what it took in an hour before
+    // a group of ten hours grew at once by what it took an hour for before
     let mut old = firing_group();
     let begun = Millis::new(90_000_000 - 36_000_000);
     for host in [old.start.as_deref_mut().unwrap(), &mut old.end] {
         host.processes.list[0].start_time = file("/proc/4121/stat", begun);
     }
     assert_silent(&RULE, &old);
-    // one that was not there before
+    // a group that did not exist at the first reading
     let mut new = firing_group();
     new.start.as_deref_mut().unwrap().cgroups.groups.truncate(1);
     assert_silent(&RULE, &new);
 }
 
-/// Once, whoever explains the growth: half of it by one process is that process's.
+/// Growth is reported only once: if one process accounts for half of it, for that process.
 #[test]
 fn growth_is_told_once() {
     let with_process = |added: Bytes| {
@@ -141,8 +141,8 @@ fn growth_is_told_once() {
     names(&with_process(mib(90)), "/system.slice/db.service", "20.0 MiB/s");
 }
 
-/// Three services that grow alike are told; one that only the three together explain is not, but a
-/// slice of forty that each grow too little to matter is.
+/// Three services that grow alike are reported, but not their parent; a slice of forty services is
+/// reported if each of them grows too little to matter.
 #[test]
 fn the_innermost_group_that_explains_growth_is_told() {
     let services = |count: u64, each: Bytes| {
@@ -189,13 +189,13 @@ fn the_innermost_group_that_explains_growth_is_told() {
 
 #[test]
 fn a_burst_of_an_old_process_and_a_program_that_starts_are_no_leaks() {
-    // 3 GiB in ten hours: four times that average would last for hours
+    // 3 GiB in ten hours: at four times that rate memory would last for hours
     assert_silent(&RULE, &grown(mib(500), 36_000, gib(3)));
     assert_silent(&RULE, &grown(mib(500), 10, mib(600)));
     assert_silent(&RULE, &calm());
 }
 
-/// The guest of a virtual machine touches its memory for the first time: 10 MiB/s, and 10.75 GiB are left.
+/// A guest touches its memory for the first time: at 10 MiB/s, and with 10.75 GiB left.
 #[test]
 fn what_would_have_to_grow_more_than_tenfold_is_not_foreseen() {
     assert_silent(&RULE, &grown(mib(100), 60, mib(1000)));

@@ -106,7 +106,7 @@ fn a_kill_matters_less_the_older_it_is() {
     assert_eq!(only(&RULE, &with_kills(vec![kill])).severity, Severity::Warning);
 }
 
-/// [`by_limit`] in a group that exists.
+/// [`by_limit`] in a group that still exists.
 fn by_limit_of_db() -> OomKill {
     OomKill { group: Some(Name::from("/system.slice/db.service")), ..by_limit() }
 }
@@ -141,8 +141,8 @@ fn a_group_that_may_exist_is_not_called_gone() {
 }
 
 proptest! {
-    /// Of two kills that differ in age, or in whether their group still exists, the older one and
-    /// the one of the group that is gone are never more severe.
+    /// Of two kills that differ only in age, or in whether their group still exists, the older one
+    /// and the one of the removed group are never more severe.
     #[test]
     fn severity_never_rises_with_age_or_with_a_group_that_is_gone(
         seconds in 0.0f64..200_000.0,
@@ -157,7 +157,7 @@ proptest! {
         prop_assert!(severity(seconds, gone()) <= severity(seconds, there()));
     }
 
-    /// A newer kill beside an old one never makes the finding milder.
+    /// A second kill, of any age, never makes the finding milder.
     #[test]
     fn a_second_kill_never_makes_it_milder(
         first in 0.0f64..200_000.0,
@@ -209,7 +209,7 @@ fn a_kill_of_an_earlier_boot_says_so_and_is_as_severe_as_it_is_old() {
     assert!(proof_of(&finding(90.0)).contains("44 s after the start of an earlier boot"));
 }
 
-/// Seconds since boot do not tell which of two boots was first.
+/// Seconds since boot cannot be compared between boots.
 #[test]
 fn the_newest_kill_of_all_boots_decides() {
     let mut old = ago(90_000.0, of_earlier_boot(by_host()));
@@ -255,7 +255,7 @@ fn old_kills_that_the_log_lost_are_worth_knowing() {
     assert!(finding.what.contains("begins 812 s after boot)"), "{}", finding.what);
 }
 
-/// Children come after their parent, and a parent counts for them.
+/// Children follow their parent in the list, and the parent's counter includes them.
 #[test]
 fn the_innermost_group_is_named() {
     let mut interval = firing_without_a_log();

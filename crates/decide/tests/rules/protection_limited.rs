@@ -7,7 +7,7 @@ use crate::testing::{assert_silent, calm, file, mib, only, with};
 const SLICE: usize = 1;
 const SERVICE: usize = 2;
 
-/// `memory.low` of a service and of the slice that it is in.
+/// `memory.low` of a service and of its slice.
 fn protected(service: Limit, slice: Limit) -> Interval {
     with(|host| {
         for (at, low) in [(SLICE, slice), (SERVICE, service)] {
@@ -58,11 +58,11 @@ fn protection_that_counts_is_no_finding() {
     assert_silent(&RULE, &protected(size(200), Limit::Max));
     assert_silent(&RULE, &protected(size(200), size(190)));
     assert_silent(&RULE, &protected(size(0), size(0)));
-    // the slice has a limit, and reclaim at that limit heeds what is in it
+    // the slice has a limit, and reclaim for that limit respects protection inside the slice
     let mut limited = firing();
     limited.end.cgroups.groups[SLICE].max = file("/memory.max", size(400));
     assert_silent(&RULE, &limited);
-    // so little of it is in use that nothing is lost
+    // so little of it is in use that no protection is lost
     let mut small = firing();
     small.end.cgroups.groups[SERVICE].current = file("/memory.current", mib(10));
     assert_silent(&RULE, &small);

@@ -32,7 +32,7 @@ pub(crate) fn firing_twice() -> Interval {
     })
 }
 
-/// tuned with a profile that wants so much swappiness.
+/// tuned with a profile that sets this swappiness.
 fn tuned(host: &mut Snapshot, value: &str, reapplies_sysctl: bool) {
     let path = "/usr/lib/tuned/virtual-guest/tuned.conf";
     let value = line(path, 22, Name::from(value));
@@ -81,7 +81,7 @@ fn who_wins_depends_on_whether_tuned_applies_files_again() {
     let finding = only(&RULE, &firing_tuned_over_a_file());
     assert_eq!(finding.title, "tuned overrides the sysctl file: vm.swappiness = 60");
     assert!(finding.what.contains("the tuned profile virtual-guest ("), "{}", finding.what);
-    // applied again, the file wins, and then it is what has to run
+    // sysctl files are applied again, so the file wins and its value is expected to run
     let with_file = |path: &str| {
         with(|host| {
             tuned(host, "30", true);
@@ -89,7 +89,7 @@ fn who_wins_depends_on_whether_tuned_applies_files_again() {
         })
     };
     assert_silent(&RULE, &with_file("/etc/sysctl.d/90-swap.conf"));
-    // a file of the vendor is not applied again
+    // a vendor's file is not applied again
     let vendor = only(&RULE, &with_file("/usr/lib/sysctl.d/10-vendor.conf"));
     assert_eq!(vendor.title, "vm.swappiness is 60, but a file sets it to 30");
 }

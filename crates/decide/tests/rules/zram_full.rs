@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap device in compressed RAM that takes no more.
+//! A swap device in compressed RAM that accepts no more pages.
 
 use pagewise_model::TierKind;
 

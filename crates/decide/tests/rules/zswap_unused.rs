@@ -13,7 +13,7 @@ pub(crate) fn firing_off() -> Interval {
     on_disk(gib(1))
 }
 
-/// zswap is on, and its pool takes so much of 16 GiB.
+/// zswap is on, and its pool uses `pool` of 16 GiB.
 fn pool(pool: Bytes, reads: u64) -> Interval {
     let mut interval = on_disk(gib(5));
     interval.end.zswap.enabled = file("/sys/module/zswap/parameters/enabled", true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Limits of cgroups, and what happens if no memory can be reclaimed.
+//! Limits of cgroups, and what the kernel does if no memory can be reclaimed.
 
 use pagewise_model::{Cgroup, Hierarchy, Limit, Snapshot};
 
@@ -58,7 +58,8 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain oom-kills", "when kills are a finding");
 }
 
-/// The last part of the path, so short that the value beside it stays in the line: a name may have 255 characters.
+/// The last component of the path, shortened so that the value next to it fits into the line: a
+/// name may have 255 characters.
 fn short_name(group: &Cgroup) -> String {
     const LONGEST: usize = 32;
     let path = group.path.as_str();

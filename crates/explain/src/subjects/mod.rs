@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The subjects, a file for each area.
+//! The subjects, one file for each area.
 
 mod groups;
 mod huge_pages;
@@ -51,8 +51,8 @@ pub(crate) static ALL: &[Subject] = &[
     Subject { name: "merging", title: "identical pages stored once", page: same_pages::merging },
 ];
 
-/// Rules of the doctor, and the subject that each of them belongs to. Rules about configuration files and about
-/// single programs have none.
+/// Rules of `doctor` with their subjects. Rules about configuration files and about single programs
+/// have none.
 pub(crate) static OF_RULES: &[(&str, &str)] = &[
     ("memory-pressure", "psi"),
     ("dirty-stall", "psi"),

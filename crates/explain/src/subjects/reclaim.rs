@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is reclaimed, how the kernel finds it, and how long programs wait for it.
+//! What the kernel reclaims, how it selects pages, and how long programs wait for it.
 
 use pagewise_model::{Bar, Snapshot};
 
@@ -7,7 +7,7 @@ use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
 /// Source: the kernel's sysctl/vm document and `get_scan_count` in mm/vmscan.c. The figures are from docs/claims.md.
 pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
-    /// Costs of both kinds add up to this.
+    /// The two weights of reclaim (anonymous and file pages) add up to this.
     const SUM: u64 = 200;
     page.text(
         "When memory is short, the kernel reclaims two kinds of pages: file pages, which are dropped (or written to \

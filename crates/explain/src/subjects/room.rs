@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Free memory: what is available, watermarks, free blocks.
+//! Free memory: what is available, the watermarks, and the sizes of free blocks.
 
 use pagewise_model::{Bar, Bytes, FreeBlocks, Percent, Snapshot, Zone, ZonePressure};
 
@@ -99,7 +99,7 @@ pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain watermarks-extreme", "which values are a problem");
 }
 
-/// The zone with most memory.
+/// The zone with the most memory.
 fn largest(host: &Snapshot) -> Option<&Zone> {
     host.zones.iter().max_by_key(|zone| zone.managed_pages.get())
 }
@@ -148,7 +148,7 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain fragmentation", "when fragmentation is a problem");
 }
 
-/// 9 for huge pages of 2 MiB in base pages of 4 KiB, and where the size is not known.
+/// 9 for huge pages of 2 MiB with base pages of 4 KiB, and if the size is unknown.
 fn order_of_a_huge_page(host: &Snapshot) -> usize {
     let size = host.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
     (size / host.page_size().get().max(1)).checked_ilog2().unwrap_or(9) as usize

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compressed swap, and how it is read.
+//! Compressed swap, and readahead from swap.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Bar, Bytes, NamedValue, Reading, Snapshot, Zram};
@@ -65,7 +65,7 @@ pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain zram-unused", "why a device stores nothing");
 }
 
-/// Of several devices, the one that holds most.
+/// The device that stores the most data.
 fn fullest<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<&'a Zram> {
     devices.max_by_key(|device| device.mm_stat.original.get())
 }
@@ -190,7 +190,7 @@ pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
 /// Sources: the kernel's sysctl/vm document; `do_swap_page` in mm/memory.c and `swap_vma_readahead` in
 /// mm/swap_state.c. The figures are from docs/bench.md.
 pub(crate) fn page_cluster(host: &Snapshot, page: &mut Draft) {
-    /// Larger values are drawn no longer.
+    /// Larger values of page-cluster are not drawn.
     const LARGEST: u64 = 5;
     page.text(
         "If a program needs a page that is in swap, the kernel may read its neighbours too, hoping that they are needed \

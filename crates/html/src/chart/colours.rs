@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The colours of pictures, by what they stand for.
+//! The colours of charts, by their roles.
 
 use plotters::style::RGBColor;
 
 use crate::page::escaped;
 
-/// What a colour is for.
+/// The role of a colour.
 pub(super) struct Role {
-    /// As it is drawn.
+    /// The colour in the SVG.
     pub(super) light: RGBColor,
-    /// As it looks on a dark screen.
+    /// The colour on a dark screen.
     pub(super) dark: &'static str,
 }
 
@@ -28,10 +28,10 @@ pub(super) const SEVENTH: Role = Role { light: RGBColor(0x0a, 0x9b, 0xa3), dark:
 const ROLES: [&Role; 11] =
     [&INK, &PAPER, &GRID, &GOOD, &REST, &OTHER, &THIRD, &FOURTH, &FIFTH, &SIXTH, &SEVENTH];
 
-/// Colours of arms, in order; those of an eighth arm and further ones return.
+/// Colours of arms, in order; from the eighth arm on they repeat.
 pub(super) const ARMS: [&Role; 7] = [&GOOD, &OTHER, &THIRD, &FOURTH, &FIFTH, &SIXTH, &SEVENTH];
 
-/// The style sheet that goes into each picture.
+/// The style sheet that is added to each chart.
 fn style() -> String {
     let rules = ROLES.iter().map(|Role { light: RGBColor(red, green, blue), dark }| {
         let light = format!("#{red:02X}{green:02X}{blue:02X}");
@@ -41,7 +41,7 @@ fn style() -> String {
     format!("<style>@media screen and (prefers-color-scheme:dark){{{rules}}}</style>")
 }
 
-/// Puts what the picture shows and the style sheet behind the opening tag.
+/// Adds title, description and style sheet after the opening tag.
 pub(super) fn styled(svg: &str, title: &str, description: &str) -> String {
     let (title, description) = (escaped(title), escaped(description));
     let text = format!("<title>{title}</title><desc>{description}</desc>");

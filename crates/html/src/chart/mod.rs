@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pictures: SVG that stands alone and needs no script, in the colours of whoever looks.
+//! Charts: self-contained SVG without scripts, in the colour scheme of the reader.
 //!
-//! Charts are drawn in a few colours that stand for roles. A style sheet inside the SVG gives each
-//! role another colour where the reader's screen is dark.
+//! Charts use a few colours, each with a role. A style sheet inside the SVG replaces each of them
+//! by another one if the reader's screen is dark.
 
 mod colours;
 mod pareto;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Time of a read against how much fits: who is worse in both than another need not be looked at.
+//! The time of a read against the compression ratio: an algorithm that is worse than another in
+//! both can be ignored.
 
 use pagewise_model::ParetoPoint;
 use plotters::coord::types::RangedCoordf64;
@@ -13,10 +14,10 @@ const FONT: &str = "sans-serif";
 
 type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// An SVG document; nothing where there is no point.
+/// An SVG document; `None` if there are no points.
 pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
-    // drawing into memory fails only where a range is empty, and these are not
+    // drawing into memory only fails for an empty range, and these ranges are not empty
     (!points.is_empty()).then(|| drawn(title, points, &mut svg).ok()).flatten()?;
     let names: Vec<String> = points.iter().map(in_words).collect();
     Some(styled(&svg, title, &names.join("; ")))
@@ -52,7 +53,7 @@ fn ratio(point: &ParetoPoint) -> f64 {
     point.original_per_memory_used
 }
 
-/// From zero, with room for names beyond the last.
+/// The range from zero, with room for labels beyond the largest value.
 fn range(points: &[ParetoPoint], of: fn(&ParetoPoint) -> f64) -> std::ops::Range<f64> {
     let most = points.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     0.0..most * 1.25
@@ -74,7 +75,7 @@ fn axes(plane: &mut Plane<'_>) -> Drawn {
         .draw()
 }
 
-/// The line of those that nobody beats in both.
+/// Draws the line of the points for which no other is better in both.
 fn front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
     let on_front = points.iter().filter(|point| point.is_on_front);
     let mut line: Vec<(f64, f64)> = on_front.map(|point| (micros(point), ratio(point))).collect();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Axes, lines and marks that pictures of experiments share.
+//! Axes, lines and marks of the charts of experiments.
 //!
-//! An axis may be one of powers: its values are logarithms then, and only its labels are not. They
-//! stand at 1, 2 and 5 times a power of ten, at powers alone where there are many, and closer where there are few.
+//! An axis may be logarithmic: then its values are logarithms, and only its labels are the original
+//! values. Labels are at 1, 2 and 5 times a power of ten; only at powers of ten if the range is
+//! wide, and closer if it is narrow.
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -13,10 +14,10 @@ use pagewise_report::phrases;
 
 const WIDTH: u32 = 860;
 pub(super) const HEIGHT: u32 = 320;
-/// Of each of several pictures below each other.
+/// Height of each of several charts below each other.
 pub(super) const LOW: u32 = 200;
 const FONT: &str = "sans-serif";
-/// Room for the names above a plane.
+/// Height for the legend above a chart.
 const NAMES: u32 = 26;
 
 pub(super) type Plane<'a> =
@@ -24,37 +25,37 @@ pub(super) type Plane<'a> =
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 pub(super) type Point = (f64, f64);
 
-/// How an axis is labelled.
+/// The labels of an axis.
 #[derive(Clone, Copy)]
 pub(super) enum Scale {
-    /// Not at all; something else says what stands where.
+    /// No labels; names are drawn separately.
     Unnamed,
     Plain,
-    /// Of values whose logarithms are drawn.
+    /// Logarithmic; the function formats a value.
     Powers(fn(f64) -> String),
 }
 
-/// An axis: what it is, and where it ends.
+/// An axis: its title and its range.
 pub(super) struct Axis<'a> {
     pub(super) title: &'a str,
     pub(super) ends: [f64; 2],
     pub(super) scale: Scale,
 }
 
-/// A picture before anything is in it.
+/// An empty chart.
 pub(super) struct Axes<'a> {
     pub(super) title: &'a str,
     pub(super) across: Axis<'a>,
     pub(super) up: Axis<'a>,
     pub(super) height: u32,
     pub(super) left: u32,
-    /// Names of what is drawn, each with its colour; none where there is only one thing.
+    /// The legend: names of what is drawn, with their colours; empty if there is only one.
     pub(super) names: Vec<(&'a str, &'a Role)>,
 }
 
 pub(super) fn draw(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn) -> Option<String> {
     let mut svg = String::new();
-    // drawing into memory fails only where a range is empty, and these are not
+    // drawing into memory only fails for an empty range, and these ranges are not empty
     drawn(axes, fill, &mut svg).ok()?;
     let names: Vec<&str> = axes.names.iter().map(|(name, _)| *name).collect();
     let across = format!("across: {}; up: {}", axes.across.title, axes.up.title);
@@ -86,7 +87,7 @@ fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut
     root.present()
 }
 
-/// Names in a row, each behind its colour.
+/// Draws the legend: names in a row, each after its colour.
 fn named(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     names: &[(&str, &Role)],
@@ -130,7 +131,7 @@ fn mesh(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     powers(plane, axes)
 }
 
-/// Lines and labels of the axes of powers.
+/// Draws grid lines and labels of logarithmic axes.
 fn powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     let (x, y) = (axes.across.ends, axes.up.ends);
     if let Scale::Powers(shown) = axes.up.scale {
@@ -163,7 +164,7 @@ fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
     all.filter(|value| (least..=most).contains(&value.log10())).collect()
 }
 
-/// A round value as it is written: no digit that is none.
+/// A round value, without unnecessary decimals.
 pub(super) fn round(value: f64) -> String {
     let below = (-value.log10()).ceil().clamp(0.0, 9.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 9")]
@@ -171,12 +172,12 @@ pub(super) fn round(value: f64) -> String {
     format!("{value:.below$}")
 }
 
-/// A round time.
+/// A round time, without unnecessary decimals.
 pub(super) fn moment(seconds: f64) -> String {
     phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
 
-/// From the least to the largest, and some room around.
+/// The range from the smallest to the largest value, with a margin.
 pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
@@ -184,7 +185,7 @@ pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
     Some([least - around, most + around])
 }
 
-/// Behind the point, so that neighbouring labels differ.
+/// The number of decimals with which neighbouring labels differ.
 fn digits([least, most]: [f64; 2]) -> usize {
     match most - least {
         wide if wide >= 5.0 => 0,
@@ -202,12 +203,12 @@ pub(super) fn path(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role, width
     plane.draw_series([PathElement::new(points, role.light.stroke_width(width))]).map(drop)
 }
 
-/// One that steps back behind others.
+/// A faint line, for the background.
 pub(super) fn faint(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role) -> Drawn {
     plane.draw_series([PathElement::new(points, role.light.mix(0.3).stroke_width(1))]).map(drop)
 }
 
-/// A bound of an interval.
+/// A dashed line, for a bound of an interval.
 pub(super) fn dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role) -> Drawn {
     const DASHES: u32 = 60;
     let at = |dash: f64| (last * dash / f64::from(2 * DASHES), height);
@@ -218,8 +219,8 @@ pub(super) fn dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role)
     Ok(())
 }
 
-/// A name beside the axis, which has none of its own here. Nothing is drawn outside of the plane, so
-/// this is drawn on the whole picture.
+/// A name next to the axis. A plane clips what is drawn outside of it, so this is drawn on the
+/// whole chart.
 pub(super) fn label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
     beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program that is watched while its memory is collapsed: coverage, memory and what it uses, over time.
+//! A program that was watched while its memory was collapsed: huge page coverage, memory and CPU
+//! use over time.
 
 use pagewise_model::{WatchCourse, WatchSample};
 use plotters::prelude::*;
@@ -7,8 +8,8 @@ use plotters::prelude::*;
 use super::colours::{GOOD, OTHER, REST, Role, THIRD};
 use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
 
-/// Three pictures below each other with the same time across. Grey behind them: a fork shares the
-/// memory. Dashed: blocks were collapsed.
+/// Three charts below each other with the same time axis. Grey background: a fork shares the
+/// memory. Dashed lines: blocks were collapsed.
 pub fn watched(samples: &[WatchSample], course: &WatchCourse) -> Vec<String> {
     let mib = |sample: &WatchSample| {
         Some((sample.seconds, sample.memory?.get() as f64 / f64::from(1 << 20)))
@@ -55,7 +56,7 @@ fn draw_line(
     })
 }
 
-/// What happened meanwhile.
+/// Draws the background: forks and collapses.
 fn behind(
     plane: &mut Plane<'_>,
     samples: &[WatchSample],

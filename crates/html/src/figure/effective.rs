@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory in use, beside what would be in use without compression.
+//! Memory in use, compared with the amount without compression.
 
 use pagewise_model::{Bytes, EffectiveMemory};
 
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
-/// `None` if nothing is stored compressed: both bars would be the same.
+/// `None` if no data is stored compressed: both bars would be equal.
 pub(crate) fn effective(memory: &EffectiveMemory) -> Option<String> {
     if memory.stored.get() == 0 {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of each kind of memory is in huge pages.
+//! The share of each kind of memory that is in huge pages.
 
 use pagewise_model::{Bytes, Memory};
 

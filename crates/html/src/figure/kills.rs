@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! OOM kills on a time line that ends when the host was read.
+//! OOM kills on a time line that ends at the time of the reading.
 
 use pagewise_model::{KernelLog, OomKill, duration::rough};
 
@@ -9,14 +9,14 @@ use crate::svg::{Anchor, Svg};
 const LEFT: f64 = 20.0;
 const RIGHT: f64 = WIDTH - 60.0;
 const AXIS: f64 = 56.0;
-/// A name needs so much room.
+/// The width that a name needs.
 const NAMED: f64 = 90.0;
 
 /// `None` if no kill has a known time.
 pub(crate) fn kills(log: &KernelLog) -> Option<String> {
     let timed: Vec<(f64, &OomKill)> =
         log.kills.iter().filter_map(|kill| Some((kill.seconds_ago?.max(0.0), kill))).collect();
-    // some room before the first one
+    // a margin before the first kill
     let span = timed.iter().map(|(ago, _)| *ago).reduce(f64::max)?.max(1.0) * 1.1;
     let mut svg = Svg::new(WIDTH);
     svg.line("axis", [LEFT, AXIS], [RIGHT, AXIS]);

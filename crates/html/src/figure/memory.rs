@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where memory is: one bar for all of RAM, and a table that says what each part of it means.
+//! The uses of memory: a bar for all of RAM, and a table with the meaning of each part.
 
 use pagewise_model::Bytes;
 use pagewise_report::text::{MemoryPart, Role, share};
@@ -9,7 +9,7 @@ use crate::svg::{Anchor, Svg, length};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 34.0;
-/// A part that is narrower has its name in the table alone.
+/// The name of a narrower part is only in the table.
 const NAMED: f64 = 70.0;
 
 pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {
@@ -23,7 +23,7 @@ fn bar(parts: &[MemoryPart], total: Bytes) -> String {
     for part in parts {
         let width = length(part.bytes.get(), total.get(), WIDTH).min(WIDTH - x);
         if width >= 1.0 {
-            // a gap tells neighbours apart without their colours
+            // a gap separates neighbours also without colours
             svg.area(class(part), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
         }
         if width >= NAMED {

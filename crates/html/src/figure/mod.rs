@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The charts of a report, each with its numbers as text. Nothing is drawn of what is not known.
+//! The charts of a report, each with its numbers as text. Unknown values are not drawn.
 
 mod effective;
 mod huge;

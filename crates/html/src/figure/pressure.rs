@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Share of time lost waiting for memory, I/O and CPUs.
+//! Shares of time lost by stalls on memory, I/O and CPUs.
 
 use pagewise_model::{Percent, Pressure, Psi, Reading};
 
 use super::rows::{Bar, ROOM, Rows};
 
-/// The shortest axis, in percent: less would make noise look like much.
+/// Minimum range of the axis, in percent, so that noise does not look large.
 const LEAST: f64 = 10.0;
 
 pub(crate) fn pressure(psi: &Psi) -> Option<String> {
@@ -33,7 +33,7 @@ pub(crate) fn pressure(psi: &Psi) -> Option<String> {
     ))
 }
 
-/// The last 10 and the last 300 seconds, as far as they are known.
+/// The averages over 10 and 300 seconds, if they are known.
 fn spans(
     name: &str,
     Pressure { some, full }: &Pressure,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! By how much each algorithm would compress, with its interval.
+//! The estimated compression ratio of each algorithm, with its interval.
 
 use pagewise_model::Estimate;
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows of a name, a bar and a value, as most charts have them.
+//! Rows of a name, a bar and a value, the form of most charts.
 
 use crate::svg::{Anchor, Svg};
 
 pub(super) const WIDTH: f64 = 960.0;
-/// Where bars begin.
+/// The left end of the bars.
 pub(super) const LEFT: f64 = 150.0;
-/// The longest bar; values stand behind it.
+/// The length of the longest bar; values are to its right.
 pub(super) const ROOM: f64 = 580.0;
 pub(super) const BAR: f64 = 16.0;
-/// From one row to the next.
+/// The distance between two rows.
 pub(super) const STEP: f64 = 26.0;
 
-/// Several bars over each other.
+/// Several rows below each other.
 #[derive(Default)]
 pub(super) struct Rows {
     bars: Vec<Bar>,
 }
 
-/// One row: its name, its pieces (a class and a length from 0 to [`ROOM`]), and its value in words.
+/// One row: its name, the pieces of its bar (a class and a length from 0 to [`ROOM`]), and its
+/// value as text.
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) pieces: Vec<(&'static str, f64)>,
@@ -30,7 +31,7 @@ impl Rows {
         self.bars.push(bar);
     }
 
-    /// The chart; `None` if it has no row.
+    /// The chart; `None` if it has no rows.
     pub(super) fn draw(self, title: &str) -> Option<String> {
         if self.bars.is_empty() {
             return None;
@@ -59,7 +60,7 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     svg.text("", Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
 }
 
-/// A name that fits beside a bar; the table below the chart has it whole.
+/// A name short enough to fit next to a bar; the table below the chart contains it in full.
 pub(super) fn shortened(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();

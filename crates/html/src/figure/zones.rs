@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Free memory of each zone against its watermarks.
+//! Free memory of each zone compared with its watermarks.
 //!
-//! The axis ends at twice the high watermark: in most zones much more is free, and the watermarks would be one line at
-//! the left end. A bar that goes on has an arrow.
+//! The axis ends at twice the high watermark: most zones have much more free memory, with which the
+//! watermarks would be a single line at the left. An arrow marks a bar that continues.
 
 use pagewise_model::{Bytes, Pages, Snapshot, Zone, ZonePressure};
 
@@ -11,7 +11,7 @@ use crate::svg::{Anchor, Svg, length};
 
 const TITLE: &str =
     "Free memory of each zone against its watermarks; the axis ends at twice the high watermark";
-/// From one zone to the next: a bar, and the names of the marks below it.
+/// The distance between two zones: a bar, and the labels of the watermarks below it.
 const STEP: f64 = 44.0;
 
 pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {

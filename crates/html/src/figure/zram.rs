@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each device in compressed RAM stores, what that takes, and the most that it may take.
+//! The data stored in each device in compressed RAM, the RAM that it uses, and its limit.
 
 use pagewise_model::{Bytes, Reading, Zram};
 
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
-/// Which sizes the stored objects of each device have, and the RAM of their size classes; empty where the kernel does
-/// not say.
+/// The stored objects of each device by size, and the RAM of their size classes; empty if the
+/// kernel does not show them.
 pub(crate) fn size_classes<'a>(
     devices: impl Iterator<Item = &'a Zram>,
     page_size: Bytes,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise report` as a page: the verdict and the findings first, then every section with its charts.
+//! `pagewise report` as a page: the verdict and the findings first, then every section with its
+//! charts.
 //!
-//! The sections are the terminal's own, in pieces; see [`pagewise_report::text::section`]. The page has in addition the
-//! charts, the effective memory, processes and cgroups in several orders, and OOM kills.
+//! The sections are those of the terminal, as blocks; see [`pagewise_report::text::section`]. In
+//! addition the page has charts, the effective memory, processes and cgroups in several orders, and
+//! OOM kills.
 
 mod findings;
 
@@ -17,7 +19,8 @@ use crate::blocks::{Writer, class, marked};
 use crate::figure;
 use crate::page::{escaped, page};
 
-/// A whole report as a page. Of `view` only the number of rows counts, and why no page contents were read.
+/// A complete report as a page. From `view` only the number of rows is used, and the reason why no
+/// page contents were read.
 pub fn report(answer: &Answer<'_>, view: &View) -> String {
     let snapshot = &answer.interval.end;
     let machine = text::machine(snapshot);
@@ -38,7 +41,7 @@ struct Chapter {
     id: &'static str,
     title: &'static str,
     body: String,
-    /// Long lists that few read are closed until somebody wants them.
+    /// Whether it is collapsed until the reader opens it, as for long lists.
     closed: bool,
 }
 
@@ -56,7 +59,7 @@ impl Chapter {
     }
 }
 
-/// Sentences, the first in the colour of the verdict.
+/// Sentences, the first of them in the colour of the verdict.
 pub(crate) fn verdict(blocks: &[Block]) -> String {
     let mut text = String::new();
     for block in blocks {
@@ -70,7 +73,7 @@ pub(crate) fn verdict(blocks: &[Block]) -> String {
     text
 }
 
-/// Links to every part.
+/// A table of contents with links to all chapters.
 fn contents(chapters: &[Chapter]) -> String {
     let link =
         |chapter: &Chapter| format!("<li><a href=\"#{}\">{}</a></li>", chapter.id, chapter.title);
@@ -84,7 +87,7 @@ pub(crate) fn footer(verb: &str, answer: &Answer<'_>) -> String {
     format!("<footer class=\"quiet\">\n{}</footer>\n", writer.finish())
 }
 
-/// Those that have anything to say, in the order of the page.
+/// The chapters, in the order of the page.
 fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     let snapshot = &answer.interval.end;
     let findings = Chapter {
@@ -129,7 +132,7 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     told.into_iter().chain(nothing(&empty)).collect()
 }
 
-/// Which parts the page does not have.
+/// A chapter that lists the chapters without content.
 fn nothing(empty: &[Chapter]) -> Option<Chapter> {
     let names: Vec<&str> = empty.iter().map(|chapter| chapter.title).collect();
     let body =
@@ -152,7 +155,7 @@ fn section_with_charts(
     let blocks = text::section(answer, view, section);
     let (heading, rest) =
         blocks.split_at(usize::from(matches!(blocks.first(), Some(Block::Heading { .. }))));
-    // the chapter's title may say more than the terminal's
+    // the chapter's title may contain more than the terminal's
     if let Some(Block::Heading { note, .. }) = heading.first() {
         writer.block(&Block::Heading { title: title.to_owned(), note: note.clone() });
     }
@@ -178,7 +181,7 @@ fn chart(snapshot: &Snapshot, section: Section) -> Option<String> {
     }
 }
 
-/// What programs use, in sentences and as a chart; or why that is not known.
+/// The effective memory, in sentences and as a chart; or why it is unknown.
 fn effective(snapshot: &Snapshot) -> String {
     let why = match snapshot.effective_memory().outcome {
         Outcome::Value(memory) => return effective_known(&memory),
@@ -221,7 +224,7 @@ fn kills(snapshot: &Snapshot) -> String {
     writer.finish()
 }
 
-/// Other orders than by size, and what each is called.
+/// Orders besides that by size, and their names.
 const ORDERS: [(Sort, &str); 4] = [
     (Sort::Swap, "by memory in swap"),
     (Sort::Growth, "by growth"),
@@ -229,7 +232,7 @@ const ORDERS: [(Sort, &str); 4] = [
     (Sort::Cpu, "by CPU time"),
 ];
 
-/// A table by size, and one for each other order in which anything is to be seen.
+/// A table sorted by size, and one for each other order in which there is a value.
 fn tables(
     answer: &Answer<'_>,
     view: &View,
@@ -240,7 +243,7 @@ fn tables(
     let mut body = section_with_charts(answer, view, section, title);
     for (sort, order) in ORDERS {
         let view = View { rows: view.rows, processes: Some(sorted(sort)), ..View::default() };
-        // cgroups have no CPU time
+        // for cgroups the order by CPU time is that by size
         let is_new = section == Section::Processes || sort != Sort::Cpu;
         let blocks = text::section(answer, &view, section);
         if is_new && blocks.iter().any(|block| matches!(block, Block::Table(_))) {
@@ -252,7 +255,8 @@ fn tables(
     Chapter { id, title, body, closed: false }
 }
 
-/// The heading's note becomes the caption of the table; sentences that the page has already are left out.
+/// Makes the heading's note the caption of the table, and leaves out sentences that the page
+/// already contains.
 fn without_title(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
     blocks.retain(|block| match block {
         Block::Prose(text) => !before.contains(&escaped(&text.text)),

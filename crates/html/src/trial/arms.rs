@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several arms: what was found of each, the medians of all side by side, and each in full.
+//! A trial with several arms: the result of each, the medians of all side by side, and each arm in
+//! full.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,7 @@ pub(super) fn heading(tried: &TrialReport<'_>) -> String {
     )
 }
 
-/// A row for each arm: what it has, what was found, and how its runs ended.
+/// A row for each arm: its settings, its result, and how its runs ended.
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let first = escaped(trial.arms.first().map_or("a", |arm| &arm.name));
@@ -56,7 +57,7 @@ fn row(trial: &Trial, row: &Row<'_>) -> String {
     cells + "</tr>\n"
 }
 
-/// What each arm used and did.
+/// The medians of each arm.
 pub(super) fn medians(trial: &Trial) -> String {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);
@@ -79,7 +80,7 @@ pub(super) fn medians(trial: &Trial) -> String {
     text
 }
 
-/// A column for each name.
+/// A table with a column for each name.
 pub(super) fn beside(title: &str, names: &[&str], rows: &[(String, Vec<String>)]) -> String {
     let mut text = format!(
         "<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"{title}\"><table><caption>A column for each arm</caption>\n<tr><th scope=\"col\">{title}</th>"
@@ -98,7 +99,7 @@ pub(super) fn beside(title: &str, names: &[&str], rows: &[(String, Vec<String>)]
     text + "</table></div>\n"
 }
 
-/// Every metric of every arm; closed until somebody wants it.
+/// Every metric of every arm; collapsed until the reader opens it.
 pub(super) fn each(trial: &Trial) -> String {
     lineup::against(trial).iter().map(|other| in_full(trial, other)).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A row for each metric: the first arm, another, and what follows.
+//! A row for each metric: the first arm, another arm, and the judgement.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment on a page: the verdict, every arm and metric, how it was found out, and every run.
+//! An experiment as a page: the verdict, every arm and metric, how the result was obtained, and
+//! every run.
 
 mod arms;
 mod metrics;
@@ -13,7 +14,7 @@ use crate::page::{escaped, page};
 use pagewise_report::text::machine;
 use pagewise_report::{TrialReport, lineup, phrases};
 
-/// What a reader may keep.
+/// The page of a trial, self-contained.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pictures, each with a sentence that says how it is read.
+//! Charts, each with a sentence that explains it.
 
 use pagewise_model::Trial;
 
@@ -17,14 +17,14 @@ fn figure(svg: Option<String>, caption: &str) -> String {
     svg.map(wrapped).unwrap_or_default()
 }
 
-/// Every run, every pair, every metric.
+/// The charts of a trial with two arms: every run, every pair, every metric.
 pub(super) fn of_two(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let arm = trial.arms.get(1).map_or("b", |arm| &arm.name);
     [runs(tried), pairs(tried), intervals(trial, arm)].concat()
 }
 
-/// Every arm, every run, and the pairs of each arm.
+/// The charts of a trial with several arms: every arm, every run, and the pairs of each arm.
 pub(super) fn of_arms(tried: &TrialReport<'_>) -> String {
     let least = phrases::effect(tried.trial.min_effect);
     let caption = format!("Grey: up to {least}, which does not matter.");
@@ -43,7 +43,7 @@ fn pairs(tried: &TrialReport<'_>) -> String {
     figure((!all.is_empty()).then(|| all.join("\n")), &caption)
 }
 
-/// Every metric of one arm.
+/// The chart of every metric of one arm.
 pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
     let caption = format!(
         "In colour: what decides. Grey: up to {}. What lies beyond −100 or 200 % is drawn there.",
@@ -52,7 +52,7 @@ pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
     figure(chart::intervals(trial, arm), &caption)
 }
 
-/// How a workload of ours went.
+/// The charts of the course of a built-in workload.
 pub(super) fn courses(tried: &TrialReport<'_>) -> String {
     [
         figure(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every run as a row; closed until somebody wants it.
+//! Every run as a row; collapsed until the reader opens it.
 
 use std::fmt::Write as _;
 

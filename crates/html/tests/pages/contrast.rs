@@ -12,7 +12,7 @@ use crate::host;
 const TEXT: [&str; 6] = ["ink", "quiet", "good", "bad", "open", "warn"];
 const AREAS: [&str; 6] = ["anon", "shmem", "file", "kernel", "compressed", "rest"];
 
-/// The colours of each scheme by name: the light one, then the dark one.
+/// The colours of each scheme by name: first the light one, then the dark one.
 fn schemes(page: &str) -> Vec<BTreeMap<&str, &str>> {
     let blocks = page.split(":root{").skip(1);
     blocks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → its elements, read in the simplest way: what stands between `<` and `>` is a tag.
+//! Parses a page into its elements with a minimal parser: the text between `<` and `>` is a tag.
 
-/// An opening or a closing tag, as it is written.
+/// An opening or closing tag, without the brackets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tag<'a>(&'a str);
 
@@ -10,7 +10,7 @@ impl<'a> Tag<'a> {
         self.0.starts_with('/')
     }
 
-    /// As `td`, without attributes.
+    /// The name of the element, as `td`, without attributes.
     pub(crate) fn name(self) -> &'a str {
         let name = self.0.trim_start_matches('/').trim_end_matches('/');
         name.split([' ', '\n']).next().unwrap_or_default()
@@ -21,7 +21,7 @@ impl<'a> Tag<'a> {
         rest.split('"').next()
     }
 
-    /// Elements that have no end.
+    /// Whether this is an element without a closing tag.
     fn is_void(self) -> bool {
         self.0.ends_with('/') || matches!(self.name(), "meta" | "br" | "!DOCTYPE")
     }
@@ -35,9 +35,9 @@ pub(crate) fn tags(page: &str) -> impl Iterator<Item = Tag<'_>> {
     })
 }
 
-/// Panics unless every element ends inside of the one that it begins in.
+/// Panics unless all elements are nested properly.
 pub(crate) fn assert_nested(page: &str) {
-    // head and html begin before the style sheet
+    // head and html were opened before the style sheet
     let mut open = vec!["html", "head"];
     for tag in tags(page).filter(|tag| !tag.is_void()) {
         if tag.is_end() {
@@ -49,7 +49,7 @@ pub(crate) fn assert_nested(page: &str) {
     assert_eq!(open, [""; 0]);
 }
 
-/// Names of elements and of their ends, in order: what text can never change.
+/// Names of all tags in order, with whether they are closing tags; no text may change these.
 pub(crate) fn skeleton(page: &str) -> Vec<(bool, &str)> {
     tags(page).map(|tag| (tag.is_end(), tag.name())).collect()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The page of `pagewise report`: what it says, that it stands alone, that everybody can read it, and that no name of
-//! the host becomes more than text.
+//! The page of `pagewise report`: its content, that it is self-contained and accessible, and that
+//! names of the host are always escaped.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn findings() -> Vec<Finding> {
     [vec![host::waiting()], host::findings()].concat()
 }
 
-/// Kills at times that are known and at one that is not.
+/// Kills at known times, and one at an unknown time.
 fn with_kills(mut interval: Interval, name: &str) -> Interval {
     let kill = |seconds_ago: Option<f64>, pid| OomKill {
         seconds_ago,
@@ -123,7 +123,7 @@ fn kills_are_on_a_time_line_if_their_time_is_known() {
     assert!(page.contains("7 s after boot") && page.contains("3.0 MiB"));
 }
 
-/// What is not known is neither drawn nor printed as 0.
+/// Unknown values are neither drawn nor printed as 0.
 #[test]
 fn a_host_that_says_nothing_gets_a_page_without_numbers() {
     let interval = Interval::default();
@@ -151,7 +151,6 @@ fn effective_memory_counts_what_is_stored_compressed_uncompressed() {
     assert!(!shown.contains("with and without compression"));
 }
 
-/// A host all of whose names are this one.
 #[test]
 fn size_classes_are_drawn_with_a_description_and_only_where_they_are_known() {
     let page = full();
@@ -164,6 +163,7 @@ fn size_classes_are_drawn_with_a_description_and_only_where_they_are_known() {
     assert!(!page.contains("by size of the stored objects"), "{page}");
 }
 
+/// The page of a host on which everything has this name.
 fn named(name: &str) -> String {
     let name_of = || Name::from(name);
     let mut interval = with_kills(host::interval(), name);
@@ -202,7 +202,7 @@ fn a_name_that_looks_like_html_stays_text() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever things are called, the page has the same elements.
+    /// Names of any kind do not change the elements of the page.
     #[test]
     fn names_never_change_the_elements(name in "[a-z]([<>&\"'/=a-z \\PC]|\\pC){0,24}[a-z]") {
         let page = named(&name);

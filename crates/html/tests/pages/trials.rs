@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The pages of experiments. `PAGE=FILE cargo test -p pagewise-html --test pages` leaves one where a person can
-//! look at it.
+//! The pages of experiments. `PAGE=FILE cargo test -p pagewise-html --test pages` saves one for
+//! review by a person.
 
 use pagewise_model::{Cost, Program, Snapshot, Trial, TrialRun, grouped};
 use pagewise_report::TrialReport;
@@ -20,7 +20,7 @@ fn several_arms_have_all_pictures_and_tables() {
     if let Some(path) = std::env::var_os("PAGE") {
         std::fs::write(path, &page).expect("a file that can be written");
     }
-    // arms, runs, three pairs, settling, latencies, three times every metric
+    // arms, runs, three pairs, settling, latencies, and all metrics three times
     assert_eq!(page.matches("<svg").count(), 1 + 1 + 3 + 2 + 3);
     for word in [
         "swap on zram 100 MiB zstd, then a file of 1 GiB; vm.swappiness = 100",
@@ -57,7 +57,7 @@ fn what_an_emulated_clock_cannot_judge_has_no_verdict() {
     assert!(row.contains("worse, decides"), "{row}");
 }
 
-/// Names come from a file of the user's and from the kernel.
+/// Names come from a file of the user and from the kernel.
 #[test]
 fn no_name_leaves_its_text() {
     let (mut trial, mut runs) = (trial::wide::trial(), trial::wide::runs());
@@ -78,7 +78,7 @@ fn no_name_leaves_its_text() {
     assert!(!page(&trial, &runs).contains("<script"));
 }
 
-/// A preview, an arm without a course, no runs at all.
+/// A preview, an arm without a course, and a trial without runs.
 #[test]
 fn little_is_shown_as_little() {
     let (whole, runs) = (trial::wide::trial(), trial::wide::runs());
@@ -89,7 +89,7 @@ fn little_is_shown_as_little() {
     assert!(!page.contains("Settling") && !page.contains("kswapd spent"));
 }
 
-/// Evidence that somebody wrote: sums of these counts do not fit into 64 bits.
+/// Evidence files may contain any numbers: here the sums exceed 64 bits.
 #[test]
 fn counts_beyond_64_bits_together_are_the_most() {
     let (trial, mut runs) = (trial::wide::trial(), trial::wide::runs());
@@ -104,7 +104,7 @@ fn counts_beyond_64_bits_together_are_the_most() {
     assert!(page.contains("Latency of operations"));
 }
 
-/// The page stands alone, has all pictures, and nothing of the command can leave its text.
+/// The page is self-contained, contains all charts, and escapes the command.
 #[test]
 fn a_trial_as_a_page() {
     let (interval, runs) = (host::interval(), trial::runs());
@@ -131,7 +131,7 @@ fn a_trial_as_a_page() {
     assert_eq!(page.matches("<tr>").count(), 2 + 4 + 19, "a row for each metric and run");
 }
 
-/// What never had a pair, or only runs that failed, has a page too.
+/// A trial without any pair, or with failed runs only, has a page too.
 #[test]
 fn a_trial_that_came_to_nothing_is_told() {
     let (interval, trial) = (host::interval(), trial::nothing());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The live log from a moment on: what was killed while something else was done.
+//! Follows the live kernel log from a given moment, to find kills that happen during an operation.
 
 use std::os::fd::OwnedFd;
 
@@ -10,14 +10,14 @@ use super::record::records;
 use super::report::Reports;
 use pagewise_hostfs::read_records;
 
-/// The log of this machine since this was made.
+/// The kernel log of this machine, from the creation of this value on.
 #[derive(Debug)]
 pub struct KillsSince {
     file: OwnedFd,
 }
 
 impl KillsSince {
-    /// From now on; `None` where the log may not be read, or there is none.
+    /// Starts at the end of the log; `None` if the log does not exist or may not be read.
     #[expect(
         clippy::disallowed_methods,
         reason = "followed while a program runs, and never recorded"
@@ -29,10 +29,11 @@ impl KillsSince {
         Some(Self { file })
     }
 
-    /// Reports until now that have not been told, oldest first; without a time of day.
+    /// The OOM kills logged since the last call (or since the start), oldest first; without a time
+    /// of day.
     pub fn kills(&mut self) -> Vec<OomKill> {
         let mut reports = Reports::new(rustix::param::page_size() as u64, super::SHOWN);
-        // what was read until an error stands
+        // records read before an error are still used
         let _ = read_records(&self.file, |raw| {
             records(raw).for_each(|record| drop(reports.take(&record)));
         });

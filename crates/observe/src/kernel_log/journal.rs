@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reports of the OOM killer in journald's files → an excerpt like that of the kernel log → [`OomKill`]s.
+//! Turns the OOM killer reports in journald's files into an excerpt in the format of the kernel
+//! log, and that into [`OomKill`]s.
 //!
-//! The excerpt is what a recording keeps, at a path that no machine has. It begins with a line about the
-//! search. Each section of messages that follow one another begins with a line about their boot, and its
-//! records are written as `/dev/kmsg` writes them, so the readers of records and reports are the same.
+//! A recording stores the excerpt at a path that no machine has. Its first line describes the
+//! search. The messages are in sections of consecutive messages; each section begins with a line
+//! about its boot, and its records have the format of `/dev/kmsg`, so the parsers of the kernel log
+//! read them too.
 //!
-//! The clock of the kernel log begins with each boot. A kill of this boot is dated as those of the
-//! kernel log are, one of an earlier boot by the time of day that journald wrote down. Because that clock may
-//! have been wrong, such a kill is at least as old as this boot.
+//! The clock of the kernel log starts at each boot. A kill of the current boot is dated like those
+//! in the kernel log, a kill of an earlier boot by the wall clock time that journald stored.
+//! Because that clock may have been wrong, such a kill is taken to be at least as old as the
+//! current boot.
 //!
 //! [`OomKill`]: pagewise_model::OomKill
 
@@ -26,26 +29,27 @@ use super::{date, renamed_record};
 use crate::journald::{self, FOLDERS, Searched};
 use crate::limits::OOM_KILLS;
 
-/// Where a recording has the excerpt.
+/// The path of the excerpt in a recording.
 const PATH: &str = "journal/kernel";
-/// As proofs name it, with journald's own number of the entry.
+/// The path shown in evidence, together with journald's own number of the entry.
 const SHOWN: &str = "/var/log/journal";
-/// An excerpt may be this large.
+/// Maximum size of an excerpt in bytes.
 const MOST_KEPT: usize = 4 << 20;
-/// What the kernel log overwrote of a report that it still has the end of is not older than this.
+/// In microseconds: if the kernel log has overwritten the beginning of a report but still has its
+/// end, the beginning is at most this much older.
 const LONGEST_REPORT: u64 = 10_000_000;
 
-/// The kernel log of this boot, as far as it matters here.
+/// The facts about the kernel log of this boot that the search in journald's files needs.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
-    /// Of this boot.
+    /// The id of this boot.
     pub(super) boot: Option<Name>,
-    /// When its oldest record was written, in microseconds.
+    /// Time of its oldest record, in microseconds.
     pub(super) from: Option<u64>,
     pub(super) page_size: u64,
 }
 
-/// Adds to `log` what journald's files have and it has not.
+/// Adds to `log` the reports that only journald's files contain.
 pub(super) fn complete(
     host: &HostRoot,
     buffer: &Buffer,
@@ -76,7 +80,7 @@ pub(super) fn complete(
     super::merge(log, kills.newest)
 }
 
-/// Whether journald's files outlive the boot.
+/// Whether journald's files survive a reboot (`persistent`) or not (`volatile`).
 fn kind(host: &HostRoot) -> Reading<Name> {
     let found = FOLDERS.iter().find(|(path, _)| host.exists(path));
     match found {
@@ -99,13 +103,13 @@ fn excerpt(host: &HostRoot, buffer: &Buffer) -> Result<Vec<u8>, Refusal> {
     Ok(kept)
 }
 
-/// What is kept of the messages.
+/// Collects the messages that are kept.
 struct Excerpt<'a> {
     buffer: &'a Buffer,
     reports: Reports,
-    /// The newest first.
+    /// Finished sections, newest first.
     sections: Vec<Vec<u8>>,
-    /// Of the stretch that is read now, the oldest first.
+    /// The consecutive messages being read, oldest first.
     stretch: Vec<(Section, Vec<u8>)>,
     size: usize,
 }
@@ -118,7 +122,8 @@ impl<'a> Excerpt<'a> {
 }
 
 impl Reader for Excerpt<'_> {
-    /// The kernel log has its newest records, and so all that follow one that it has.
+    /// Whether the kernel log certainly contains the whole report of this message. It has all
+    /// messages from its oldest record on, but the start of the first report may be overwritten.
     fn has(&self, message: &KernelMessage) -> bool {
         let boot = self.buffer.boot.as_ref().map(Name::as_str);
         let from =
@@ -152,8 +157,8 @@ impl Reader for Excerpt<'_> {
     }
 }
 
-/// A message as the kernel's log had it. journald does not keep which records continue others: those of a
-/// report begin with a comma.
+/// A message in the form of a kernel log record. journald does not store the flag that a record
+/// continues another one; in OOM reports such records begin with a comma.
 fn record(message: &KernelMessage) -> Record {
     let text = message.text.clone();
     let head = Head::of_kernel(message.sequence, message.micros);
@@ -177,11 +182,11 @@ fn value<'a>(parts: &mut impl Iterator<Item = &'a [u8]>, name: &[u8]) -> Option<
     number(parts.next()?.strip_prefix(name)?)
 }
 
-/// What the records after it have in common.
+/// What the records of a section have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Section {
     boot: String,
-    /// What time it was when the clock of the kernel log was 0, in microseconds since 1970.
+    /// Wall clock time at which the clock of the kernel log was 0, in microseconds since 1970.
     clock_zero: u64,
 }
 
@@ -207,7 +212,7 @@ impl Section {
     }
 }
 
-/// Kills, the oldest first, and how many older ones there were.
+/// The newest kills, oldest first, and the number of older ones that were dropped.
 #[derive(Debug, Default, PartialEq)]
 struct Kills {
     newest: VecDeque<OomKill>,
@@ -271,7 +276,7 @@ fn date_earlier(kill: &mut OomKill, section: &Section, taken: &Taken) {
     kill.seconds_ago = ago.map(|unix| (taken.unix_seconds - unix).max(since_boot));
 }
 
-/// An excerpt with other names in it, and other boot ids.
+/// Replaces names and boot ids in an excerpt.
 pub fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut reports = Reports::new(4096, SHOWN);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The lines of which the OOM killer makes its report ↔ [`OomLine`].
+//! Parses the lines of an OOM killer report into [`OomLine`], and prints them again.
 //!
-//! Linux 6.1 to 7.2 print them alike; what differs is the columns of the task table, and that 6.1
-//! prints `memory.stat` as one record of many lines and later kernels as many records. Anybody may
-//! name a process or a cgroup `x,pid=1`, so a line is cut where the kernel's own words stand that
-//! come after the name, and not where they first occur.
+//! Linux 6.1 to 7.2 print the same lines, except that the columns of the task table differ and that
+//! 6.1 prints `memory.stat` as one record of many lines and later kernels as many records. Anybody
+//! may name a process or a cgroup `x,pid=1`. A name is therefore delimited by the kernel's own text
+//! after it, and not by the first occurrence of a separator.
 //!
-//! What is printed holds the kernel's words, numbers and names, nothing else: a recording keeps the
-//! printed form, with other names.
+//! The printed form contains only the kernel's text, numbers and names. A recording stores this
+//! form, with the names replaced.
 
 use std::fmt::Write;
 
 use pagewise_hostfs::text::{lines, number, words};
 
-/// Values of `Mem-Info` that are used, in pages.
+/// The values of `Mem-Info` that are used, in pages.
 const MEM_INFO: &[&str] = &[
     "active_anon",
     "inactive_anon",
@@ -29,7 +29,7 @@ const MEM_INFO: &[&str] = &[
     "free",
 ];
 
-/// Lines of a cgroup's `memory.stat` that are used, of both versions, in bytes.
+/// The lines of a cgroup's `memory.stat` (both versions) that are used, in bytes.
 const STATS: &[&str] = &[
     "anon",
     "file",
@@ -43,7 +43,7 @@ const STATS: &[&str] = &[
     "total_unevictable",
 ];
 
-/// Columns of the task table, the first (pid) and the last (name) left out.
+/// Columns of the task table, without the first (pid) and the last (name).
 const COLUMNS: &[&str] = &[
     "uid",
     "tgid",
@@ -63,7 +63,7 @@ const COLUMNS: &[&str] = &[
 const CONSTRAINTS: &[&str] =
     &["CONSTRAINT_NONE", "CONSTRAINT_CPUSET", "CONSTRAINT_MEMORY_POLICY", "CONSTRAINT_MEMCG"];
 
-/// How a line begins that says who was killed.
+/// How a line begins that names the killed process.
 const KILLED: &[&str] =
     &["Out of memory", "Out of memory (oom_kill_allocating_task)", MEMCG_KILLED];
 pub(super) const MEMCG_KILLED: &str = "Memory cgroup out of memory";
@@ -73,7 +73,7 @@ const NONE_KILLABLE: &str = "Out of memory and no killable processes...";
 /// Names and their values.
 pub(super) type Values = Vec<(&'static str, u64)>;
 
-/// Usage, limit and failures of a counter of a cgroup, sizes in KiB.
+/// Usage, limit and failure count of a cgroup counter; sizes in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) of: &'static str,
@@ -84,11 +84,11 @@ pub(super) struct Usage {
 
 const USAGES: &[&str] = &["memory", "swap", "memory+swap", "kmem"];
 
-/// Who is to be killed and why.
+/// The chosen victim, and the constraint (host, cgroup, nodes) that was exceeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) constraint: &'static str,
-    /// The cgroup whose limit it was.
+    /// The cgroup whose limit was reached.
     pub(super) group: Option<Vec<u8>>,
     pub(super) victim_group: Vec<u8>,
     pub(super) name: Vec<u8>,
@@ -96,7 +96,7 @@ pub(super) struct Choice {
     pub(super) uid: u32,
 }
 
-/// Who was killed; sizes in KiB by the kernel's name.
+/// The killed process; sizes in KiB under the kernel's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Killed {
     pub(super) message: &'static str,
@@ -157,7 +157,7 @@ const REAPED: &str = "oom_reaper: reaped process ";
 const REAPED_SIZES: &[&str] = &["anon-rss", "file-rss", "shmem-rss"];
 
 impl OomLine {
-    /// `columns` are those of the task table that this line may stand in.
+    /// `columns`: those of the task table to which the line may belong.
     pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
         invoked(text).or_else(|| match text.first()? {
             b'[' => header(text).or_else(|| task(text, columns)),
@@ -166,12 +166,13 @@ impl OomLine {
         })
     }
 
-    /// The beginning of a line that the kernel writes in pieces, which others may interrupt.
+    /// Whether this is the beginning of a line that the kernel prints in pieces, between which
+    /// messages of other tasks may appear.
     pub(super) fn may_continue(text: &[u8]) -> bool {
         [CHOICE, STATS_OF, WHOLE_GROUP.0].iter().any(|begin| text.starts_with(begin.as_bytes()))
     }
 
-    /// The line as the kernel prints it, as far as it is used.
+    /// The line as the kernel prints it, limited to the parts that are used.
     pub(super) fn printed(&self) -> Vec<u8> {
         match self {
             Self::Invoked { name, gfp_mask, order, oom_score_adj } => [
@@ -211,7 +212,7 @@ impl OomLine {
         }
     }
 
-    /// The same line with other names: `program` of processes, `group` of cgroups, `user` of users.
+    /// Replaces the names of programs and cgroups and the user ids in the line.
     pub(super) fn renamed(mut self, to: &mut dyn Rename) -> Self {
         match &mut self {
             Self::Invoked { name, .. } | Self::Task { name, .. } | Self::Reaped { name, .. } => {
@@ -234,7 +235,7 @@ impl OomLine {
         self
     }
 
-    /// The user of a row of the task table, which stands among its values.
+    /// Replaces the user id in a row of the task table.
     pub(super) fn with_user(mut self, columns: &[&str], to: &mut dyn Rename) -> Self {
         let at = columns.iter().position(|column| *column == "uid");
         if let (Self::Task { values, .. }, Some(at)) = (&mut self, at) {
@@ -246,20 +247,21 @@ impl OomLine {
     }
 }
 
-/// Other names for the names in a line.
+/// Provides replacements for the names in a line.
 pub trait Rename {
-    /// Of a program.
+    /// The replacement for the name of a program.
     fn program(&mut self, name: &[u8]) -> Vec<u8>;
-    /// Of a cgroup, by its path.
+    /// The replacement for the path of a cgroup.
     fn group(&mut self, path: &[u8]) -> Vec<u8>;
-    /// Of a user.
+    /// The replacement for a user id.
     fn user(&mut self, uid: u32) -> u32;
-    /// Of a boot's id.
+    /// The replacement for a boot id.
     fn boot(&self, id: &[u8]) -> String;
 }
 
 impl Choice {
-    /// The same, where another line tells where the path of the group ends.
+    /// The same choice, with the end of the group's path determined from another line that contains
+    /// it.
     pub(super) fn with_group(mut self, path: &[u8]) -> Self {
         let Some(group) = &self.group else { return self };
         let both = [group, BETWEEN.as_bytes(), &self.victim_group].concat();
@@ -271,7 +273,8 @@ impl Choice {
         self
     }
 
-    /// The victim's cgroup, told apart from the victim's name by what another line calls it.
+    /// The path of the victim's cgroup; its end is determined from the victim's name in another
+    /// line.
     pub(super) fn victim_group(&self, name: &[u8]) -> Vec<u8> {
         let both = [&self.victim_group, BEFORE_NAME.as_bytes(), &self.name].concat();
         let path = both.strip_suffix(name);
@@ -321,12 +324,12 @@ fn joined(values: &Values, between: &str, after: &str) -> Vec<u8> {
     all.collect::<Vec<_>>().join(after).into_bytes()
 }
 
-/// The entry of a table that `word` is.
+/// The entry of the table that equals `word`.
 fn known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
     table.iter().find(|known| known.as_bytes() == word).copied()
 }
 
-/// Where `words` first stands.
+/// Position of the first occurrence of `words`.
 fn find(text: &[u8], words: &str) -> Option<usize> {
     memchr::memmem::find(text, words.as_bytes())
 }
@@ -335,7 +338,7 @@ fn find_last(text: &[u8], words: &str) -> Option<usize> {
     memchr::memmem::rfind(text, words.as_bytes())
 }
 
-/// What stands before and after the first `words`.
+/// The text before and after the first occurrence of `words`.
 fn split<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
     let at = find(text, words)?;
     Some((&text[..at], &text[at + words.len()..]))
@@ -354,7 +357,7 @@ fn kib(word: &[u8]) -> Option<u64> {
     number(word.strip_suffix(b"kB")?)
 }
 
-/// Lines that begin with words of the kernel.
+/// Parses lines that begin with fixed text of the kernel.
 fn fixed(text: &[u8]) -> Option<OomLine> {
     match text[0] {
         b'a' => mem_info(text).or_else(|| stats(text)),
@@ -369,8 +372,8 @@ fn fixed(text: &[u8]) -> Option<OomLine> {
     }
 }
 
-/// This line alone begins with a name. A process may call itself anything, but no name is as long
-/// as what follows it here, and no other line ends like this one.
+/// Parses the one line that begins with a name. A process can have any name, but no name is as long
+/// as the text that follows it here, and no other line ends like this one.
 fn invoked(text: &[u8]) -> Option<OomLine> {
     let (name, rest) = split(text, INVOKED)?;
     let (gfp_mask, rest) = split(rest, ", ")?;
@@ -421,7 +424,7 @@ fn stats_of(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::StatsOf(path.to_vec()))
 }
 
-/// One line or many; the last may have been cut off.
+/// Parses one line or many; the last may be truncated.
 fn stats(text: &[u8]) -> Option<OomLine> {
     let values: Values = lines(text)
         .filter_map(|line| {
@@ -440,7 +443,8 @@ fn header(text: &[u8]) -> Option<OomLine> {
     known.collect::<Option<Vec<_>>>().map(OomLine::TaskHeader)
 }
 
-/// One space stands between the last number and the name; more belong to the name.
+/// Parses a row of the task table. One space separates the last number and the name; further spaces
+/// belong to the name.
 fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
     let (pid, mut rest) = split(text.strip_prefix(b"[")?, "]").filter(|_| !columns.is_empty())?;
     let mut values = Vec::with_capacity(columns.len());
@@ -454,8 +458,8 @@ fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
     Some(OomLine::Task { pid: number(pid.trim_ascii())?, values, name })
 }
 
-/// The victim's cgroup lies in the one whose limit it was, which tells where the one path ends and
-/// the other begins, whatever is in them.
+/// The victim's cgroup is a descendant of the one whose limit was reached. This shows where the
+/// first path ends and the second begins, whatever characters they contain.
 fn choice(text: &[u8]) -> Option<OomLine> {
     let rest = after(text, CHOICE)?;
     let (rest, uid) = split_last(rest, ",uid=")?;
@@ -480,8 +484,8 @@ fn choice(text: &[u8]) -> Option<OomLine> {
     }))
 }
 
-/// What stands before and after `,task=`. Where that occurs more than once, one is part of a name or
-/// of a path; a name has at most 15 bytes.
+/// The text before and after `,task=`. If that occurs more than once, the others are part of a name
+/// or a path; a name has at most 15 bytes.
 fn before_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
     const LONGEST: usize = 15;
     let from = text.len().saturating_sub(LONGEST + BEFORE_NAME.len());
@@ -545,7 +549,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Names as hostile as 15 bytes can be, and paths.
+    /// Names of up to 15 bytes that imitate the kernel's text, and paths.
     pub(crate) fn any_name() -> impl Strategy<Value = Vec<u8>> {
         const ODD: &[&[u8]] = &[
             b"x) total-vm:1kB",
@@ -656,7 +660,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Whatever processes and cgroups are called, a printed line reads back as it was.
+        /// A printed line is parsed back unchanged, whatever processes and cgroups are called.
         #[test]
         fn a_printed_line_reads_back(line in any_line()) {
             let printed = line.printed();
@@ -669,7 +673,7 @@ pub(super) mod tests {
             let _ = OomLine::parse(&text, NOW);
         }
 
-        /// Nor does a line of which the end is missing or some bytes are others.
+        /// A truncated or modified line never causes a panic.
         #[test]
         fn a_spoilt_line_never_panics(
             line in any_line(),

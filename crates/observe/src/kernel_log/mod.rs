@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `/dev/kmsg` into [`KernelLog`]: the reports of the OOM killer, and how far back the log goes.
+//! Reads `/dev/kmsg` into [`KernelLog`]: the reports of the OOM killer, and how far back the log
+//! goes.
 //!
-//! Nothing else of the log is kept or recorded: a recording holds the lines of reports as they are
-//! understood, and of the oldest and newest record that they exist. A log that wrapped begins with
-//! a sequence number above 0. Names in it are chosen by anybody; they leave as [`Name`]s, and no
-//! name can look like another line, because the kernel escapes line ends in records.
+//! Nothing else of the log is kept or recorded: a recording contains the parsed lines of reports,
+//! and of the oldest and newest record only their heads. If the log has wrapped, its first sequence
+//! number is above 0. Names in it can be chosen by anybody; they are passed on as [`Name`]s. No
+//! name can forge another line, because the kernel escapes newlines in records.
 //!
-//! Programs may write to the log, too; the kernel marks their records, which are skipped.
+//! Programs may write to the log too; the kernel marks their records, which are skipped.
 //!
-//! What was overwritten, and the log of earlier boots, may be in journald's files: `journal` adds the
-//! reports that only they have.
+//! Records that were overwritten, and the logs of earlier boots, may be in journald's files:
+//! `journal` adds the reports that only those contain.
 //!
 //! [`Name`]: pagewise_model::Name
 
@@ -37,11 +38,11 @@ pub use line::Rename;
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";
 
-/// A recording of it may be this large: about 2,000 reports.
+/// Maximum size of a recorded excerpt in bytes: about 2,000 reports.
 const MOST_KEPT: usize = 4 << 20;
 
-/// The reports in the log and in journald's files; `taken` says what time it is on the clock of the log, and
-/// which boot this is.
+/// Reads the reports in the kernel log and in journald's files. `taken` gives the current time on
+/// the clock of the log, and the id of this boot.
 pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let page_size = host.facts().page_size.unwrap_or(4096);
     let mut excerpt = Excerpt::new(page_size);
@@ -63,12 +64,12 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     journal::complete(host, &buffer, taken, log)
 }
 
-/// Both in the order of time, each report once. Two files of journald may have the same messages if it was
-/// interrupted while it moved them to the disk.
+/// Merges both lists in order of time, each report once. Two files of journald may contain the same
+/// messages if it was interrupted while moving them to disk.
 fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> KernelLog {
     let is_same = |one: &OomKill, other: &OomKill| {
         let pid = |kill: &OomKill| kill.victim.as_ref().map(|victim| victim.pid);
-        // both are the time of the same record, in microseconds
+        // both are the time of the same record, stored in microseconds
         (one.boot_seconds - other.boot_seconds).abs() < 5e-7
             && pid(one) == pid(other)
             && one.earlier_boot == other.earlier_boot
@@ -84,7 +85,7 @@ fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> K
         once.into_iter().partition(|kill| kill.earlier_boot.is_some());
     for kill in now {
         match log.kills.iter_mut().find(|known| is_same(known, &kill)) {
-            // its beginning was overwritten in the kernel log
+            // the kernel log has overwritten the beginning of this report
             Some(known) if has_memory(&kill) && !has_memory(known) => *known = kill,
             Some(_) => {}
             None => log.kills.push(kill),
@@ -97,7 +98,7 @@ fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> K
     KernelLog { left_out: log.left_out + over as u64, ..log }
 }
 
-/// The time of a kill of this boot.
+/// Computes the age of a kill of this boot.
 fn date(kill: &mut OomKill, taken: &Taken) {
     let ago = taken.awake_seconds.map(|now| (now - kill.boot_seconds).max(0.0));
     kill.seconds_ago = ago;
@@ -130,11 +131,12 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
     }
 }
 
-/// The part of the log that may be used and recorded. An excerpt of an excerpt is the same.
+/// The part of the log that may be used and recorded. The excerpt of an excerpt is the excerpt
+/// itself.
 struct Excerpt {
     reports: Reports,
     kept: Vec<u8>,
-    /// Whether the newest record is part of what is kept.
+    /// Whether the newest record is part of the excerpt.
     has_newest: bool,
     newest: Option<Head>,
 }
@@ -154,7 +156,7 @@ impl Excerpt {
             let may_take = self.reports.may_take(record.text) && self.kept.len() < MOST_KEPT;
             let line = if may_take { self.reports.take(&record.read()) } else { None };
             let text = line.map(|line| line.printed());
-            // of the oldest record at least that it exists
+            // the oldest record is always kept, without its text if that is no part of a report
             let text = text.or_else(|| self.kept.is_empty().then(Vec::new));
             self.has_newest = text.is_some();
             if let Some(text) = text {
@@ -172,7 +174,7 @@ impl Excerpt {
     }
 }
 
-/// An excerpt with other names in it.
+/// Replaces names in an excerpt.
 pub fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut reports = Reports::new(4096, SHOWN);
     records(excerpt).flat_map(|record| renamed_record(&mut reports, &record, to)).collect()

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bytes of `/dev/kmsg` ↔ [`Record`]s.
+//! Parses `/dev/kmsg` into [`Record`]s, and writes them again.
 //!
-//! A record is `priority,sequence,microseconds,flags[,…];text` and a line end; lines after it that
+//! A record is `priority,sequence,microseconds,flags[,…];text` and a newline; following lines that
 //! begin with a space are its dictionary and are skipped. The kernel writes control characters,
-//! bytes above 126 and the backslash as `\xNN`, so a line end inside a text never ends a record.
+//! bytes above 126 and the backslash as `\xNN`, so a newline inside a text never ends a record.
 
 use pagewise_hostfs::text::{lines, number};
 
-/// What stands before a message.
+/// The fields before the text of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     /// Level and facility: below 8 for the kernel's own messages.
     priority: u32,
-    /// Counts every message since boot.
+    /// Sequence number, counted since boot.
     pub(super) sequence: u64,
-    /// On the clock of the log.
+    /// Time on the clock of the log, in microseconds.
     pub(super) micros: u64,
 }
 
-/// One message of the kernel.
+/// One record of the kernel log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) head: Head,
-    /// Whether it continues a message of the same task that another one interrupted.
+    /// Whether it continues a message of the same task that another message interrupted.
     pub(super) continues: bool,
-    /// Task or processor that wrote it, where the kernel was built to say so.
+    /// The task or CPU that wrote it, if the kernel was built with `CONFIG_PRINTK_CALLER`.
     pub(super) caller: Vec<u8>,
-    /// Without escapes.
+    /// The text, escapes decoded.
     pub(super) text: Vec<u8>,
 }
 
-/// A record whose text was not looked at.
+/// A record whose text is not decoded yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) head: Head,
     flags: &'a [u8],
-    /// With escapes.
+    /// The text, with escapes.
     pub(super) text: &'a [u8],
 }
 
 impl Head {
-    /// Of a message of the kernel that another log kept.
+    /// The head of a kernel message that was stored in another log.
     pub(super) fn of_kernel(sequence: u64, micros: u64) -> Self {
         Self { priority: 4, sequence, micros }
     }
 
-    /// A record with this head and another text.
+    /// Prints a record with this head and the given text.
     pub(super) fn with_text(self, text: &[u8]) -> Vec<u8> {
         let Self { priority, sequence, micros } = self;
         let mut line = format!("{priority},{sequence},{micros},-;").into_bytes();
@@ -54,14 +54,14 @@ impl Head {
         line
     }
 
-    /// Whether the kernel itself wrote it: programs that write to the log get another facility.
+    /// Whether the kernel itself wrote it: records of programs have another facility.
     pub(super) fn is_of_kernel(self) -> bool {
         self.priority < 8
     }
 }
 
 impl<'a> Raw<'a> {
-    /// `None` for a dictionary line and for what no kernel writes.
+    /// `None` for a dictionary line and for text that is not a record.
     fn parse(line: &'a [u8]) -> Option<Self> {
         let end = memchr::memchr(b';', line).filter(|_| line.first() != Some(&b' '))?;
         let (head, text) = (&line[..end], &line[end + 1..]);
@@ -71,7 +71,7 @@ impl<'a> Raw<'a> {
         Some(Self { head: Head { priority, sequence, micros }, flags: fields.next()?, text })
     }
 
-    /// With the text as it was written.
+    /// Decodes the text.
     pub(super) fn read(self) -> Record {
         let mut fields = self.flags.split(|&byte| byte == b',');
         let continues = fields.next().is_some_and(|flags| flags.contains(&b'c'));
@@ -81,12 +81,12 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// All records in a piece of the log; what is none is skipped.
+/// All records in a piece of the log; other lines are skipped.
 pub(super) fn records(raw: &[u8]) -> impl Iterator<Item = Record> {
     unread(raw).map(Raw::read)
 }
 
-/// The same without looking at their texts.
+/// The same records without decoding their texts.
 pub(super) fn unread(raw: &[u8]) -> impl Iterator<Item = Raw<'_>> {
     lines(raw).filter_map(Raw::parse)
 }
@@ -112,7 +112,7 @@ fn unescaped(mut text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// `xNN`
+/// Parses `xNN`.
 fn hexadecimal(digits: &[u8]) -> Option<u8> {
     let digits = digits.strip_prefix(b"x").filter(|two| two.iter().all(u8::is_ascii_hexdigit))?;
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the text, the written record is one line and reads back.
+        /// A written record is a single line and is parsed back unchanged, whatever its text.
         #[test]
         fn a_written_record_reads_back(text in prop::collection::vec(any::<u8>(), 0..80)) {
             let record = only("4,1,2,-;x");

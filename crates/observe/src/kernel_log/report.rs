@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lines in the order of the log → [`OomKill`]s.
+//! Assembles lines, in the order of the log, into [`OomKill`]s.
 //!
-//! The kernel writes one report at a time (it holds a lock), but messages of others stand between
-//! its lines, and its beginning may be lost where the log wrapped. A line that fits nowhere is not
-//! taken and changes nothing: so the lines that were taken, read alone, give the same reports.
+//! The kernel writes one report at a time (it holds a lock), but messages of others may appear
+//! between the lines, and if the log wrapped, the beginning of the first report is lost. A line
+//! that fits nowhere is ignored. Therefore the lines that were used, read alone, give the same
+//! reports.
 //!
-//! Where reports come faster than the kernel prints them it leaves out all but who was killed.
+//! If reports come faster than the kernel's rate limit allows, it prints only the line that names
+//! the killed process.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
@@ -20,7 +22,7 @@ use super::line::{Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values};
 use super::record::Record;
 use crate::limits::{OOM_KILLS, OOM_OTHERS, OOM_TASKS};
 
-/// A report whose end has not come.
+/// A report whose last line has not been read.
 #[derive(Debug, Default)]
 struct Open {
     invoker: Option<OomInvoker>,
@@ -33,14 +35,14 @@ struct Open {
     choice: Option<Choice>,
 }
 
-/// Reports, as lines come in.
+/// Reports assembled so far.
 #[derive(Debug)]
 pub(super) struct Reports {
     page_size: u64,
-    /// As proofs name the log.
+    /// The path of the log, as shown in evidence.
     log: &'static str,
     open: Option<Open>,
-    /// The beginning of a line that others interrupted, with who wrote it.
+    /// The beginning of an interrupted line, with the caller that wrote it.
     interrupted: Option<(Vec<u8>, Vec<u8>)>,
     kills: VecDeque<OomKill>,
     left_out: u64,
@@ -52,23 +54,23 @@ impl Reports {
         Self { page_size, log, open: None, interrupted: None, kills, left_out: 0 }
     }
 
-    /// The reports, oldest first, and how many older ones there were.
+    /// The reports, oldest first, and the number of older ones that were dropped.
     pub(super) fn done(self) -> (Vec<OomKill>, u64) {
         (self.kills.into(), self.left_out)
     }
 
-    /// The columns of the task table that comes now; empty outside of one.
+    /// The columns of the task table being read; empty outside of a table.
     pub(super) fn columns(&self) -> &[&'static str] {
         self.open.as_ref().map_or(&[], |open| &open.columns)
     }
 
-    /// Whether the end of a report or of a line has not come.
+    /// Whether a report or a line is still incomplete.
     pub(super) fn goes_on(&self) -> bool {
         self.open.is_some() || self.interrupted.is_some()
     }
 
-    /// Whether a record with this text, escapes in it, could be part of a report. Most of a log is not, and
-    /// this costs a tenth of reading such a record.
+    /// Whether a record with this text (escapes included) could be part of a report. Most records
+    /// cannot, and this check takes a tenth of the time of decoding and parsing one.
     pub(super) fn may_take(&self, text: &[u8]) -> bool {
         static OOM: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("oom"));
         static MEMORY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("of memory"));
@@ -78,7 +80,7 @@ impl Reports {
             || OomLine::may_continue(text)
     }
 
-    /// Takes the record in; the line that it was, where it is part of a report.
+    /// Processes a record; returns the parsed line if it is part of a report.
     pub(super) fn take(&mut self, record: &Record) -> Option<OomLine> {
         if !record.head.is_of_kernel() {
             return None;
@@ -97,7 +99,7 @@ impl Reports {
         line
     }
 
-    /// The line that this record goes on with.
+    /// The complete line, if this record continues the interrupted one.
     fn continued(&mut self, record: &Record) -> Option<Vec<u8>> {
         const LONGEST: usize = 16 << 10;
         let (caller, begin) = self.interrupted.as_ref()?;
@@ -109,7 +111,7 @@ impl Reports {
         Some(joined)
     }
 
-    /// Puts a line where it belongs; false where it belongs nowhere.
+    /// Adds a line to the open report or starts a new one; false if it fits nowhere.
     fn fit(&mut self, record: &Record, line: &OomLine) -> bool {
         match line {
             OomLine::Invoked { name, gfp_mask, order, oom_score_adj } => {
@@ -158,7 +160,8 @@ impl Reports {
         last.map(|last| last.whole_group = true).is_some()
     }
 
-    /// Such a report comes again as long as the memory is asked for.
+    /// Closes a report that found no process to kill. The kernel repeats it as long as the
+    /// allocation is retried.
     fn none_killable(&mut self, record: &Record) -> bool {
         let Some(open) = self.open.take() else { return false };
         let mut kill = open.close();
@@ -198,9 +201,9 @@ impl Reports {
 }
 
 impl Open {
-    /// A line about memory or tasks.
+    /// Adds a line about memory or tasks.
     fn add(&mut self, line: &OomLine, page_size: u64) -> bool {
-        // after its choice the report has only the kill to tell
+        // the only line after the choice of the victim is the kill
         if self.choice.is_some() {
             return false;
         }
@@ -266,7 +269,7 @@ impl Open {
         self.columns.clear();
     }
 
-    /// With the victim's name as the line has it that says who was killed.
+    /// Resolves the victim's cgroup with the name from the line that reports the kill.
     fn named(mut self, name: &[u8]) -> Self {
         if let Some(choice) = &mut self.choice {
             choice.victim_group = choice.victim_group(name);
@@ -302,7 +305,8 @@ impl Open {
     }
 }
 
-/// A report of which only the kill was printed: only a group's limit can be told from the rest.
+/// A report of which only the kill was printed. Its constraint is known only if it was a cgroup's
+/// limit.
 fn bare(killed: &Killed) -> OomKill {
     let by_group = killed.message == MEMCG_KILLED;
     OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..OomKill::default() }
@@ -323,7 +327,6 @@ fn victim(killed: &Killed) -> OomVictim {
     }
 }
 
-/// A value in KiB.
 fn size_of(sizes: &Values, of: &str) -> Option<Bytes> {
     Bytes::from_kib(value_of(sizes, of)?)
 }
@@ -332,7 +335,7 @@ fn value_of(values: &Values, of: &str) -> Option<u64> {
     values.iter().find(|(name, _)| *name == of).map(|(_, value)| *value)
 }
 
-/// The lists of anonymous memory hold shmem, too.
+/// The LRU lists of anonymous memory include shmem.
 fn mem_info(host: &mut OomHost, values: &Values, page_size: u64) {
     let pages = |of: &str| value_of(values, of);
     let sum = |parts: [&str; 3]| {
@@ -351,7 +354,7 @@ fn mem_info(host: &mut OomHost, values: &Values, page_size: u64) {
     host.free = bytes(pages("free"));
 }
 
-/// All memory is what is in the machine without what the kernel keeps from the beginning.
+/// Total memory is the RAM minus the pages that the kernel reserves at boot.
 fn count_pages(host: &mut OomHost, of: &str, pages: u64, page_size: u64) {
     let size = Bytes::new(pages.saturating_mul(page_size));
     host.total = match of {
@@ -374,7 +377,7 @@ fn add_usage(group: &mut OomGroup, usage: Usage) {
     }
 }
 
-/// `file` and `total_cache` hold shmem, too.
+/// `file` and `total_cache` include shmem.
 fn add_stats(group: &mut OomGroup, values: &Values) {
     for (name, value) in values {
         let size = Some(Bytes::new(*value));

@@ -7,7 +7,7 @@ use super::line::tests::{any_line, any_name, any_path};
 use super::*;
 use crate::testing::{host, mangled};
 
-/// 400 seconds after boot, without the time in which it was suspended.
+/// 400 seconds after boot, time suspended not included.
 fn taken() -> Taken {
     Taken { unix_seconds: 1_000_000.0, awake_seconds: Some(400.0), ..Taken::default() }
 }
@@ -22,7 +22,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     excerpt.finish()
 }
 
-/// A record of the kernel with this text.
+/// A kernel record with this text.
 fn record_of(text: &[u8], sequence: u64) -> Vec<u8> {
     let head = format!("4,{sequence},{},-;", sequence * 1000);
     let record = records([head.as_bytes(), b"x\n"].concat().as_slice()).next().unwrap();
@@ -36,7 +36,7 @@ const SPOILT: &str = "4,1,1,-;a invoked oom-killer: gfp_mask=0x1(A), order=0, oo
     nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a,task=b,pid=981,uid=0\n\
     3,8,3,-;Memory cgroup out of memory: Killed process 981 (b) total-vm:4kB, anon-rss:1kB\n";
 
-/// Lines of reports in any order, messages of others between them.
+/// Lines of reports in any order, with unrelated messages in between.
 fn any_log() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop_oneof![
         Just(b"usb 1-1: new device".to_vec()),
@@ -49,7 +49,7 @@ fn any_log() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A whole report of a group's limit, in which a process and a group are called so.
+/// A complete report about a cgroup limit, with this process name and cgroup path.
 fn report_of(name: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
     let columns = vec!["uid", "rss", "swapents", "oom_score_adj"];
     let (group, victim_group) = (Some(path.to_vec()), [path, b"/below"].concat());
@@ -81,8 +81,8 @@ fn report_of(name: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever the victim and its group are called and whatever other messages stand between the
-    /// lines, the report says the same as without them.
+    /// The report does not depend on the names of the victim and its cgroup, nor on unrelated
+    /// messages between its lines.
     #[test]
     fn other_messages_and_hostile_names_change_nothing(
         name in any_name(),
@@ -110,14 +110,14 @@ proptest! {
         prop_assert_eq!(&kill.invoker.as_ref().unwrap().name, &named);
     }
 
-    /// What is recorded of a log says what the log said, and says so again when it is recorded.
+    /// An excerpt gives the same reports as the log, and the excerpt of an excerpt is unchanged.
     #[test]
     fn an_excerpt_says_what_the_log_said(raw in any_log()) {
         let kept = excerpt(&raw);
         prop_assert_eq!(&excerpt(&kept), &kept);
         prop_assert_eq!(log_of(&kept).kills, log_of(&raw).kills);
         prop_assert_eq!(log_of(&kept).records, log_of(&raw).records);
-        // the whole log at once, against a naive reading of every record without an excerpt
+        // the result must equal a naive parse of every record of the whole log
         let mut reports = Reports::new(4096, SHOWN);
         records(&raw).for_each(|record| drop(reports.take(&record)));
         let (naive, _) = reports.done();
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(&excerpt(&kept), &kept);
     }
 
-    /// Other names change nothing but the names.
+    /// Renaming changes nothing but the names.
     #[test]
     fn a_renamed_excerpt_says_the_same_of_others(raw in any_log()) {
         struct Letters;

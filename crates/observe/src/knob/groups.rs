@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The settings of cgroups.
+//! Reads the settings of cgroups.
 //!
-//! Limits have been read with the groups already: they are told from there, where the host has
-//! version 1 from the file that means the same. The other files cost a read each, so they are read
-//! of few groups, and not looked for in version 1, which has none of them. Groups with a limit come first in both, then the order of the tree; the rest of
-//! the groups is left out here and stands, with its limits, among the groups.
+//! Limits were already read with the groups and are taken from there; with cgroup version 1 from
+//! the file of the same meaning. Every other file costs a read, so these files are read for a few
+//! groups only, and not at all with version 1, which has none of them. Groups with a limit come
+//! first in both cases, then the order of the tree. Groups beyond the maximum are left out here;
+//! their limits are shown with the groups.
 
 use pagewise_model::knob::{Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, Source};
@@ -15,7 +16,7 @@ use pagewise_hostfs::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
-/// Groups of which the files are read that nobody has read yet.
+/// The number of groups for which additional files are read.
 const MAX_READ: usize = 10;
 
 pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {
@@ -68,7 +69,7 @@ fn read_live(
     })
 }
 
-/// What the group itself knows already.
+/// The value of a setting that was already read with the group.
 fn held(knob: &Knob, group: &Cgroup) -> Option<Reading<Name>> {
     let limit = match knob.name {
         "cgroup.memory.min" => &group.min,
@@ -87,7 +88,8 @@ fn spelled(bytes: Bytes) -> Name {
     Name::from(bytes.get().to_string().as_str())
 }
 
-/// The file in the folder that the group was read from, wherever its hierarchy is mounted.
+/// The path of the setting's file in the folder from which the group was read, wherever the
+/// hierarchy is mounted.
 fn path_of(knob: &Knob, group: &Cgroup) -> Option<String> {
     let (_, file) = knob.path.rsplit_once('/')?;
     let sources = [&group.current.source, &group.max.source];
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(readings_named(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
     }
 
-    /// Names in `held` are those of the table.
+    /// Each name matched in `held` is a row of the table.
     #[test]
     fn seven_rows_need_no_read() {
         let group = group("/a", Limit::Max);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads the live value of every row of [`KNOBS`] into a [`KnobReading`].
 //!
-//! A row whose path has placeholders gives one reading per thing that this host has, named by
-//! [`KnobReading::instance`] (`0`, `2048kB`, `0/64kB`), or a single absent one where it has none.
-//! Files that cannot be read back, and the few that *do* something when they are read, are only
-//! looked for. Rows of cgroups are in [`groups`], which says what of them is read.
+//! A row whose path has placeholders gives one reading for each match on this host, named by
+//! [`KnobReading::instance`] (`0`, `2048kB`, `0/64kB`), or a single absent one if there is no
+//! match. For files that are write-only, and for the few in which a read has a side effect, only
+//! existence is checked. Settings of cgroups are read in [`groups`].
 //!
-//! A value keeps the file's own spelling, white space folded; only its shape is checked here (a
-//! number where a number belongs), not its range, which differs between kernels.
+//! A value keeps the file's own spelling with white space folded. Only its type is checked here (a
+//! number where a number is expected), not its range, which differs between kernels.
 //!
-//! The cost is the kernel's: about 5 µs for a file that is read and 2 µs for one that is not there.
+//! The kernel dominates the cost: about 5 µs for each file read and 2 µs for each missing one.
 
 mod groups;
 mod places;
@@ -22,16 +22,16 @@ use pagewise_hostfs::text::{flag, number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 use places::{KnobFile, KnobFiles};
 
-/// Bytes of a value that are kept.
+/// At most this many bytes of a value are kept.
 const MAX_SHOWN: usize = 200;
 
-/// With less RAM the kernel starts with transparent huge pages switched off in every way.
+/// On a machine with less RAM the kernel disables transparent huge pages at boot.
 const SMALL: Bytes = Bytes::new(512 << 20);
-/// What it gives these then.
+/// The defaults that the kernel uses for these settings in that case.
 const WHERE_SMALL: [(&str, &str); 3] =
     [("thp.defrag", "never"), ("thp.use_zero_page", "0"), ("thp.khugepaged.defrag", "0")];
 
-/// The settings of a host alone, without those of cgroups: for completions, which must be quick.
+/// Reads the settings of the host without those of cgroups: fast enough for shell completions.
 pub fn knobs(host: &HostRoot) -> Vec<KnobReading> {
     read(host, &Cgroups::default(), memory::read(host).total.get())
 }
@@ -72,7 +72,7 @@ fn told(knob: &'static Knob, instance: Option<Name>, live: Reading<Name>) -> Kno
     KnobReading { knob, instance, live, default: knob.default }
 }
 
-/// The reading of a row whose placeholders stand for nothing that this host has.
+/// The reading of a row whose placeholders match nothing on this host.
 fn nowhere(knob: &'static Knob) -> KnobReading {
     told(knob, None, Reading::absent("this host has none", Source::file(absolute(knob.path))))
 }
@@ -111,7 +111,7 @@ fn has_shape(domain: Domain, text: &[u8]) -> bool {
     }
 }
 
-/// Settings are signed or unsigned words of the machine.
+/// Whether this is a number: settings are signed or unsigned 64-bit integers.
 fn is_whole(word: &[u8]) -> bool {
     number::<i64>(word).is_some() || number::<u64>(word).is_some()
 }
@@ -129,7 +129,7 @@ fn expected(domain: Domain) -> &'static str {
     }
 }
 
-/// White space made single spaces, and no more than [`MAX_SHOWN`] of it.
+/// Folds white space to single spaces and truncates to [`MAX_SHOWN`] bytes.
 fn folded(text: &[u8]) -> Vec<u8> {
     let mut folded = Vec::new();
     for word in words(text) {
@@ -241,7 +241,7 @@ mod tests {
         assert!(knobs.iter().all(|knob| knob.live.value().is_none()));
     }
 
-    /// Reading `hot_add` makes a device.
+    /// Reading `hot_add` creates a device.
     #[test]
     fn files_that_act_are_looked_for_and_not_read() {
         let path = "sys/class/zram-control/hot_add";
@@ -298,7 +298,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in the files, every row answers, and with little.
+        /// With any file content every row gives a reading, and a short one.
         #[test]
         fn any_bytes_give_short_answers(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let files = KNOBS.iter().map(|knob| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Fills the placeholders of a path with what a host has.
+//! Replaces the placeholders of a path by what exists on a host.
 
 use crate::huge_page_sizes::by_huge_page_size;
 use std::collections::HashMap;
@@ -9,20 +9,20 @@ use pagewise_model::{Name, Source};
 use crate::limits::SETTING_PLACES;
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// One file that a row stands for.
+/// One file that matches the path of a row.
 #[derive(Debug)]
 pub(super) struct KnobFile {
     pub(super) path: String,
-    /// What was filled in, joined by `/`; `None` where the path has no placeholder.
+    /// The values of the placeholders, joined by `/`; `None` if the path has no placeholder.
     pub(super) instance: Option<Name>,
 }
 
-/// Fills in, and lists every folder only once.
+/// Finds matching files; lists each folder only once.
 #[derive(Debug)]
 pub(super) struct KnobFiles<'h> {
     host: &'h HostRoot,
     listed: HashMap<String, Vec<String>>,
-    /// More were found than are read, and a Problem says so.
+    /// More files exist than are read; a Problem was recorded.
     is_cut: bool,
 }
 
@@ -31,7 +31,7 @@ impl<'h> KnobFiles<'h> {
         Self { host, listed: HashMap::new(), is_cut: false }
     }
 
-    /// Every file that `path` stands for; none where a placeholder stands for nothing.
+    /// Every file that matches `path`; empty if a placeholder has no match.
     pub(super) fn find(&mut self, path: &str) -> Vec<KnobFile> {
         if !path.contains('{') {
             return vec![KnobFile { path: path.to_owned(), instance: None }];
@@ -48,7 +48,8 @@ impl<'h> KnobFiles<'h> {
         open.into_iter().map(place).collect()
     }
 
-    /// As many as are read. That there are more is told of one setting: others lie beside it.
+    /// Truncates to the maximum number of files. The Problem is recorded for one setting only,
+    /// because the other settings in the same folders exceed the maximum too.
     fn first<T>(&mut self, path: &str, mut open: Vec<T>) -> Vec<T> {
         if open.len() > SETTING_PLACES && !self.is_cut {
             let expected = format!("at most {SETTING_PLACES} files");
@@ -59,11 +60,11 @@ impl<'h> KnobFiles<'h> {
         open
     }
 
-    /// `path` with its first placeholder filled in, in each possible way.
+    /// `path` with its first placeholder replaced by each possible value.
     fn filled(&mut self, path: &str, before: &[String]) -> Vec<(String, Vec<String>)> {
         let Some((head, tail)) = path.split_once('{') else { return Vec::new() };
         let Some((placeholder, tail)) = tail.split_once('}') else { return Vec::new() };
-        // one more than is read: so it is known that there are more
+        // one more than the maximum, to detect that there are more
         let ways = self.ways(head, placeholder).iter().take(SETTING_PLACES + 1);
         let fill = |way: &String| {
             let filled = before.iter().chain([way]).cloned().collect();
@@ -72,7 +73,7 @@ impl<'h> KnobFiles<'h> {
         ways.map(fill).collect()
     }
 
-    /// What may follow `head` (a folder and the beginning of a name).
+    /// Possible continuations of `head` (a folder and the beginning of a name).
     fn ways(&mut self, head: &str, placeholder: &str) -> &[String] {
         let host = self.host;
         self.listed.entry(head.to_owned()).or_insert_with(|| {
@@ -86,7 +87,7 @@ fn numbers(host: &HostRoot, folder: &str, prefix: &str) -> Vec<String> {
     host.numbered(folder, prefix).iter().map(ToString::to_string).collect()
 }
 
-/// Sizes as the kernel's folders spell them, smallest first.
+/// Huge page sizes, spelled as in the kernel's folder names, smallest first.
 fn sizes(host: &HostRoot, folder: &str) -> Vec<String> {
     let names = by_huge_page_size(host, folder).into_iter();
     names.filter_map(|(_, name)| name.strip_prefix("hugepages-").map(str::to_owned)).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory cgroups at several times → [`LiveGroup`]s with rates.
+//! Computes [`LiveGroup`]s with rates from repeated readings of memory cgroups.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::cgroup;
 use crate::mounts::Mounts;
 use crate::sizes::Sizes;
 
-/// The groups of the last reading.
+/// The groups at the last reading.
 #[derive(Debug, Default)]
 pub(super) struct LiveGroups(BTreeMap<Name, Known>);
 
@@ -21,7 +21,7 @@ struct Known {
 }
 
 impl LiveGroups {
-    /// All groups but the root.
+    /// Reads all groups except the root.
     pub(super) fn read(
         &mut self,
         host: &HostRoot,
@@ -43,7 +43,7 @@ impl LiveGroups {
 }
 
 impl Known {
-    /// `None` if the group does not say what it uses.
+    /// `None` if the usage of the group cannot be read.
     fn take(&mut self, group: &Cgroup, seconds: f64) -> Option<LiveGroup> {
         let swap = group.swap_current.get();
         let held = group.anon.get().map(|anon| anon.saturating_add(swap.unwrap_or_default()));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A live machine → a [`Snapshot`] and a [`LiveSample`] as often as somebody asks, from files that are cheap to read.
+//! Reads a live machine repeatedly into a [`Snapshot`] and a [`LiveSample`], from files that are
+//! cheap to read.
 //!
-//! What hardly changes (the kind of machine, settings of huge pages and of MGLRU) is read every half minute, the kernel
-//! log at the beginning and after the counter of OOM kills grew.
+//! What rarely changes (the kind of machine, settings of huge pages and of MGLRU) is read every 30
+//! seconds. The kernel log is read at the start and whenever the counter of OOM kills has grown.
 
 mod groups;
 
@@ -18,16 +19,16 @@ use crate::thread_cpu::ThreadCpu;
 use crate::{cgroup, counters, kernel_log, memory, psi, swap, zmerge, zone, zram, zswap};
 use groups::LiveGroups;
 
-/// Seconds after which everything is read anew.
+/// Interval between full readings, in seconds.
 const SLOW_SECONDS: f64 = 30.0;
 
-/// Reads a host again and again. Of a recording it is given one reading after the other.
+/// Reads a host repeatedly. For a recording, the caller passes one recorded host after the other.
 #[derive(Debug)]
 pub struct LiveReader {
     mounts: Mounts,
-    /// Everything, as it was at the last reading in full.
+    /// The last full reading.
     full: Snapshot,
-    /// When that was, in monotonic seconds.
+    /// Time of the last full reading, in monotonic seconds.
     full_read: Option<f64>,
     log: KernelLog,
     log_read: f64,
@@ -56,8 +57,9 @@ impl LiveReader {
         }
     }
 
-    /// The host as a whole, and what `choice` says of its processes and groups. Never fails: what cannot be read says
-    /// so in its place. Of the problems of this reading the Snapshot has none.
+    /// Reads the host as a whole, and those processes and groups that `choice` asks for. Never
+    /// fails: a value that cannot be read is absent or denied. The Snapshot does not list the
+    /// Problems of this reading.
     pub fn read(&mut self, host: &HostRoot, choice: &LiveChoice) -> (Snapshot, LiveSample) {
         let snapshot = self.host_facts(host);
         let seconds = snapshot.taken.monotonic_seconds;
@@ -109,7 +111,7 @@ impl LiveReader {
         snapshot.zswap = zswap::stored_now(&snapshot.memory, &snapshot.vmstat, &full.zswap);
     }
 
-    /// The kernel log, with the age of each kill as it is now.
+    /// The kernel log, with the age of each kill updated.
     fn kernel_log(&mut self, host: &HostRoot, snapshot: &mut Snapshot) {
         let now = snapshot.taken.monotonic_seconds;
         let kills = snapshot.vmstat.get("oom_kill").get();
@@ -145,7 +147,7 @@ impl LiveReader {
 mod tests {
     use super::*;
 
-    /// This machine, with this process in it.
+    /// Reads this machine; the process list contains this process.
     #[test]
     fn the_live_machine_has_us_and_rates_at_the_second_reading() {
         let host = HostRoot::live().unwrap();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `/proc/PID/cmdline`: only of the processes that are named, and only for the screen.
+//! Reads `/proc/PID/cmdline`: only for processes that are listed, and only for display.
 //!
-//! Arguments hold passwords and names, so no snapshot and no recording has them. The kernel takes the
-//! process's memory lock for this file too, so the helper reads it. It is what the program left in its
-//! memory: any bytes, with a zero after each argument, and nothing for a process that has ended.
+//! Arguments contain passwords and names, so they are never in a snapshot or a recording. Reading
+//! this file also takes the process's memory lock (mmap lock), so it is done by the helper process.
+//! The content comes from the memory of the process: arbitrary bytes, a zero byte after each
+//! argument, and nothing for a process that has ended.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -15,14 +16,14 @@ use super::helper::{self, FileAnswer};
 use crate::calls::Job;
 use pagewise_hostfs::HostRoot;
 
-/// What all of them may take.
+/// Time limit for all command lines together.
 const BUDGET: Duration = Duration::from_millis(200);
-/// What one is expected to take.
+/// Expected time to read one.
 const COST: Duration = Duration::from_micros(30);
-/// Bytes that are shown of one.
+/// At most this many bytes of a command line are shown.
 const SHOWN: usize = 400;
 
-/// The command line of each process that has one; of the live machine only.
+/// The command line of each process that has one; on a live machine only.
 pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     if !host.is_live() {
         return BTreeMap::new();
@@ -43,7 +44,7 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     read.collect()
 }
 
-/// Arguments with a space between them; `None` where there are none.
+/// Arguments separated by spaces; `None` if there are none.
 fn printable(bytes: &[u8]) -> Option<Name> {
     let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;
     let shown = &bytes[..end.min(SHOWN)];

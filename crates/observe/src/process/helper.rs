@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads files that may block, within a time budget: the parent's side of the helper process.
 //!
-//! smaps_rollup takes the memory lock of the process it tells about. Whoever holds that lock may be
-//! waiting for a disk or a network file system: then the read sleeps, and nothing can be done about
-//! it from inside. So a forked helper reads (see [`crate::calls`]) and we wait no longer than makes
-//! sense: what has not answered is [`FileAnswer::Stuck`], its helper is killed, another one goes on with
-//! the rest.
+//! Reading smaps_rollup takes the memory lock (mmap lock) of the process. If the holder of that
+//! lock waits for a disk or a network file system, the reader sleeps uninterruptibly. A forked
+//! helper therefore does the reads (see [`crate::calls`]), and the parent waits for a limited time:
+//! a file without an answer is [`FileAnswer::Stuck`], its helper is killed, and another helper
+//! continues with the rest.
 //!
-//! A machine that is short of memory is also short of processor time. A helper that is late
-//! because it waits for a processor is not stuck: its state tells the two apart.
+//! A machine that is short of memory is also short of CPU time. A helper that is late because it
+//! waits for a CPU is not stuck: its process state shows the difference.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -21,32 +21,32 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::calls::{self, Child, HEAD, Job, NO_TIME, now};
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileAnswer {
-    /// Its bytes.
     Read(Vec<u8>),
-    /// The kernel said no.
+    /// The kernel refused to open or read it.
     Refused(Errno),
-    /// It did not fit into the budget.
+    /// The budget was used up before it could be read.
     NotRead,
-    /// It had not answered when it should long have.
+    /// No answer within the time limit of the file.
     Stuck,
-    /// The helper that was reading it was ended: by somebody's signal, or for want of memory.
+    /// The helper ended while reading it: killed by a signal or by the OOM killer.
     HelperEnded,
 }
 
-/// Helpers that are begun in one go: each but the first stands for a file that is stuck, or at which
-/// a helper was ended.
+/// Maximum number of helpers for one call. Each after the first is needed because a file was stuck
+/// or a helper ended.
 const MAX_HELPERS: usize = 8;
-/// How long one file may take, however small or large it is; between them four times its cost.
+/// Bounds of the time limit of one file, which is four times its expected cost.
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
-/// How long all of them may take at least, however small the budget.
+/// Lower bound of the time after which all helpers are given up, for small budgets.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
 
-/// Reads the files in the given order, which should be the cheapest first. Answers are in the same
-/// order. Takes the budget, and at most twice that or 100 ms when something is stuck.
+/// Reads the files in the given order, which should be the cheapest first. Answers have the same
+/// order. Takes at most the budget; if something is stuck, at most twice the budget or 100 ms,
+/// whichever is longer.
 pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<FileAnswer> {
     let begun = now();
     let until = begun.saturating_add(budget);
@@ -71,19 +71,19 @@ pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<FileAnswer> {
 struct Helper<'a> {
     jobs: &'a [Job],
     child: Child,
-    /// What has arrived and is not a whole answer yet.
+    /// The received part of an incomplete answer.
     pending: Vec<u8>,
 }
 
 impl<'a> Helper<'a> {
-    /// `None` where the system has no process left for us.
+    /// `None` if no process can be created.
     fn start(jobs: &'a [Job], until: Duration) -> Option<Self> {
         let child = calls::fork_reader(jobs, until).ok()?;
         Some(Self { jobs, child, pending: Vec::new() })
     }
 
-    /// Takes answers until all are there (`None`), or until the helper ends or is given up at a file:
-    /// what to say of that file.
+    /// Receives answers until all have arrived (`None`). If the helper ends or is given up, returns
+    /// the answer for the file that it was reading.
     fn collect(mut self, answers: &mut Vec<FileAnswer>, end: Duration) -> Option<FileAnswer> {
         let mut open = self.jobs;
         let mut heard = now();
@@ -112,7 +112,7 @@ impl<'a> Helper<'a> {
         None
     }
 
-    /// `false` when the helper has ended.
+    /// Returns `false` if the helper has ended.
     fn receive(&mut self) -> bool {
         let mut piece = [0; 1 << 14];
         match rustix::io::read(&self.child.answers, &mut piece) {
@@ -145,13 +145,13 @@ impl Drop for Helper<'_> {
     }
 }
 
-/// How long to wait for the answer to the first of these.
+/// The time limit for the first of these files.
 fn patience(jobs: &[Job]) -> Duration {
     let cost = jobs.first().map_or(Duration::ZERO, |job| job.cost);
     cost.saturating_mul(4).clamp(LEAST_PATIENCE, MOST_PATIENCE)
 }
 
-/// Whether there is something to read, or the other end is closed, before `timeout` has passed.
+/// Waits until data can be read or the other end is closed; `false` if `timeout` passes first.
 fn wait_readable(pipe: &OwnedFd, timeout: Duration) -> bool {
     let timeout = Timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
@@ -161,12 +161,12 @@ fn wait_readable(pipe: &OwnedFd, timeout: Duration) -> bool {
     rustix::event::poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether a process has, or waits for, a processor: it is late, but nothing holds it up.
+/// Whether a process is running or waits for a CPU: then it is late, but not blocked.
 fn is_running(pid: Pid) -> bool {
     state(pid) == Some(b'R')
 }
 
-/// The letter of its state.
+/// The state letter in `/proc/PID/stat`.
 #[expect(clippy::disallowed_methods, reason = "a child of ours, which no recording has")]
 fn state(pid: Pid) -> Option<u8> {
     let mut stat = [0; 128];
@@ -179,11 +179,11 @@ fn state(pid: Pid) -> Option<u8> {
     name_ends.and_then(|at| text.get(at + 2)).copied()
 }
 
-/// Helpers that were killed and had not died: they sleep where no signal reaches them, and die when
-/// they wake. They cannot be waited for, only looked after later.
+/// Helpers that were killed but are still in an uninterruptible sleep. They die when they wake;
+/// until then waitpid would block, so they are only checked later.
 static LEFT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Ends a helper, without waiting for one that cannot be woken.
+/// Kills a helper, without waiting for one that sleeps uninterruptibly.
 fn end(pid: Pid) {
     if is_gone(pid) {
         return;
@@ -198,12 +198,12 @@ fn end(pid: Pid) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
 }
 
-/// Whether a helper has ended; if so its remains are taken away.
+/// Whether a helper has ended; if so it is reaped.
 fn is_gone(pid: Pid) -> bool {
     !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }
 
-/// Helpers of earlier readings that still have not died.
+/// Helpers of earlier readings that are still alive.
 pub(super) fn left_behind() -> Vec<u32> {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|&pid| !is_gone(pid));
@@ -225,7 +225,7 @@ mod tests {
 
     const AMPLE: Duration = Duration::from_secs(60);
 
-    /// Whether something becomes true within a minute.
+    /// Whether the condition becomes true within a minute.
     fn comes_true(holds: impl Fn() -> bool) -> bool {
         (0..6000).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
@@ -244,7 +244,7 @@ mod tests {
         job(&path)
     }
 
-    /// A FIFO without a writer blocks whoever opens it, as a held memory lock blocks whoever reads.
+    /// Opening a FIFO without a writer blocks, like reading a file whose memory lock is held.
     #[test]
     fn what_blocks_is_stuck_and_the_rest_is_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -265,8 +265,8 @@ mod tests {
         }
     }
 
-    /// The file that it was reading is told of, another helper goes on with the rest, and nobody waits
-    /// for one that is gone.
+    /// If a helper is killed, the file it was reading gets `HelperEnded`, another helper reads the
+    /// rest, and nobody waits for the helper that is gone.
     #[test]
     fn a_helper_that_is_ended_costs_one_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(answers, [FileAnswer::NotRead]);
     }
 
-    /// The child never comes back here, and none is left.
+    /// The child never returns into this code, and no child is left.
     #[test]
     fn helpers_end() {
         let folder = tempfile::tempdir().unwrap();
@@ -337,13 +337,13 @@ mod tests {
         assert_eq!(test_kill_process(child.pid), Ok(()));
         assert!(!is_running(child.pid), "sleeps in open");
         end(child.pid);
-        // a busy machine may need longer than `end` waits
+        // on a busy machine this may take longer than `end` waits
         assert!(comes_true(|| !left_behind().contains(&pid)), "still there");
         assert_eq!(test_kill_process(child.pid), Err(Errno::SRCH));
     }
 
-    /// A helper is not left alone with what blocks it when we are killed. The kernel goes by the
-    /// thread that forked it, so a thread that ends stands for us here.
+    /// A blocked helper dies with its parent. For the kernel the parent is the thread that forked,
+    /// so the test ends a thread instead of the process.
     #[test]
     fn helpers_die_with_who_forked_them() {
         let folder = tempfile::tempdir().unwrap();

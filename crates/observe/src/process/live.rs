@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes at several times → [`LiveProcess`]es with rates.
+//! Reads processes repeatedly into [`LiveProcess`]es with rates.
 //!
-//! `statm` is read of every process each time, from a file that stays open: that costs a fifth of opening it anew. It
-//! also tells a process from a later one of the same ID. `stat` is read of new processes, of those on the screen, and
-//! of the others in turn, an eighth at a time. `status` is needed only while swap is in use: of the same ones, and
-//! of those whose size changed.
+//! Every reading reads `statm` of every process, from a file that stays open: this costs a fifth of
+//! opening it each time, and detects if another process has taken over the ID. `stat` is read of
+//! new processes, of those on the screen, and of an eighth of the others in turn. `status` is
+//! needed only while swap is in use: of the same processes, and of those whose size has changed.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use super::status::{self, Task};
 use super::unused_swap;
 use crate::sizes::Sizes;
 
-/// Every process is read in full once in so many readings.
+/// Every process is read in full once in this many readings.
 const TURNS: u32 = 8;
-/// The most files that stay open. The kernel keeps about 5 KiB for each.
+/// Maximum number of files that stay open. The kernel needs about 5 KiB for each.
 const MOST_OPEN: usize = 2048;
-/// A line of `statm` is shorter.
+/// Buffer size: a line of `statm` is shorter.
 const STATM: usize = 256;
 
-/// The processes of the last reading.
+/// The processes at the last reading.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProcesses {
     known: BTreeMap<u32, Known>,
@@ -33,7 +33,7 @@ pub(crate) struct LiveProcesses {
 
 #[derive(Debug)]
 enum Known {
-    /// A kernel thread, or a process that has ended and was not waited for.
+    /// A kernel thread, or a zombie: a process that has ended and was not waited for.
     WithoutMemory,
     Process(Box<Tracked>),
 }
@@ -47,7 +47,7 @@ struct Tracked {
     times: Option<Times>,
 }
 
-/// Counters of a process at a time.
+/// Counters of a process at one time.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     seconds: f64,
@@ -55,18 +55,18 @@ struct Times {
     faults: u64,
 }
 
-/// What one reading of all processes has in common.
+/// The context of one reading of all processes.
 struct Round<'a> {
     host: &'a HostRoot,
     at: &'a Snapshot,
-    /// Nothing is in swap, so nobody has anything there.
+    /// No swap is in use, so no process has swap.
     no_swap: bool,
-    /// So many more files may stay open.
+    /// Number of further files that may stay open.
     to_open: usize,
 }
 
 impl LiveProcesses {
-    /// All processes that have memory; `at` says how late it is, `wanted` are read in full.
+    /// Reads all processes that have memory; `at` gives the time, `wanted` are read in full.
     pub(crate) fn read(
         &mut self,
         host: &HostRoot,
@@ -103,7 +103,8 @@ impl LiveProcesses {
         list
     }
 
-    /// All processes of a recording: it has every file of each, and reading them costs little.
+    /// Reads all processes of a recording in full: it contains every file, and reading them is
+    /// cheap.
     fn read_recorded(&mut self, host: &HostRoot, at: &Snapshot) -> Vec<LiveProcess> {
         let mut before = std::mem::take(&mut self.known);
         let mut list = Vec::with_capacity(before.len());
@@ -123,7 +124,8 @@ impl LiveProcesses {
     }
 }
 
-/// A process and its resident size. The earlier end of an interval may have `statm` in place of `status`.
+/// A process and its resident size. The first reading of a recording may contain `statm` instead of
+/// `status`.
 fn recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, Bytes)> {
     let (mut process, resident) = match status::read_sizes(host, pid) {
         Task::Process(process, resident) => (*process, resident?),
@@ -137,7 +139,7 @@ fn recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, Bytes)
     Some((process, resident))
 }
 
-/// Half of the files that this process may have open, and no more than [`MOST_OPEN`].
+/// Half of this process's limit of open files, at most [`MOST_OPEN`].
 fn most_open() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
@@ -145,20 +147,20 @@ fn most_open() -> usize {
 }
 
 impl Round<'_> {
-    /// A process that was not known; `None` if it has just ended.
+    /// Reads a new process; `None` if it has just ended.
     fn first(&mut self, pid: u32) -> Option<Known> {
         let mut tracked = Box::<Tracked>::default();
         tracked.shown.pid = pid;
         self.again(tracked, true)
     }
 
-    /// A process that is known; `None` if it has ended.
+    /// Reads a known process; `None` if it has ended.
     fn again(&mut self, mut tracked: Box<Tracked>, full: bool) -> Option<Known> {
         let pid = tracked.shown.pid;
         let sizes = match self.sizes(&mut tracked) {
             Ok(Some(sizes)) => sizes,
             Ok(None) => return Some(Known::WithoutMemory),
-            // it has ended, and its ID is listed: it is another one's
+            // the known process has ended, and a new one has its ID
             Err(Ended) if tracked.started.is_some() => return self.first(pid),
             Err(Ended) => return None,
         };
@@ -185,7 +187,7 @@ impl Round<'_> {
         Some(Known::Process(tracked))
     }
 
-    /// What `statm` says; nothing if the process has no memory.
+    /// Reads the sizes from `statm`; `None` if the process has no memory.
     fn sizes(&mut self, tracked: &mut Tracked) -> Result<Option<stat::Sizes>, Ended> {
         let (path, page) = (|pid| format!("proc/{pid}/statm"), self.at.page_size());
         if tracked.statm.is_none() && self.to_open > 0 {
@@ -201,18 +203,18 @@ impl Round<'_> {
     }
 }
 
-/// There is no such process any more.
+/// The process no longer exists.
 struct Ended;
 
 impl Tracked {
-    /// Takes over times and faults.
+    /// Takes CPU time and faults from a line of `stat`.
     fn take(&mut self, stat: &StatLine, at: &Snapshot) {
         self.started = Some(stat.start);
         let seconds = at.taken.monotonic_seconds;
         self.count(Some(Times { seconds, cpu: stat.cpu, faults: stat.major_faults }));
     }
 
-    /// Takes over what a recording says.
+    /// Takes the values of a recorded process.
     fn take_recorded(&mut self, process: &Process, at: &Snapshot) {
         self.started = process.start_time.get();
         self.shown.name = process.name.clone();

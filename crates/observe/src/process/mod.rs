@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads every `/proc/PID` into [`Processes`].
 //!
-//! Three small files per process, `status`, `stat` and `cgroup`, then `smaps_rollup` of as many as a time
-//! budget allows ([`smaps`]). Processes come and go while they are read: what was listed and could
-//! not be found any more is counted, as are kernel threads, which have no memory of their own.
+//! Three small files per process, `status`, `stat` and `cgroup`, then `smaps_rollup` of as many as
+//! a time budget allows ([`smaps`]). Processes start and end meanwhile: those that were listed but
+//! have ended are counted, and so are kernel threads, which have no memory of their own.
 //!
-//! The earlier end of an interval only needs what growth is measured from ([`read_earlier`]).
+//! The first reading of an interval only needs the values from which growth is computed
+//! ([`read_earlier`]).
 //!
-//! We read ourselves like any other process. Environments are never read, command lines
-//! only where they are asked for by process id ([`command_lines`]).
+//! This process is read like any other. Environments are never read, command lines only for the
+//! process ids that a caller asks for ([`command_lines`]).
 
 mod command;
 mod helper;
@@ -57,10 +58,11 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
 }
 
 /// Anonymous memory and swap of every process, from the cheapest files; with `times` also CPU time
-/// and faults. Names are not read but of those whose swap is.
+/// and faults. Names are read only of processes whose swap is read.
 ///
-/// Where nothing at all is in swap, nobody has anything there. Else it is read from `status`, which
-/// costs as much as everything else here together, and so of the largest processes only.
+/// If no swap is in use on the host, the swap of every process is 0. Otherwise it is read from
+/// `status`, which costs as much as all other files here together, and therefore only of the
+/// largest processes.
 pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Processes {
     let page = at.page_size();
     host.hold("proc");
@@ -81,7 +83,8 @@ pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Proce
     Processes { list, ..Processes::default() }
 }
 
-/// The id and the name of every process that has memory, for completions: kernel threads have none.
+/// The id and the name of every process that has memory (kernel threads have none), for
+/// completions.
 pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
     host.hold("proc");
     let named = |pid| {
@@ -92,14 +95,14 @@ pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
     host.numbered("proc", "").into_iter().filter_map(named).collect()
 }
 
-/// One process without proportional sizes; `None` if it is gone or has no memory.
+/// One process without proportional sizes (PSS); `None` if it has ended or has no memory.
 pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
     let Task::Process(mut process, _) = status::read(host, pid) else { return None };
     stat::read_times(host, &mut process);
     Some(process)
 }
 
-/// Zero, with its proof, where nothing is in swap.
+/// Zero, with `SwapFree` as its source, if no swap is in use.
 fn unused_swap(memory: &Memory) -> Option<Reading<Bytes>> {
     let in_use = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
     (in_use == Bytes::new(0)).then(|| memory.swap_free.clone().map(|_| in_use))
@@ -147,7 +150,7 @@ mod tests {
         tally.read + tally.not_read + tally.denied + tally.stuck + tally.gone + tally.smaller
     }
 
-    /// This process, as the kernel tells it now.
+    /// Reads the live machine with this process in it.
     #[test]
     fn the_live_machine_has_us_in_it_and_its_tally_adds_up() {
         let live = HostRoot::live().unwrap();
@@ -209,7 +212,7 @@ mod tests {
 
     const PAGE_MEMINFO: &str = "SwapTotal: 8 kB\nSwapFree: ";
 
-    /// Two processes and a kernel thread, with so much of 8 KiB of swap free.
+    /// Two processes and a kernel thread; `free` is the free part of 8 KiB of swap.
     fn earlier(free: &str, times: bool) -> Processes {
         let host = host([
             ("proc/1/statm", "100 10 4 0 0 0 0\n".to_owned()),
@@ -242,15 +245,15 @@ mod tests {
     fn swap_is_read_where_there_is_any_in_use() {
         let processes = earlier("4", false);
         assert_eq!(processes.list[0].swap.get(), Bytes::from_kib(4));
-        // its status is gone by then: what statm said stays, and swap is not known
+        // its status can no longer be read: the values from statm are kept, swap is unknown
         assert_eq!(processes.list[1].rss_anon.get(), Bytes::from_kib(64));
         assert_eq!(processes.list[1].swap.get(), None);
         assert!(processes.list.is_sorted_by_key(|process| process.pid));
     }
 
     proptest! {
-        /// Whatever is recorded, each listed process has exactly one outcome, and of a process
-        /// without the outcome "read" nothing proportional is known.
+        /// For any recording, each listed process has exactly one outcome, and proportional sizes
+        /// are known only with the outcome "read".
         #[test]
         fn the_tally_adds_up(kinds in prop::collection::vec(0u8..5, 0..40), budget in 0u64..2) {
             let entry = |kind: &u8| match kind {

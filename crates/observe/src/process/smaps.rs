@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/PID/smaps_rollup` of as many processes as fit into a time budget.
 //!
-//! The kernel walks every page of a process for this file, in one go and under the process's memory
-//! lock: about 12 ms per GiB of small pages, seconds for a large database. So what a read will cost
-//! is told from the sizes in `status`, the smallest go first, and none is begun that does not fit
-//! into what is left. What is left out is [`SmapsOutcome::NotRead`].
+//! For this file the kernel walks all pages of a process at once, holding the process's memory
+//! lock: about 12 ms per GiB of small pages, seconds for a large database. The cost of a read is
+//! therefore estimated from the sizes in `status`, the smallest are read first, and no read is
+//! started that exceeds the remaining budget. A process that is left out is
+//! [`SmapsOutcome::NotRead`].
 //!
-//! A table of the ten largest processes does not need the sizes of five hundred small ones: this file is
-//! half of what a report costs there. A proportional size is never above what the process has in RAM, so
-//! reading begins with the largest and ends where no other process can be among those that are wanted:
-//! the rest is [`SmapsOutcome::Smaller`].
+//! A table of the ten largest processes does not need the sizes of five hundred small ones, which
+//! would be half the cost of a report. A proportional size (PSS) is never larger than the resident
+//! size. Reading therefore starts with the largest processes and stops when none of the others can
+//! be among those that are wanted: the rest is [`SmapsOutcome::Smaller`].
 //!
-//! A recording says what was read then; there is nothing to budget. It also holds the reason for each
-//! file that was begun and not read, so that it replays to the same outcome.
+//! For a recording there is no budget: it contains what was read at the time, and for each file
+//! that failed the reason, so that it replays to the same outcome.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -33,18 +34,18 @@ const HELPER_ENDED: &str = "the helper process that was reading it was ended";
 const NO_FILE: &str = "this kernel has no smaps_rollup";
 const SMALLER: &str = "not read: enough processes are larger";
 
-/// Processes that are always read: those with the most in RAM and swap, and all from a size on from which
-/// huge pages matter.
+/// Processes that are always read: those with the most RAM and swap, and all from the size on at
+/// which huge pages matter.
 const ALWAYS: usize = 64;
 const LARGE: Bytes = Bytes::new(16 << 20);
 
-/// A process to read, and what it has in RAM and swap, where that is known.
+/// A process to read, and its size in RAM and swap if known.
 pub(super) struct Candidate<'a> {
     pub(super) process: &'a mut Process,
     pub(super) resident: Option<Bytes>,
 }
 
-/// Fills in what smaps_rollup says about each process, or about as many of the largest as are `enough`.
+/// Fills in the values of smaps_rollup for each process, or only for the `enough` largest ones.
 pub(super) fn read(
     host: &HostRoot,
     mut candidates: Vec<Candidate<'_>>,
@@ -57,7 +58,7 @@ pub(super) fn read(
     } else if !host.is_live() {
         fill_all(host, &mut candidates, |path| recorded(host, path));
     } else if rustix::fs::access("/proc/self/smaps_rollup", rustix::fs::Access::EXISTS).is_err() {
-        // For a process that is gone the answer is the same as for a file that no process has.
+        // A recording does not distinguish an ended process from a file that was not read.
         fill_all(host, &mut candidates, |path| noted(host, path, Err(absent(NO_FILE))));
     } else {
         read_largest(host, &mut candidates, budget, enough);
@@ -71,7 +72,7 @@ fn fill_all(host: &HostRoot, candidates: &mut [Candidate<'_>], answer: impl Fn(&
     }
 }
 
-/// In batches, the largest first, until the rest is known to be smaller.
+/// Reads batches, the largest processes first, until all others are known to be smaller.
 fn read_largest(
     host: &HostRoot,
     candidates: &mut [Candidate<'_>],
@@ -89,9 +90,10 @@ fn read_largest(
     fill_all(host, rest, |_| Err(absent(SMALLER)));
 }
 
-/// Has batches of processes read, from the end of `bounds` on. Those are what each can have at most,
-/// ascending, unknown ones last; `read` answers what each of the batch has. Returns how many at the beginning
-/// were not read: none of them can be larger than the `enough` largest of the others.
+/// Reads processes in batches, starting at the end of `bounds`. These are upper bounds of the sizes
+/// in ascending order, unknown ones last; `read` returns the actual sizes of a batch. Returns how
+/// many processes at the beginning were not read: none of them can be larger than the `enough`
+/// largest of the others.
 fn read_batches(
     bounds: &[Option<Bytes>],
     enough: usize,
@@ -122,24 +124,25 @@ impl Candidate<'_> {
         format!("proc/{}/smaps_rollup", self.process.pid)
     }
 
-    /// What reading it should take; never, where nothing is known about its size.
+    /// The expected time to read it; the maximum if its size is unknown, so that it is never read.
     fn cost(&self) -> Duration {
         self.resident.map_or(Duration::MAX, cost)
     }
 
-    /// What a report orders processes by: the proportional size, or what is known instead.
+    /// The size by which a report sorts processes: the proportional size, or the resident size if
+    /// that is unknown.
     fn size(&self) -> Bytes {
         self.process.proportional.get().or_else(|| self.process.resident()).unwrap_or_default()
     }
 
-    /// Always `Some`: no path that is made of a number has a zero byte in it.
+    /// Always `Some`: the path contains only a number and fixed text, so no zero byte.
     fn job(&self) -> Option<Job> {
         let path = CString::new(absolute(&self.path())).ok()?;
         Some(Job { path, cost: self.cost() })
     }
 }
 
-/// 30 µs, and 12 ms per GiB: measured on small pages; huge ones are cheaper.
+/// 30 µs plus 12 ms per GiB, measured with small pages; huge pages are cheaper.
 fn cost(size: Bytes) -> Duration {
     const BASE: u64 = 30_000;
     const NANOS_PER_GIB: u128 = 12_000_000;
@@ -170,7 +173,7 @@ fn answered(answer: FileAnswer) -> Answered {
     }
 }
 
-/// Lets a recorder know of what the helper read. What was not begun leaves no trace.
+/// Passes the helper's answer to a recorder. A read that was not started is not recorded.
 fn noted(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     if answer != Err(absent(NOT_READ)) {
         host.note(path, &answer);
@@ -178,7 +181,7 @@ fn noted(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     answer
 }
 
-/// A file that the recording does not hold was not read.
+/// A file that the recording lacks was not read at the time.
 fn recorded(host: &HostRoot, path: &str) -> Answered {
     let answer = host.bytes(path);
     answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, NOT_READ))
@@ -216,7 +219,7 @@ fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
     }
 }
 
-/// The first line tells address ranges; all others are sizes.
+/// The first line contains an address range; all others are sizes.
 fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
     mark(process, &absent(NO_LINE), &text.source());
     for line in text.lines() {
@@ -242,7 +245,7 @@ mod tests {
     use crate::testing::{host, mangled};
     use pagewise_hostfs::Entry;
 
-    /// Linux 6.18, with sizes changed so that no two are the same.
+    /// From Linux 6.18, with sizes changed so that no two are equal.
     const ROLLUP: &str = "5653552b6000-7ffc16d8d000 ---p 00000000 00:00 0                          [rollup]\nRss:                1688 kB\nPss:                 291 kB\nPss_Dirty:           116 kB\nPss_Anon:            117 kB\nPss_File:            175 kB\nPss_Shmem:             0 kB\nAnonymous:           118 kB\nKSM:                   0 kB\nLazyFree:              0 kB\nAnonHugePages:      2048 kB\nShmemPmdMapped:     4096 kB\nFilePmdMapped:         0 kB\nSwap:                  9 kB\nSwapPss:               3 kB\nLocked:                0 kB\n";
 
     fn parsed(bytes: &[u8]) -> Process {
@@ -308,8 +311,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever part of its memory each process shares, what was read holds those that are the
-        /// largest of all, and all from 16 MiB on.
+        /// Whatever share of its memory each process shares, the processes that were read include
+        /// the largest of all, and all of at least 16 MiB.
         #[test]
         fn the_largest_are_among_those_that_are_read(
             kib in prop::collection::vec((0u64..40_000, 0u64..=100), 0..400),
@@ -353,7 +356,7 @@ mod tests {
         assert_eq!((smaller, reads), (436, vec![64]));
     }
 
-    /// Workers that share nearly all of their memory: any of them may be the largest.
+    /// Worker processes that share nearly all of their memory: any of them may be the largest.
     #[test]
     fn where_much_is_shared_all_are_read() {
         let bounds = vec![Bytes::from_kib(15_000); 500];

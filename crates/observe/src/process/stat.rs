@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/PID/stat` (times and faults) and `/proc/PID/statm` (sizes) of a process.
 //!
-//! Both are one line of numbers. In `stat` the second one is the name in parentheses, which may hold
-//! any byte, parentheses included: fields are counted behind the last `)`. Times are ticks of 10 ms;
-//! the start is counted from boot on the clock of `/proc/uptime`, which goes on during suspend. CPU time
-//! and faults are those of all threads, ended ones included; of children only what is theirs.
+//! Both are one line of numbers. The second field of `stat` is the name in parentheses, which may
+//! contain any byte, parentheses included: fields are counted from the last `)`. Times are in ticks
+//! of 10 ms; the start time counts from boot on the clock of `/proc/uptime`, which includes
+//! suspend. CPU time and faults are those of all threads, including ended ones; those of child
+//! processes are in separate fields.
 //!
-//! `statm` costs a third of `status` and tells anonymous memory as resident less shared pages, where
-//! "shared" means of files and shmem. It knows nothing of swap.
+//! `statm` costs a third of `status`. Anonymous memory is its resident minus its shared pages,
+//! where "shared" means file pages and shmem. It does not include swap.
 
 use pagewise_model::{Bytes, Millis, Name, Pages, Process, Reading, Source};
 
 use pagewise_hostfs::text::{number, unescaped_name, words};
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Milliseconds of a tick: `USER_HZ` is 100 on every architecture that we are built for.
+/// Milliseconds per tick: `USER_HZ` is 100 on every architecture that this program supports.
 const TICK: u64 = 10;
-/// Places of fields behind the name, of which the first is the state (field 3 of proc_pid_stat(5)).
+/// Indexes of fields after the name, the first of which is the state (field 3 of proc_pid_stat(5)).
 const PARENT: usize = 4 - 3;
 const MAJOR_FAULTS: usize = 12 - 3;
 const ENDED_MAJOR_FAULTS: usize = 13 - 3;
@@ -26,7 +27,7 @@ const ENDED_USER_TIME: usize = 16 - 3;
 const ENDED_SYSTEM_TIME: usize = 17 - 3;
 const START_TIME: usize = 22 - 3;
 
-/// Fills in when the process began, its CPU time and its major faults.
+/// Fills in start time, CPU time and major faults.
 pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
     let path = format!("proc/{}/stat", process.pid);
     let source = || Source::file(absolute(&path));
@@ -50,19 +51,19 @@ pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
     }
 }
 
-/// What is read of a line of `stat`.
+/// The fields of `stat` that are used.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StatLine {
     pub(crate) parent: u64,
     pub(super) start: Millis,
     pub(crate) cpu: Millis,
     pub(crate) major_faults: u64,
-    /// Of its children that have ended and were waited for, and of theirs; 0 if it is not told.
+    /// CPU time of its descendants that have ended and were waited for; 0 if the field is missing.
     pub(crate) ended_cpu: Millis,
     pub(crate) ended_major_faults: u64,
 }
 
-/// The name in a line of `stat`, which the kernel writes as in `status`.
+/// The name in a line of `stat`, escaped as in `status`.
 pub(super) fn name(line: &[u8]) -> Option<Name> {
     let start = line.iter().position(|&byte| byte == b'(')? + 1;
     let end = line.iter().rposition(|&byte| byte == b')')?;
@@ -70,7 +71,7 @@ pub(super) fn name(line: &[u8]) -> Option<Name> {
 }
 
 impl StatLine {
-    /// Of a process; `None` if it is gone or its line is not understood.
+    /// Reads the line of a process; `None` if it has ended or the line cannot be parsed.
     pub(crate) fn read(host: &HostRoot, pid: u32) -> Option<Self> {
         Self::parse(&host.bytes(&format!("proc/{pid}/stat")).ok()?)
     }
@@ -81,7 +82,8 @@ impl StatLine {
         let mut all = words(behind_name);
         for (at, field) in fields.iter_mut().enumerate() {
             let word = all.next()?;
-            // the state is a letter, and process groups and priorities may be negative
+            // other fields may be no unsigned number: the state is a letter, process groups may be
+            // negative
             *field = match number(word) {
                 Some(value) => value,
                 None if is_wanted(at) => return None,
@@ -105,7 +107,8 @@ fn is_wanted(at: usize) -> bool {
     matches!(at, PARENT | MAJOR_FAULTS | USER_TIME | SYSTEM_TIME | START_TIME)
 }
 
-/// A process by `statm` alone, and its resident size: `None` where it has no memory or is gone.
+/// A process with the values of `statm`, and its resident size; `None` if it has no memory or has
+/// ended.
 pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Process, Bytes)> {
     let path = format!("proc/{pid}/statm");
     let line = host.bytes(&path).ok()?;
@@ -124,14 +127,14 @@ pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Proc
     Some((process, resident))
 }
 
-/// The sizes of a process in `statm`.
+/// The sizes in `statm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) resident: Bytes,
     pub(super) anon: Bytes,
 }
 
-/// The sizes in a line of `statm`; `None` if it has no memory.
+/// Parses the sizes in a line of `statm`; `None` if the process has no memory.
 pub(super) fn sizes(line: &[u8], page: Bytes) -> Option<Sizes> {
     let [size, resident, shared] = three_pages(line)?;
     let anon = resident.saturating_sub(shared).to_bytes(page);
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
     use crate::testing::{denied, host, mangled};
 
-    /// Linux 6.18; the name is ours.
+    /// From Linux 6.18; the name was replaced.
     const STAT: &str = "42 (a) S 9 (b) S 1 42 42 0 -1 4194560 201133 8840 171 13 7006 2381 60 24 20 0 1 0 5 23916544 3151 18446744073709551615 1 1 0 0 0 0\n";
 
     fn timed(host: &HostRoot) -> Process {
@@ -209,7 +212,7 @@ mod tests {
         assert_eq!(host.take_problems().len(), 1);
     }
 
-    /// What we are told about ourselves agrees with the clock and with `status`.
+    /// The values of this process agree with the clock and with `status`.
     #[test]
     fn our_own_times_are_plausible() {
         let live = HostRoot::live().unwrap();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/PID/status` and `/proc/PID/cgroup` into a [`Process`].
 //!
-//! "kB" means KiB. A kernel thread has no memory lines; newer kernels say `Kthread: 1` besides. A
-//! process that has ended and waits for its parent has none either and says `State: Z`. The owner is
-//! the second of the four user ids, the one in effect.
+//! "kB" means KiB. A kernel thread has no lines about memory; newer kernels also print `Kthread:
+//! 1`. A zombie has none either and has `State: Z`. The owner is the second of the four user ids,
+//! the effective one.
 //!
-//! `Name` is the file's only text that anybody may choose. The kernel writes a line break in it as
-//! `\n` and a backslash as `\\`, so it is always one line.
+//! `Name` is the only text in the file that anybody may choose. The kernel prints a newline in it
+//! as `\n` and a backslash as `\\`, so it is always one line.
 
 use pagewise_model::{Bytes, Name, Process, Reading, Source};
 
@@ -15,18 +15,18 @@ use pagewise_hostfs::text::{
 };
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
-/// What a process id stands for.
+/// The kind of task behind a process id.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// A process that has memory, and what is in RAM of it where the kernel tells.
+    /// A process that has memory, and its resident size if known.
     Process(Box<Process>, Option<Bytes>),
-    /// A thread of the kernel's own.
+    /// A kernel thread.
     KernelThread,
-    /// It has ended: its memory is given back.
+    /// The process has ended, its memory is freed.
     Ended,
 }
 
-/// Reads one process; what is not there any more has ended.
+/// Reads one process; one that no longer exists has ended.
 pub(super) fn read(host: &HostRoot, pid: u32) -> Task {
     match read_sizes(host, pid) {
         Task::Process(mut process, resident) => {
@@ -37,7 +37,7 @@ pub(super) fn read(host: &HostRoot, pid: u32) -> Task {
     }
 }
 
-/// The same without its cgroup.
+/// Reads the process without its cgroup.
 pub(super) fn read_sizes(host: &HostRoot, pid: u32) -> Task {
     let path = format!("proc/{pid}/status");
     match host.text(&path) {
@@ -71,7 +71,7 @@ impl Found {
                 Task::Process(Box::new(self.process), resident)
             }
             Some(true) => Task::KernelThread,
-            // no memory and yet no kernel thread: it has just let go of it
+            // neither memory nor a kernel thread: the process is exiting
             Some(false) => Task::Ended,
             None if self.has_ended => Task::Ended,
             None if self.has_name => Task::KernelThread,
@@ -83,7 +83,7 @@ impl Found {
     }
 }
 
-/// A process of which every field is refused for the same reason.
+/// A process in which every field has the same refusal.
 fn blank(pid: u32, refusal: &Refusal, source: &Source) -> Process {
     let mut process = Process { pid, ..Process::default() };
     for field in sizes(&mut process) {
@@ -115,7 +115,7 @@ fn parse(host: &HostRoot, pid: u32, text: &Text) -> Found {
 
 fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
     let Some((key, rest)) = line.named(host) else { return };
-    // of fifty lines a dozen matter, and this file is read for every process
+    // about a dozen of fifty lines are used, and this file is read for every process
     if !matches!(key.first(), Some(b'K' | b'N' | b'R' | b'S' | b'T' | b'U' | b'V')) {
         return;
     }
@@ -142,7 +142,8 @@ fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
     }
 }
 
-/// A name may begin or end with white space: it stands after `Name:` and one tab, untrimmed.
+/// A name may begin or end with white space: it starts after `Name:` and one tab and is not
+/// trimmed.
 fn name(line: &Line<'_>) -> Name {
     Name::from_bytes(&unescaped_name(line.bytes.get(b"Name:\t".len()..).unwrap_or_default()))
 }
@@ -151,10 +152,10 @@ fn owner(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<u32> {
     line.reading(host, "four user ids", words(rest).nth(1).and_then(number))
 }
 
-/// The memory cgroup that a process is in.
+/// The memory cgroup of a process.
 ///
-/// A line is `hierarchy:controllers:path`. Version 1 has a line per tree, of which the one with
-/// `memory` counts; where there is none, memory is in the version 2 tree, `0::path`.
+/// A line is `hierarchy:controllers:path`. Version 1 has a line per hierarchy, and the one with
+/// `memory` counts; if there is none, memory is in the version 2 hierarchy, `0::path`.
 fn cgroup(host: &HostRoot, pid: u32) -> Reading<Name> {
     let path = format!("proc/{pid}/cgroup");
     let text = match host.text(&path) {
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
     use crate::testing::{denied, host, mangled};
 
-    /// Linux 6.18, shortened.
+    /// From Linux 6.18, shortened.
     const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";
     const KTHREAD: &str =
         "Name:\tkthreadd\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nKthread:\t1\nThreads:\t1\n";

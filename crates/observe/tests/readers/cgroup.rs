@@ -13,11 +13,11 @@ const MOUNT_2: &str = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 r
 const MOUNT_1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
 const MOUNT_BESIDE: &str = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
-/// In the form of Linux 6.12, shortened; the numbers are ours.
+/// In the format of Linux 6.12, shortened; the numbers are made up.
 const STAT_2: &str = "anon 4096\nfile 8192\nkernel 100\nshmem 1024\nanon_thp 2048\nworkingset_refault_anon 3\nworkingset_refault_file 5\npgfault 10\npgmajfault 7\n";
 const EVENTS_2: &str = "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\noom_group_kill 0\n";
 
-/// Linux 6.18, shortened.
+/// From Linux 6.18, shortened.
 const STAT_1: &str = "cache 9416704\nrss 13656064\nrss_huge 0\nshmem 9068544\nswap 0\nhierarchical_memory_limit 67108864\nhierarchical_memsw_limit 100663296\ntotal_cache 1735118848\ntotal_rss 212729856\ntotal_rss_huge 2097152\ntotal_shmem 9068544\ntotal_workingset_refault_anon 12\ntotal_workingset_refault_file 722684\ntotal_swap 4096\ntotal_pgmajfault 2629\n";
 const CONTROL_1: &str = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n";
 
@@ -80,7 +80,7 @@ fn version_1_tree(mounted: &str) -> Tree {
     tree
 }
 
-/// The parts of a group's path: parents come before children.
+/// The components of a group's path: sorting by them puts parents before children.
 fn steps(group: &Cgroup) -> impl Iterator<Item = &str> {
     group.path.as_str().split('/').filter(|step| !step.is_empty())
 }
@@ -121,7 +121,7 @@ fn the_top_of_version_2_has_no_limits_and_that_is_not_zero() {
     assert_eq!((root.current.get(), root.max.get(), root.events.max.get()), (None, None, None));
 }
 
-/// With a limit above it a group may have none of its own, and its file decides.
+/// If an ancestor has a limit, the group may have none of its own, and its own file decides.
 #[test]
 fn a_version_1_group_under_no_limit_has_none_of_its_own() {
     let group = |limit: &str, own: Option<&str>| {
@@ -218,7 +218,7 @@ fn what_is_left_out_is_counted_and_lies_deepest() {
     assert_eq!((cgroups.groups.len(), cgroups.left_out), (groups(), 1));
 }
 
-/// Of very many groups the deepest may be the one that matters.
+/// Of thousands of groups the deepest may be the one that matters.
 #[test]
 fn the_largest_and_the_most_hurt_are_kept_wherever_they_are() {
     const MANY: usize = 5000;
@@ -255,7 +255,7 @@ fn the_largest_and_the_most_hurt_are_kept_wherever_they_are() {
 #[test]
 fn a_group_that_vanishes_while_it_is_read_is_not_listed() {
     let mut tree = version_1_tree(MOUNT_1);
-    // its folder was listed, and its files are gone
+    // a group whose folder was listed but whose files no longer exist
     tree.push(file("sys/fs/cgroup/memory/gone/cgroup.procs", ""));
     let (cgroups, problems) = read_tree(tree);
     assert_eq!(paths(&cgroups), ["/", "/job"]);
@@ -271,11 +271,11 @@ fn a_bottomless_tree_ends() {
         tree.push(file(format!("sys/fs/cgroup/memory/{path}memory.stat"), "total_rss 1\n"));
     }
     tree.push(file(format!("sys/fs/cgroup/memory/{deep}memory.stat"), "total_rss 1\n"));
-    // the root, its job, and what is as deep as we look
+    // the root, its job, and the groups down to the maximum depth
     assert_eq!(read_tree(tree).0.groups.len(), 2 + limit("levels of memory cgroups"));
 }
 
-/// This machine's tree, whichever it has.
+/// Reads the cgroup tree of this machine, of either version.
 #[test]
 fn the_live_tree_is_read_without_a_problem() {
     let live = HostRoot::live().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! DAMON: its modules, its threads and what these saw.
+//! DAMON: its modules, its threads and the regions they found.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_model::{Damon, Millis, Percent};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers of a host that are asked for again and again.
+//! Single values of a host that are read repeatedly.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, Micros};
@@ -20,7 +20,7 @@ fn ticks_of_all_processors_are_read() {
     assert!(here.is_some_and(|ticks| ticks.processors > 0 && ticks.all > 0));
 }
 
-/// Taken from a kernel 6.18.
+/// Content from a kernel 6.18.
 #[test]
 fn files_of_the_kernel_are_read() {
     let mm_stat =

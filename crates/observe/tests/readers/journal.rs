@@ -11,17 +11,17 @@ use proptest::prelude::*;
 use crate::kernel_log::BY_LIMIT;
 use crate::testing::{denied, file, host};
 
-/// Where a recording has what was read.
+/// The path in a recording.
 const PATH: &str = "journal/kernel";
 const FILE: &str = "var/log/journal/0123456789abcdef0123456789abcdef/system.journal";
 const EARLIER: [u8; 16] = [0xab; 16];
 const EARLIER_ID: &str = "abababab-abab-abab-abab-abababababab";
 const NOW: [u8; 16] = *b"\0this boot's id.";
 const NOW_ID: &str = "00746869-7320-626f-6f74-27732069642e";
-/// What time it was when the earlier boot began, in seconds since 1970.
+/// Time at which the earlier boot began, in seconds since 1970.
 const BEGAN: u64 = 1_000_000;
 
-/// 400 seconds after this boot, 90,000 after the one before.
+/// 400 seconds after this boot, 90,000 after the previous one.
 fn taken() -> Taken {
     Taken {
         unix_seconds: (BEGAN + 90_000) as f64,
@@ -31,7 +31,7 @@ fn taken() -> Taken {
     }
 }
 
-/// The report, with its last message `end` seconds after boot, a millisecond between two.
+/// The report with its last message `end` seconds after boot and a millisecond between messages.
 fn report(boot: [u8; 16], end: u64) -> Vec<Written> {
     let zero = if boot == EARLIER { BEGAN } else { BEGAN + 89_600 };
     let begin = end * 1_000_000 - (BY_LIMIT.len() as u64 - 1) * 1000;
@@ -41,7 +41,7 @@ fn report(boot: [u8; 16], end: u64) -> Vec<Written> {
         .collect()
 }
 
-/// The same as the kernel log has it.
+/// The same report in the format of the kernel log.
 fn buffer(end: u64) -> String {
     let begin = end * 1_000_000 - (BY_LIMIT.len() as u64 - 1) * 1000;
     let lines = BY_LIMIT.iter().zip((begin..).step_by(1000)).zip(7..);
@@ -82,7 +82,7 @@ fn a_kill_of_an_earlier_boot_is_dated_by_the_clock_of_the_day() {
     assert_eq!(kill.unix_seconds, Some((BEGAN + 3_600) as f64));
 }
 
-/// A clock that ran ahead then, or was set back since.
+/// The clock was ahead then, or was set back since.
 #[test]
 fn a_kill_of_an_earlier_boot_is_at_least_as_old_as_this_boot() {
     let log = log_of("6,0,0,-;x\n", &report(EARLIER, 95_000));
@@ -94,7 +94,7 @@ fn a_report_that_both_have_is_one() {
     let log = log_of(&buffer(100), &report(NOW, 100));
     assert_eq!(log.kills.len(), 1, "{:#?}", log.kills);
     assert_eq!(log.kills[0].source.to_string(), "/dev/kmsg:21");
-    // another process, and the same number of a process a second later
+    // another process, or the same pid a second later
     let log = log_of(&buffer(100), &report(NOW, 99));
     assert_eq!(log.kills.iter().map(|kill| kill.boot_seconds).collect::<Vec<_>>(), [99.0, 100.0]);
 }
@@ -165,7 +165,7 @@ fn files_that_are_damaged_or_newer_are_left_out() {
     }
 }
 
-/// When each kill was, in seconds after the earlier boot.
+/// Time of each kill, in seconds after the earlier boot.
 fn times(log: &KernelLog) -> Vec<f64> {
     log.kills.iter().map(|kill| kill.boot_seconds).collect()
 }
@@ -196,7 +196,8 @@ fn only_the_system_s_files_of_this_machine_are_read() {
     assert_eq!(read(&files, &taken()).journal_files.value(), None);
 }
 
-/// The file that is written now is the newest, of the others the one that begins last or was put aside last.
+/// The active file is the newest; of the others the one whose first entry, or whose time of being
+/// set aside, is latest.
 #[test]
 fn of_many_files_the_oldest_are_left_out() {
     let limit = crate::limit("files of journald that are searched for kills");
@@ -216,7 +217,7 @@ fn of_many_files_the_oldest_are_left_out() {
     assert_eq!((log.journal_files.get(), log.journal_files_left_out), (Some(limit as u64), 3));
 }
 
-/// What is recorded replays, and holds no names.
+/// The recorded excerpt gives the same kills and contains no names.
 #[test]
 fn an_excerpt_says_what_the_files_said() {
     let entries = [report(EARLIER, 3_000), report(NOW, 100)].concat();
@@ -267,7 +268,7 @@ fn an_excerpt_with_other_names_has_the_same_numbers() {
 }
 
 proptest! {
-    /// Whatever a recording holds in its place.
+    /// With any content in place of the excerpt.
     #[test]
     fn a_spoilt_excerpt_never_panics(
         lines in prop::collection::vec(

@@ -10,7 +10,7 @@ use crate::testing::{denied, host};
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";
 
-/// 400 seconds after boot, without the time in which it was suspended.
+/// 400 seconds after boot, time suspended not included.
 fn taken() -> Taken {
     Taken { unix_seconds: 1_000_000.0, awake_seconds: Some(400.0), ..Taken::default() }
 }
@@ -19,7 +19,7 @@ fn log_of(raw: impl AsRef<[u8]>) -> KernelLog {
     read(&host([(PATH, raw)]), &taken())
 }
 
-/// Numbered from 7, a second apart.
+/// Records numbered from 7, a second apart.
 fn log(texts: &[&str]) -> String {
     let numbered = texts.iter().zip(7..);
     numbered.map(|(text, at)| format!("4,{at},{at}000000,-;{text}\n")).collect()
@@ -115,7 +115,7 @@ fn reports_without_a_victim_are_one_that_repeats() {
     assert_eq!(kill.source.to_string(), format!("/dev/kmsg:{}", 7 + 3 * 14 - 1));
 }
 
-/// The kernel prints no more when reports come fast, and the beginning may be overwritten.
+/// The kernel omits the rest if reports come too fast, or its beginning was overwritten.
 #[test]
 fn a_kill_alone_says_who_and_whether_a_limit_did_it() {
     let killed = BY_LIMIT[14];
@@ -125,7 +125,7 @@ fn a_kill_alone_says_who_and_whether_a_limit_did_it() {
     assert_eq!((kill.constraint, kill.victim.unwrap().pid), (None, 980));
     let kill = only_kill(&BY_LIMIT[13..]);
     assert_eq!(kill.group.unwrap().as_str(), "/web.service");
-    // rows of a table that has no beginning belong nowhere
+    // rows of a task table without its heading are ignored
     assert_eq!(only_kill(&BY_LIMIT[11..]).tasks, []);
 }
 
@@ -186,7 +186,7 @@ fn without_a_clock_there_is_no_time() {
     assert_eq!((log.kills[0].unix_seconds, log.kills[0].seconds_ago), (None, None));
 }
 
-/// A clock that was set back, or one that runs slower than that of the log.
+/// The wall clock was set back, or runs slower than the clock of the log.
 #[test]
 fn a_kill_is_never_in_the_future() {
     let taken = Taken { unix_seconds: 5.0, awake_seconds: Some(1.0), ..Taken::default() };
@@ -201,7 +201,7 @@ fn only_the_newest_reports_are_kept_and_the_others_counted() {
     assert_eq!((log.kills.len(), log.left_out), (64, 6));
 }
 
-/// Records of 6.18 and 5.10, and what looks like one.
+/// Records of 6.18 and 5.10, and one that only looks similar.
 #[test]
 fn names_of_the_killed_are_found() {
     for (text, found) in [
@@ -222,7 +222,7 @@ fn names_of_the_killed_are_found() {
     }
 }
 
-/// A kill whose own cgroup was not printed is not given that of the one before.
+/// A kill whose cgroup was not printed must not get the cgroup of the previous kill.
 #[test]
 fn a_group_is_only_given_to_the_process_that_it_was_printed_for() {
     let other = BY_LIMIT[14].replace("980", "981");

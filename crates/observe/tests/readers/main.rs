@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Readers of a host, by what a snapshot says.
+//! Tests of the readers through the snapshots that they produce.
 
 mod cgroup;
 mod cgroup_counters;
@@ -24,12 +24,12 @@ use pagewise_model::Snapshot;
 use pagewise_observe::limits::LIMITS;
 use pagewise_observe::{Scope, snapshot};
 
-/// The facts of the host as a whole.
+/// The values of the host as a whole.
 fn glance(host: &HostRoot) -> Snapshot {
     snapshot(host, &Scope::glance())
 }
 
-/// How many of these are read at most.
+/// The maximum number of these objects that are read.
 fn limit(what: &str) -> usize {
     LIMITS.iter().find(|limit| limit.what == what).expect("a limit").most
 }

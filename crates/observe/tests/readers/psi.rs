@@ -61,7 +61,7 @@ fn what_is_no_percentage_is_garbled_and_the_rest_of_the_line_stands() {
 }
 
 proptest! {
-    /// What is printed as the kernel prints it is read back.
+    /// Pressure printed in the kernel's format is parsed back.
     #[test]
     fn printed_pressure_is_read_back(hundredths in 0u32..=10_000, total in any::<u64>()) {
         let share = format!("{}.{:02}", hundredths / 100, hundredths % 100);

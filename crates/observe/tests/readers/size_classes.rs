@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! zsmalloc's size classes of a zram device.
 //!
-//! No kernel at hand is built with `CONFIG_ZSMALLOC_STAT`, so no text here was read from a running kernel. The lines
-//! are those that kernel developers published: `NEW` in the current `Documentation/mm/zsmalloc.rst`, `OLD` in the
-//! message of the patch "zram: drop max_zpage_size and use zs_huge_class_size()" of 2018, with the columns that 6.1
-//! has, and `OLDEST` in the document before, without the last column. Both leave lines out, so the line of sums in
-//! `NEW` was computed for these three classes, in the kernel's form.
+//! No available kernel is built with `CONFIG_ZSMALLOC_STAT`, so no text here was read from a
+//! running kernel. The lines were published by kernel developers: `NEW` in the current
+//! `Documentation/mm/zsmalloc.rst`, `OLD` in the message of the patch "zram: drop max_zpage_size
+//! and use zs_huge_class_size()" of 2018, with the columns that 6.1 has, and `OLDEST` in an earlier
+//! version of that document, without the last column. All omit lines, so the line of totals in
+//! `NEW` was computed for these three classes, in the kernel's format.
 
 use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Bytes, Pages, Problem, Reading, SizeClass, SizeClasses};

@@ -108,7 +108,7 @@ proptest! {
         let _ = tiers(&host([("proc/swaps", bytes)]));
     }
 
-    /// Priorities fall, and equal ones keep the order of the file.
+    /// Priorities are in descending order, and equal ones keep the order of the file.
     #[test]
     fn the_order_is_stable_and_falling(priorities in proptest::collection::vec(-3i32..3, 0..12)) {
         let line = |(at, p): (usize, &i32)| format!("/f{at} file 8 0 {p}\n");

@@ -21,7 +21,7 @@ fn khugepaged(host: &HostRoot) -> Khugepaged {
     read(host).khugepaged
 }
 
-/// A host where kthreadd has these children; the last is khugepaged.
+/// A host with these children of kthreadd; the last is khugepaged.
 fn threads() -> Vec<(&'static str, &'static str)> {
     vec![
         ("sys/kernel/mm/transparent_hugepage/khugepaged/full_scans", "3\n"),
@@ -141,7 +141,7 @@ fn a_kernel_that_keeps_no_list_of_children_is_searched() {
     assert_eq!(khugepaged(&without("proc/2/task/2/children")).pid.get(), Some(38));
 }
 
-/// The statistics of a 64 KiB page with these policies and so many pages given out.
+/// The `swpin` statistic of a 64 KiB page with these policies and number of allocations.
 fn swapped_in(anon: &'static str, shmem: &'static str, given_out: &'static str) -> Outcome<u64> {
     let files = [
         ("sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", anon),

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::glance;
 use crate::testing::file;
 
-/// As the module writes them.
+/// Files as the module prints them.
 fn files() -> Vec<(String, Entry)> {
     let at = |name: &str, text: &str| file(format!("sys/block/zmerge0/{name}"), text);
     vec![
@@ -76,7 +76,7 @@ fn what_zram_alone_has_is_absent_and_no_problem() {
     assert!(problems.is_empty());
 }
 
-/// The module lets only root read what would tell whether a page is stored already.
+/// Only root may read the files that show whether a given page is stored already.
 #[test]
 fn what_only_root_may_read_is_denied_and_not_zero() {
     const FOR_ROOT: [&str; 6] =
@@ -101,7 +101,8 @@ fn what_only_root_may_read_is_denied_and_not_zero() {
     assert!(problems.is_empty());
 }
 
-/// A module without domains: that is no problem, and not "device" either.
+/// For a module without domains the files are absent, without a Problem, and the mode is not
+/// "device".
 #[test]
 fn files_that_an_older_module_does_not_have_are_absent() {
     let mut files = files();
@@ -143,7 +144,7 @@ fn zram_is_not_zmerge() {
 }
 
 proptest! {
-    /// No file of a device can break its reading.
+    /// No content of a device file makes the reader fail.
     #[test]
     fn any_bytes_are_survived(
         name in prop::sample::select(vec![

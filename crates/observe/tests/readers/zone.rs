@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::testing::{host, mangled};
 use crate::{glance, limit};
 
-/// Linux 6.18; some of the statistics and of the CPUs are cut out.
+/// From Linux 6.18; some statistics and CPUs are removed.
 const ZONEINFO: &str = "\
 Node 0, zone      DMA
   per-node stats
@@ -105,7 +105,7 @@ fn at(pages: u64, line: u32) -> Reading<Pages> {
     Reading::found(Pages::new(pages), Source::line("/proc/zoneinfo", line))
 }
 
-/// What each line of a zone says.
+/// The value of each line of a zone.
 fn fields(zone: &mut Zone) -> [(&'static str, &mut Reading<Pages>); 12] {
     [
         ("free", &mut zone.free_pages),
@@ -229,7 +229,7 @@ proptest! {
         glance(&host);
     }
 
-    /// Whatever is spoiled, a value that is left stands in the file.
+    /// In a damaged file, every value that is still read is present in the text.
     #[test]
     fn no_number_is_invented(bytes in mangled(ZONEINFO)) {
         let text = String::from_utf8_lossy(&bytes).into_owned();

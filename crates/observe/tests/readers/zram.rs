@@ -10,7 +10,7 @@ use crate::{glance, limit};
 
 type Files = Vec<(String, Entry)>;
 
-/// A device of a 6.18 kernel that is initialised and holds something.
+/// A device of a 6.18 kernel that is initialised and stores data.
 fn device_files() -> Files {
     let at = |name: &str, text: &str| file(format!("sys/block/zram1/{name}"), text);
     vec![
@@ -240,7 +240,7 @@ fn a_recording_of_the_mark_holds_no_content_and_replays() {
 }
 
 proptest! {
-    /// No file of a device can break its reading.
+    /// No content of a device file makes the reader fail.
     #[test]
     fn any_bytes_are_survived(
         name in prop::sample::select(vec![

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.extfrag_threshold` back to the kernel's default, and proactive compaction where tasks wait for it.
+//! Resets `vm.extfrag_threshold` to the kernel's default, and enables proactive compaction if tasks
+//! stall on compaction.
 
 use super::PlanRule;
 use crate::context::Context;

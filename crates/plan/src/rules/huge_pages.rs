@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transparent huge pages: who gets them, how many empty pages a collapse may fill, and how often khugepaged looks.
+//! Transparent huge pages: the policy, how many empty pages khugepaged may fill in a collapse, and
+//! how often it scans.
 
 use pagewise_model::plan::Goal;
 
@@ -27,7 +28,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether programs get huge pages at all: only a trial with the program tells.
+/// Declines a change of the policy: only a trial with the user's program shows whether huge pages
+/// help it.
 fn policy(context: &Context<'_>, draft: &mut Draft) {
     const KNOB: &str = "thp.enabled";
     let is_planned = draft.granted.iter().any(|it| it.wish.knob.starts_with("thp."));
@@ -45,7 +47,7 @@ fn policy(context: &Context<'_>, draft: &mut Draft) {
     draft.decline(format!("another value of {KNOB}"), why);
 }
 
-/// The kernel's own guard against huge pages of zeros.
+/// The limit `max_ptes_none`, which protects against huge pages full of zeros.
 fn guard(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-bloat-guard-off";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/max_ptes_none")) else { return };

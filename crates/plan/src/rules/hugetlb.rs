@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Unused pages of hugetlb pools: given back only if the goal is memory.
+//! Frees unused pages of hugetlb pools, only if the goal is memory.
 
 use pagewise_model::plan::Goal;
 
@@ -16,7 +16,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const ID: &str = "hugetlb-unused";
-/// The pool that `vm.nr_hugepages` sets, on most machines.
+/// The pool that `vm.nr_hugepages` controls on most machines.
 const DEFAULT_POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {

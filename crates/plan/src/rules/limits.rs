@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup that is short of memory because of its own limit, on a host that is not: how much it may use is the
-//! administrator's decision, so a plan only names the commands.
+//! A cgroup is short of memory because of its own limit, on a host that is not: how much it may use
+//! is the administrator's decision, so a plan only names the commands.
 
 use super::PlanRule;
 use crate::context::Context;

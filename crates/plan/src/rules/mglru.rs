@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Multi-gen LRU: left off where it is off; a long `min_ttl_ms` is taken back.
+//! Multi-gen LRU: not enabled if it is off; a long `min_ttl_ms` is reset.
 
 use super::PlanRule;
 use crate::context::Context;

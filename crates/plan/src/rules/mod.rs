@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One rule for each group of settings, in the order in which their steps are carried out.
+//! One rule for each group of settings, in the order in which their steps are applied.
 
 mod extfrag;
 mod huge_pages;
@@ -21,12 +21,12 @@ mod zswap;
 use crate::context::Context;
 use crate::draft::Draft;
 
-/// What a plan may change, and from which findings that follows.
+/// What a plan may change, and the findings from which that follows.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRule {
     /// Its name, as `swappiness`.
     pub id: &'static str,
-    /// The findings that it mends.
+    /// The findings that it fixes.
     pub findings: &'static [&'static str],
     /// What it changes, in a sentence.
     pub doc: &'static str,
@@ -35,7 +35,7 @@ pub struct PlanRule {
 
 /// Every rule.
 pub static RULES: &[PlanRule] = &[
-    // what was measured with the user's own command comes before what follows from anything else
+    // results of the user's own command take precedence over everything else
     trial::RULE,
     zram::RULE,
     zram_size::RULE,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Contradictions between configuration files: a plan cannot know which side is meant, so it says so.
+//! Contradictory configuration files: a plan cannot know which value is intended, so it declines
+//! and says so.
 
 use super::PlanRule;
 use crate::context::Context;
@@ -15,7 +16,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let known = |id: &str| RULE.findings.contains(&id);
     for finding in context.findings.iter().filter(|finding| known(finding.id)) {
-        // the plan decides for a value, in both places
+        // the plan sets this value itself, both running and in a file
         if draft.granted.iter().any(|it| finding.what.contains(&*it.wish.knob)) {
             continue;
         }
@@ -31,7 +32,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             _ => "hibernation needs a swap area on a disk, which a plan does not create",
         };
         let reason = format!("{why}. The first step that the finding suggests: {next}");
-        // a title is cut where it is too long for a line
+        // a title that is too long for a line was cut
         let is_cut = finding.title.ends_with('…');
         let subject = if is_cut { finding.what.trim_end_matches('.') } else { &finding.title };
         draft.decline(format!("fix {}: {subject}", finding.id), reason);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.page-cluster`: no reading ahead from zram, unless `bench` measured that it pays.
+//! `vm.page-cluster`: no readahead from zram, unless `bench` measured that it pays off.
 
 use pagewise_model::Bytes;
 use pagewise_model::plan::Goal;
@@ -17,9 +17,9 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.page-cluster";
-/// The kernel takes no larger one.
+/// The kernel's maximum.
 const LARGEST: u32 = 31;
-/// From here on, reading ahead served most of the pages that it brought in.
+/// From this share on, most pages that readahead brought in were used.
 const PAYS_PERCENT: f64 = 50.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -60,7 +60,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Why not to read ahead from zram, by what the kernel counted on this host; or why that is not shown.
+/// The reason against readahead from zram according to the kernel's counters on this host; as an
+/// error, why they do not support it.
 fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String> {
     let counted = |name: &str| context.host.vmstat.get(name).get();
     let private = "the kernel never reads private memory ahead from zram";
@@ -91,7 +92,7 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
     Err(format!("reading ahead pays here: {numbers}"))
 }
 
-/// What `bench` measured with the algorithm in use.
+/// What `bench` measured for the algorithm in use.
 fn measured<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
     context.measured.page_cluster(draft.algorithm(context)?.as_str())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap file on a disk, where memory is short and swap in compressed RAM cannot help or is full.
+//! A swap file on a disk, if memory is short and swap in compressed RAM cannot help or is full.
 //!
-//! The file is in a folder that exists everywhere (`/var`), and a swap unit of systemd switches it on at each
-//! boot. `systemd-escape --path` gives the unit's name.
+//! The file is in a folder that always exists (`/var`), and a systemd swap unit activates it at
+//! each boot. `systemd-escape --path` gives the unit's name.
 
 use pagewise_facts::kubernetes;
 use pagewise_facts::tiers::{DiskKind, disk_kind};
@@ -33,12 +33,12 @@ const PATH: &str = "/var/pagewise-swap-0";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
 const WHAT: &str = "add a swap file";
-/// The file is half of RAM, but not smaller and not larger than these.
+/// The file has half the size of RAM, within these bounds.
 const SMALLEST: u64 = 512 << 20;
 const LARGEST: u64 = 8 << 30;
-/// It takes no more than this part of the free space.
+/// It uses at most this fraction of the free space (1/4).
 const PART_OF_FREE: u64 = 4;
-/// Less than this is not worth a file.
+/// A smaller file is not worthwhile.
 const LEAST: u64 = 256 << 20;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -54,8 +54,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Why not, and whether to say so unasked: on a calm host the rule for zram says the same, and where swap on a disk has
-/// room nobody expects more of it.
+/// The reason against a swap file, and whether to state it unasked: on a calm host the rule for
+/// zram gives the same reason, and if swap on a disk has free space nobody expects more of it.
 fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     if !context.host_is_short() {
         return Some((context.swap_is_no_answer(), false));
@@ -74,7 +74,7 @@ fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
                    becomes full, plan again";
         return Some((why.to_owned(), false));
     }
-    // what was killed gave its swap back, so that there is room until the next time
+    // the killed process freed its swap, so there is free space only until the next time
     if was_full_at_a_kill(context) {
         return None;
     }
@@ -94,7 +94,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
         .any(|it| is_full(it) == Some(true))
 }
 
-/// The file, or why there is none.
+/// The planned file, or the reason why there is none.
 fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     if kubernetes::is_node(context.host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
@@ -116,7 +116,7 @@ fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     Ok(SwapFilePlan { size_bytes: Bytes::new(size), priority: None })
 }
 
-/// Why the kernel, or an administrator, would not want swap in a file of this file system.
+/// An error if swap files on this file system are impossible or not advisable.
 fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     match file_system {
         Some("ext4" | "xfs") => Ok(()),
@@ -133,7 +133,7 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Why this disk should not be written to all the time.
+/// An error if this disk should not get frequent writes.
 fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
     let name = disk.lowest.value().map(Name::as_str).unwrap_or_default();
     match disk_kind(disk, false) {
@@ -189,7 +189,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
     }
 }
 
-/// A step that keeps the swap over a reboot, without its change.
+/// A step that makes the swap persistent, without its change.
 fn kept(id: &str, undo: &str) -> Step {
     Step {
         id: id.to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.swappiness`: what measured costs imply, or what a finding advises; never a guess.
+//! `vm.swappiness`: set only from measured costs or as a finding recommends, never by a guess.
 
 use pagewise_model::Bytes;
 
@@ -15,8 +15,8 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.swappiness";
-/// With 200 the classic lists never scan file pages, so that a file that is read once pushes out the memory
-/// of programs. Up to here, file pages keep a tenth of the weight.
+/// With 200 the classic LRU never scans file pages, so a file that is read once would push the
+/// memory of programs out to swap. Up to this value file pages keep a tenth of the weight.
 const MOST: u32 = 180;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -106,7 +106,7 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
     })
 }
 
-/// Which share of all swapped pages is in zram, if any page is swapped.
+/// The share of swapped pages that are in zram; `None` if no page is swapped.
 fn share_in_zram(context: &Context<'_>) -> Option<f64> {
     let in_ram: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
     let on_disk: Bytes = context.tiers_on_disk().filter_map(|tier| tier.used.get()).sum();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A slower swap area that is filled before zram: zram is put above it, if little has to move for that.
+//! A slower swap area is filled before zram: zram gets a higher priority, if little data has to
+//! move for that.
 //!
-//! The priority of a swap area is fixed while it is on. An empty zram device is switched off and on again; one that
-//! holds pages moves to a new device above the disk, so that there is zram swap all the time.
+//! The priority of a swap area is fixed while it is active. An empty zram device is deactivated and
+//! activated again; one with data is replaced by a new device above the disk, so that there is zram
+//! swap all the time.
 
 use pagewise_model::plan::{Change, Step, StepUndo};
 use pagewise_model::{Bytes, Tier};
@@ -54,7 +56,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(what, why);
     }
     if context.finding("zram-oversized").is_none() && context.finding("zram-full").is_none() {
-        // Only the order is wrong: the size that somebody chose stays.
+        // only the order is wrong, so the size is kept
         planned.zram.disksize_bytes = device.disksize.get().unwrap_or(planned.zram.disksize_bytes);
         let limit = device.mm_stat.memory_limit.get().filter(|&limit| limit > Bytes::new(0));
         planned.zram.mem_limit_bytes = limit;
@@ -95,7 +97,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     replace(context, draft, zram, device, &planned, &reason, finding);
 }
 
-/// The step that gives an empty zram device its priority.
+/// The id of the step that changes the priority of an empty zram device.
 const RAISE: &str = "zram-priority";
 
 fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
@@ -115,7 +117,7 @@ fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
     }
 }
 
-/// Two disks in the wrong order: no step can change a priority.
+/// Two disks in the wrong order: no step can change the priority of a disk.
 fn between_disks(context: &Context<'_>, draft: &mut Draft) {
     let Some(finding) = context.finding("tier-order") else { return };
     let why = format!(

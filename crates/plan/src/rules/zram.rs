@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap in compressed RAM where there is none and memory is short.
+//! Adds swap in compressed RAM if there is none and memory is short.
 
 use pagewise_facts::kubernetes;
 use pagewise_facts::ratio::measured_ratio;
@@ -31,11 +31,11 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 pub(super) const WHAT: &str = "add swap in compressed RAM (zram)";
-/// The ratio that the recommended size assumes where nothing was measured.
+/// The compression ratio that the recommended size assumes if none was measured.
 const ASSUMED_RATIO: f64 = 2.0;
-/// With goal ratio, less than this has to be available.
+/// With goal ratio, zram is planned if less than this share of RAM is available.
 const RATIO_PERCENT: f64 = 50.0;
-/// The slot of one page in the table: 16 to 24 bytes, by kernel.
+/// Size of a page's slot in the slot table: 16 to 24 bytes, depending on the kernel.
 const SLOT_BYTES: u64 = 24;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -61,12 +61,12 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     add_files(context, draft, &planned.zram, number);
 }
 
-/// The device, and how it was chosen.
+/// The device, and why it was chosen.
 pub(super) struct PlannedZram {
     pub(super) zram: ZramSwap,
-    /// Why this algorithm.
+    /// The reason for the algorithm.
     pub(super) algorithm: String,
-    /// Why this size.
+    /// The reason for the size.
     pub(super) size: String,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
             }
             None => unmeasured(context, ram),
         };
-    // At the limit a write fails and the page stays in RAM: it must not be reached by data that compresses.
+    // at the limit a write fails and the page stays in RAM, so compressible data must not reach it
     let limit = Bytes::new((ram.get() / 4 * 3) >> 20 << 20);
     let zram = ZramSwap { compressor, disksize_bytes, mem_limit_bytes: Some(limit), priority };
     Some(PlannedZram { zram, algorithm, size })
@@ -139,7 +139,7 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
     Some(context.swap_is_no_answer())
 }
 
-/// Why compressed swap is to be another one than zram, or is not known to be.
+/// The reason against zram: zswap is the better choice, or that is undecided and zswap is on.
 fn other_choice(context: &Context<'_>) -> Option<String> {
     let decision = &context.swap;
     let zswap = &context.host.zswap;
@@ -157,7 +157,7 @@ fn other_choice(context: &Context<'_>) -> Option<String> {
             decision.next()
         )),
         Some(Compression::Neither) => Some(decision.argument()),
-        // without a known better choice zram is added, but not behind zswap, where pages are compressed twice
+        // if it is undecided zram is added, except if zswap is on: pages would be compressed twice
         None => is_zswap_on.then(|| decision.argument()),
     }
 }
@@ -196,7 +196,7 @@ fn only_swap_of_hibernation(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// The number of a device that nobody uses, for zram-generator.
+/// The number of an unused device, for zram-generator.
 fn first_free_number(host: &Snapshot) -> u32 {
     let is_used = |number: u32| {
         let device = host.zram.iter().find(|device| device.id == number);
@@ -230,7 +230,7 @@ fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) ->
     }
 }
 
-/// What the slot table takes.
+/// The memory that the slot table uses, as a sentence.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
     let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
     format!(
@@ -285,7 +285,7 @@ fn risk(context: &Context<'_>, zram: &ZramSwap) -> String {
     risks.join("; ")
 }
 
-/// The files that set the device up at each boot, in the native place of this host.
+/// Adds the files that create the device at each boot, in the mechanism that this host uses.
 pub(super) fn add_files(
     context: &Context<'_>,
     draft: &mut Draft,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram swap device of the wrong size, or whose data does not compress: replaced while it is in use, if
-//! that is worth reading all its pages back into RAM.
+//! Replaces a zram swap device of the wrong size, or whose data does not compress, while it is in
+//! use, if that is worth reading all its pages back into RAM.
 //!
-//! The size of a device in use cannot be changed. A new device above the old one takes the pages that leave
-//! it, so that switching the old one off does not need all of them to fit into free RAM.
+//! The size of a device in use cannot be changed. A new device with a higher priority receives the
+//! pages that leave the old one, so that swapoff of the old one does not need free RAM for all of
+//! them.
 
 use pagewise_model::plan::{Change, Step, StepUndo, SwapHeld};
 use pagewise_model::{Bytes, Level, Severity, Tier, Zram};
@@ -22,9 +23,9 @@ pub(super) const RULE: PlanRule = PlanRule {
     add,
 };
 
-/// The step that makes a new device.
+/// The id of the step that creates a new device.
 pub(super) const NEW: &str = "zram-new";
-/// A new size that differs by less than this factor is no reason for a change.
+/// A new size that differs by less than this factor does not justify a change.
 const WORTH: f64 = 1.25;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -55,7 +56,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// The only zram tier: of several, which one is to be replaced is the administrator's decision.
+/// The only zram tier. If there are several, the administrator has to decide which one is to be
+/// replaced.
 fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
     let mut tiers = context.tiers_in_ram();
     let only = tiers.next()?;
@@ -98,7 +100,7 @@ fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
     extend(context, draft, tier, planned, more, used);
 }
 
-/// A second device beside a full one: nothing has to move.
+/// Adds a second device beside a full one: nothing has to move.
 fn extend(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -168,13 +170,13 @@ fn shown(size: Option<Bytes>) -> String {
     size.map_or_else(|| "an unknown amount".to_owned(), |size| size.to_string())
 }
 
-/// The recommended device above all tiers, and size and use of this tier.
+/// The recommended device above all tiers, and the size and used part of this tier.
 fn known(context: &Context<'_>, tier: &Tier) -> Option<(PlannedZram, Bytes, Bytes)> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
     Some((planned, tier.size.get()?, tier.used.get()?))
 }
 
-/// Whether its pages surely fit into RAM beside what programs use, even uncompressed.
+/// Whether its pages certainly fit into available RAM, even uncompressed.
 pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
     let available = context.host.memory.available.get().unwrap_or_default();
     used.get() <= available.get() / 2
@@ -200,7 +202,7 @@ fn new_device(context: &Context<'_>, planned: &PlannedZram, reason: String, find
     }
 }
 
-/// A new device above the old one, then the old one off.
+/// Adds a new device above the old one, then switches the old one off.
 pub(super) fn replace(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -254,19 +256,19 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
     }
 }
 
-/// What a file keeps over a reboot.
+/// A change to be kept over a reboot.
 pub(super) struct Kept<'a> {
-    /// The step that sets it now, the last one of the draft.
+    /// The id of the step that makes the change now, the last one of the draft.
     pub(super) step: &'a str,
-    /// In words.
+    /// A description of the change.
     pub(super) what: &'a str,
-    /// What the file gives the device.
+    /// The property of the device that the file sets.
     pub(super) given: &'a str,
 }
 
 const NEW_DEVICE: Kept<'_> = Kept { step: NEW, what: "the new zram device", given: "size" };
 
-/// The new size or priority in the file that sets the device up at boot, where that is known.
+/// Keeps the new size or priority in the file that configures the device at boot, if that is known.
 pub(super) fn keep(
     context: &Context<'_>,
     draft: &mut Draft,

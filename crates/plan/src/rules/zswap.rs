@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap: on with its shrinker where the decision between zram and zswap is certain, off in front of zram, and
-//! otherwise declined with the reason and the command that would decide.
+//! zswap: turned on with its shrinker if the choice between zram and zswap is certain, turned off
+//! in front of zram, and otherwise declined with the reason and the command that would decide.
 //!
-//! The kernel accepts any name of a compressor before zswap is first switched on, and uses its default one if it does
-//! not have it; so the compressor comes before the switch. systemd-tmpfiles writes lines that set values in the order
-//! in which they are in its files, after the root file system is there, so that the kernel can load the compressor's
-//! module, which it cannot for a word on its command line.
+//! Before zswap is first enabled, the kernel accepts any name as its compressor, and falls back to
+//! its default if it does not have it; so the compressor is set before zswap is enabled.
+//! systemd-tmpfiles writes the values in the order of the lines in its files, after the root file
+//! system is mounted, so the kernel can load the compressor's module; for a parameter on its
+//! command line it cannot.
 
 use pagewise_facts::swap_choice::{Compression, DENSE};
 use pagewise_model::Severity;
@@ -118,7 +119,7 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// The kernel reads ahead from zswap as it does from a disk.
+/// No readahead: the kernel reads ahead from zswap as it does from a disk.
 fn without_readahead() -> Wish {
     Wish {
         id: "page-cluster".into(),
@@ -136,7 +137,7 @@ fn without_readahead() -> Wish {
     }
 }
 
-/// zswap in front of zram compresses pages twice.
+/// Turns off zswap in front of zram, which compresses pages twice.
 fn switch_off(context: &Context<'_>, draft: &mut Draft) {
     let path = "/sys/module/zswap/parameters/enabled";
     let is_on = context.host.zswap.enabled.get() == Some(true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap file: when it is added, how large, and where it is not wanted.
+//! A swap file: when it is added, its size, and when it is declined.
 
 use pagewise_model::plan::{Change, Goal, Plan, SwapFilePlan};
 use pagewise_model::{
@@ -16,7 +16,7 @@ use pagewise_testkit::made_host::{capability, gib, group, line, mib, tier, zram}
 const ADD: &str = "add a swap file";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 
-/// Short of memory, without swap, and with a kernel that has no zram.
+/// Short of memory, without swap, and with a kernel without zram.
 fn short_without_zram() -> Interval {
     let mut interval = short();
     capability(&mut interval.end, FeatureState::NotBuilt { option: "CONFIG_ZRAM" });
@@ -73,7 +73,7 @@ fn a_short_host_without_zram_gets_a_swap_file_now_and_at_each_boot() {
     assert!(declined(&again, ADD).contains("/var/pagewise-swap-0 has room"), "{again:#?}");
 }
 
-/// The process that was killed gave its swap back, so the device has room now.
+/// The killed process freed its swap, so the device has free space now.
 #[test]
 fn swap_that_was_full_when_the_kernel_killed_a_process_has_no_room() {
     let mut interval = Scene::load("debian-trixie-6.12-x86_64-256m-oom-zram-full").replay();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of sysctl.d and tmpfiles.d: their names, what is kept of an earlier plan, other owners. And the
-//! documents of bench and scan.
+//! The files of sysctl.d and tmpfiles.d: their names, what is kept of an earlier plan, other
+//! owners. Also the documents of bench and scan.
 
 use pagewise_model::plan::{Change, Goal};
 use pagewise_model::{
@@ -19,7 +19,7 @@ fn set_in(path: &str, value: &str) -> PersistentSetting {
     PersistentSetting::applied(Mechanism::Sysctl, Target::of_knob(EXTFRAG), value)
 }
 
-/// Compaction is switched off, now and by these files.
+/// Compaction is disabled, by the running value and by these files.
 fn without_compaction(files: &[&str]) -> Interval {
     with(|host| {
         knob(host, EXTFRAG, "1000");
@@ -175,7 +175,8 @@ fn other_documents_are_refused_with_what_was_found() {
 }
 
 proptest! {
-    /// A document may be anybody's: whatever is cut out of it or put into it, it is read or refused.
+    /// A document may come from anybody: with any text removed or inserted, it is either read or
+    /// refused.
     #[test]
     fn no_document_makes_it_panic(at in 0..BENCH.len(), length in 0..400usize, put in "[ -~]{0,12}") {
         let end = (at + length).min(BENCH.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Predicted gains, and what is measured of them afterwards.
+//! Predicted gains, and their measurements afterwards.
 
 use pagewise_model::plan::{
     Change, Expected, GainOutcome, Goal, HIGH_WATERMARKS, HUGETLB_POOL, Plan, SWAP_AREA, Step,
@@ -13,7 +13,7 @@ use super::machine::{carry_out, set_watermarks};
 use super::{plain, plan_for, plan_of};
 use pagewise_testkit::made_host::{calm, knob, mib, pool, with};
 
-/// The area that a step added: the one with its priority.
+/// The swap area that a step added: the one with its priority.
 fn area_of(step: &Step, host: &Snapshot) -> Option<String> {
     let to = match &step.change {
         Change::AddZramSwap { to, .. } => to,
@@ -31,8 +31,8 @@ fn outcome(step: &Step, host: &Snapshot) -> Option<GainOutcome> {
     measure_gain(step, state, host).map(|gain| gain.outcome)
 }
 
-/// What follows from a formula of the kernel comes true on a machine that behaves like the kernel; what is
-/// only estimated is not measured there, because nothing is stored.
+/// Predictions by a formula of the kernel come true on a machine that follows the formula;
+/// estimates are not measured there, because nothing is stored.
 pub(crate) fn check(plan: &Plan, after: &Interval) {
     for step in &plan.steps {
         let Some(expected) = &step.expected else { continue };
@@ -54,7 +54,7 @@ fn why(step: &Step, state: StepState<'_>, host: &Snapshot) -> String {
     }
 }
 
-/// A recording whose reserve somebody set far too high.
+/// A recording with a reserve that was set far too high.
 fn with_reserve(kib: &str) -> Interval {
     let mut interval = Scene::load("debian-trixie-6.12-x86_64-1g-thp").replay();
     knob(&mut interval.end, "vm.min_free_kbytes", kib);
@@ -72,7 +72,7 @@ fn lower_watermarks_are_predicted_exactly_and_measured() {
     assert!(expected.before > Some(expected.value) && expected.interval == [expected.value; 2]);
     let (mut after, _) = carry_out(&plan, &interval, &plain());
     check(&plan, &after);
-    // somebody raised them meanwhile
+    // somebody has raised them in the meantime
     let zone = after.end.zones.iter_mut().rfind(|zone| zone.high_pages.get() > Some(Pages::new(0)));
     let high = &mut zone.unwrap().high_pages;
     *high = Reading::found(high.get().unwrap().saturating_add(Pages::new(1)), high.source.clone());
@@ -128,7 +128,7 @@ fn zram_step(metric: &str) -> Step {
     step
 }
 
-/// The calm host, whose zram device stores so much in so much.
+/// The calm host with a zram device that stores `original` bytes in `used` bytes.
 fn storing(original: u64, used: u64, on_disk: u64) -> (Snapshot, String) {
     let mut host = calm().end;
     let found = |bytes| Reading::found(Bytes::new(bytes), Source::file("/sys/block/zram0/mm_stat"));

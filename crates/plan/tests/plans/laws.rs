@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What holds for every plan, of recorded hosts and of made-up ones.
+//! Laws for every plan, of recorded and of made-up hosts.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::machine::carry_out;
 use super::{GOALS, plain, plan_for};
 use pagewise_testkit::made_host::{self, calm, erasers, gib, knob, stall, tier, zram};
 
-/// Independent of the one in the knob table's tests: what the kernel takes.
+/// What the kernel accepts; written independently of the check in the knob table's tests.
 pub(crate) fn is_accepted(name: &str, value: &str) -> bool {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
     match knob.domain {
@@ -45,7 +45,7 @@ fn target(change: &Change) -> (&str, &str) {
     (change.action(), target)
 }
 
-/// The laws of one plan.
+/// Checks the laws for one plan.
 fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
     let mut targets = BTreeSet::new();
     let mut earlier = BTreeSet::new();
@@ -103,7 +103,7 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
     assert!(plan.id.len() == 16 && plan.id.bytes().all(|byte| byte.is_ascii_hexdigit()));
 }
 
-/// The lines of sysctl's files that set it, in order.
+/// The lines of sysctl files that set it, in order.
 fn sysctl_lines<'a>(
     interval: &'a Interval,
     name: &'a str,
@@ -113,7 +113,7 @@ fn sysctl_lines<'a>(
     lines.filter(move |it| matches!(&it.target, Target::Knob { knob, .. } if *knob == name))
 }
 
-/// Each running value has a line in a file, of this plan or of an earlier one or of somebody else.
+/// Each running value is in a file: of this plan, of an earlier one, or of somebody else.
 fn is_kept(
     plan: &Plan,
     (name, to): (&str, &str),
@@ -141,7 +141,7 @@ fn is_kept(
     files.any(|text| text.lines().any(|known| known == line))
 }
 
-/// The reason why nothing keeps it.
+/// The plan has declined to keep it, with a reason.
 fn is_declined(plan: &Plan, name: &str) -> bool {
     plan.declined.iter().any(|it| {
         it.what.starts_with("keep ")
@@ -150,8 +150,8 @@ fn is_declined(plan: &Plan, name: &str) -> bool {
     })
 }
 
-/// Each line of a file has a step that sets the running value, unless that is so already; and no file that
-/// sets the same key decides over it.
+/// Each line of a file has a step that sets the running value, unless it is right already; and no
+/// other file that sets the same key overrides it.
 fn check_lines(
     plan: &Plan,
     path: &str,
@@ -179,7 +179,7 @@ fn check_lines(
     }
 }
 
-/// A plan that was carried out leaves nothing to do; with the laws at each step.
+/// After a plan was applied, a second plan has nothing to do; checks the laws for both.
 fn check_all_goals(interval: &Interval, installation: &Installation) {
     for goal in GOALS {
         let plan = plan_for(interval, installation, goal);
@@ -217,7 +217,7 @@ fn recordings_of_healthy_machines_get_no_step() {
     }
 }
 
-/// One thing that differs from a calm host.
+/// One difference from a calm host.
 #[derive(Debug, Clone)]
 enum Oddity {
     Knob(&'static str, u64),
@@ -226,7 +226,7 @@ enum Oddity {
     ZramSize(u64),
     ZramUsed(u64),
     NoZram,
-    /// Without zram swap, and the kernel was built without zram.
+    /// Without zram swap, on a kernel built without zram.
     ZramNotBuilt,
     DiskFirst(u64),
     /// Swap on NVMe instead of zram: MiB in use, and whether zswap and its shrinker are on.
@@ -373,7 +373,8 @@ pub(crate) fn with_knobs() -> Interval {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever is odd about a host: the laws hold, and a plan that was carried out leaves nothing to do.
+    /// For any differences from a calm host the laws hold, and after a plan was applied nothing is
+    /// left to do.
     #[test]
     fn plans_of_made_up_hosts_obey_the_laws(
         oddities in prop::collection::vec(oddity(), 0..6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A naive model of `apply`: what a host is like after a plan was carried out.
+//! A naive model of `apply`: the state of a host after a plan was applied.
 
 use pagewise_model::plan::{Change, Plan, SwapFilePlan, ZramSwap};
 use pagewise_model::{
@@ -47,7 +47,7 @@ fn change(change: &Change, host: &mut Snapshot, installation: &mut Installation)
     }
 }
 
-/// Settings that are read as part of a noun, too.
+/// Settings that are also read as part of another type.
 fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
     let number = || to.parse().unwrap();
     match knob {
@@ -80,8 +80,8 @@ fn set_noun(host: &mut Snapshot, knob: &str, to: &str) {
     }
 }
 
-/// As `__setup_per_zone_wmarks` and `setup_per_zone_wmarks` of the kernel, on machines without highmem and
-/// movable zones.
+/// As in the kernel's `setup_per_zone_wmarks` and `__setup_per_zone_wmarks`, on machines without
+/// highmem and movable zones.
 pub(crate) fn set_watermarks(host: &mut Snapshot) {
     let knob = |name: &str| host.knob(name)?.active()?.parse::<u64>().ok();
     let (Some(kib), Some(scale)) = (knob("vm.min_free_kbytes"), knob("vm.watermark_scale_factor"))
@@ -112,7 +112,7 @@ pub(crate) fn set_watermarks(host: &mut Snapshot) {
     }
 }
 
-/// As systemd-sysctl applies it: by its name among the others.
+/// Applies the file as systemd-sysctl does: sorted by name among the others.
 fn read_sysctl(host: &mut Snapshot, path: &str, text: &str) {
     let all = &mut host.configuration.settings;
     all.retain(|setting| setting.value.source.path() != path);
@@ -169,7 +169,7 @@ fn add_zram(host: &mut Snapshot, zram: &ZramSwap) {
     let tier = Tier {
         path: Name::from(device.path().as_str()),
         kind: TierKind::Zram,
-        // one page is the header
+        // one page is used by the swap header
         size: found(zram.disksize_bytes.saturating_sub(Bytes::new(4096))),
         used: found(Bytes::new(0)),
         priority: Reading::found(priority, at.clone()),

@@ -17,10 +17,9 @@ use pagewise_model::plan::{Change, Goal, Plan};
 use pagewise_model::{Installation, Interval};
 use pagewise_plan::{Measured, Request, make_plan};
 
-/// The goals.
 const GOALS: [Goal; 4] = [Goal::Throughput, Goal::Latency, Goal::Ratio, Goal::Balanced];
 
-/// A host with systemd and nothing of ours in its files.
+/// A host with systemd and without any of our files.
 fn plain() -> Installation {
     Installation { has_systemd: true, ..Installation::default() }
 }
@@ -38,13 +37,13 @@ fn ids(plan: &Plan) -> Vec<&str> {
     plan.steps.iter().map(|step| step.id.as_str()).collect()
 }
 
-/// Why something was declined.
+/// The reason for a declined change.
 fn declined<'a>(plan: &'a Plan, what: &str) -> &'a str {
     let found = plan.declined.iter().find(|declined| declined.what.contains(what));
     &found.unwrap_or_else(|| panic!("{what} is not declined: {plan:#?}")).why
 }
 
-/// What a file of the plan holds.
+/// Path and content of a file that the plan writes.
 fn file<'a>(plan: &'a Plan, id: &str) -> (&'a str, &'a str) {
     match &plan.step(id).unwrap_or_else(|| panic!("no step {id}: {plan:#?}")).change {
         Change::WriteFile { target, to, .. } => (target, to),

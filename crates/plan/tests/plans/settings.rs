@@ -167,7 +167,7 @@ fn only_what_was_named_is_planned() {
     assert!(pagewise_plan::names().contains(&"watermarks-extreme"));
 }
 
-/// What `docs/claims.md` found: fewer pages scanned, no program faster, small groups worse.
+/// According to `docs/claims.md`: fewer pages scanned, no program faster, small groups worse.
 #[test]
 fn multi_gen_lru_is_not_switched_on() {
     let plan = plan_of(&Scene::load("debian-bookworm-6.1-x86_64-512m-zram-pressure").replay());
@@ -215,8 +215,8 @@ fn contradictions_are_named_and_not_decided() {
     assert!(declined(&plan, "generator-parameters").contains("zram-generator"));
 }
 
-/// A finding that names a plan has a rule that mends it; the others are only ever declined.
-/// Who is protected takes memory from others, so the plan only names the commands.
+/// A finding that mentions a plan has a rule that fixes it; the others are only ever declined.
+/// Protection takes memory from other cgroups, so the plan only names the commands.
 #[test]
 fn protection_is_left_to_the_operator() {
     const STAT: &str = "/sys/fs/cgroup/system.slice/db.service/memory.stat";
@@ -257,7 +257,7 @@ fn protection_is_left_to_the_operator() {
     );
 }
 
-/// How much a cgroup may use is not for a plan to say, but it does not leave who asks without an answer.
+/// A plan does not decide how much a cgroup may use, but it tells a user who asks for it.
 #[test]
 fn limits_are_left_to_the_operator() {
     const WHAT: &str = "raise the memory limit of /system.slice/";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Zram: where it is added, replaced or left alone, and the files that keep it.
+//! zram: when it is added, replaced or left unchanged, and the files that make it persistent.
 
 use pagewise_model::plan::{Change, Goal, Plan, StepUndo, ZramSwap};
 use pagewise_model::{
@@ -106,7 +106,7 @@ fn the_goal_ratio_takes_zstd_where_the_kernel_offers_it_and_more_hosts() {
     assert_eq!(ids(&plan_for(&interval, &plain(), Goal::Ratio))[0], "zram");
 }
 
-/// What the reason has to say, and how the host is made so.
+/// A part of the expected reason, and the function that prepares the host.
 type Case = (&'static str, fn(&mut Interval));
 
 #[test]
@@ -143,8 +143,8 @@ fn zram_is_declined_where_it_would_hurt_and_the_reason_is_said() {
     }
 }
 
-/// Recorded: a process was killed because the NUMA nodes of its policy, or of its cpuset, were full; 394.8 and 394.5 of
-/// 465 MiB were available. That memory is short as well makes it another matter.
+/// Recordings in which a process was killed because the NUMA nodes of its policy or cpuset were
+/// full; 394.8 and 394.5 of 465 MiB were available. If memory is short as well, swap is planned.
 #[test]
 fn swap_for_all_is_no_answer_to_a_node_that_ran_out() {
     for slug in
@@ -180,7 +180,7 @@ fn hosts_whose_etc_does_not_last_get_the_running_device_alone() {
     }
 }
 
-/// On a checkout of ostree, /etc is writable and kept over updates.
+/// On an ostree checkout, /etc is writable and kept across updates.
 #[test]
 fn an_image_of_ostree_is_planned_for_as_any_other() {
     let installation = Installation { is_ostree: true, ..plain() };
@@ -189,7 +189,7 @@ fn an_image_of_ostree_is_planned_for_as_any_other() {
     assert!(plan.steps[1].reason.contains("image of ostree"));
 }
 
-/// A full zram device of 4 GiB, of which 2 GiB are in RAM, on 16 GiB.
+/// A full zram device of 4 GiB, which uses 2 GiB of RAM, on 16 GiB.
 fn full(available: Bytes) -> Interval {
     still({
         let mut host = calm().end;
@@ -278,7 +278,7 @@ fn zram_behind_a_disk_moves_above_it() {
     );
 }
 
-/// Nothing has to move, so no new device is made.
+/// Nothing has to move, so no new device is created.
 #[test]
 fn an_empty_zram_behind_a_disk_gets_a_higher_priority() {
     let interval = Scene::load("debian12-6.18-x86_64-24g-zram-behind-file-used").replay();
@@ -300,7 +300,8 @@ fn zswap_in_front_of_zram_alone_is_switched_off() {
     assert!(super::file(&plan, "tmpfiles-file").1.lines().any(|known| known == line));
 }
 
-/// A group at its own limit on a host with 22 GiB to spare: no reason for a device of the size of RAM.
+/// A group at its own limit on a host with 22 GiB available does not justify a device of the size
+/// of RAM.
 #[test]
 fn a_group_at_its_limit_is_no_reason_for_zram() {
     let interval = Scene::load("debian12-6.18-x86_64-24g-oom-limit").replay();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans from trials: the arm that was shown to be better, or why none is planned for.
+//! Plans from trials: the arm that was better, or why none is used.
 
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::plan::{Change, Goal, Plan};
@@ -42,7 +42,7 @@ fn arm(name: &str, settings: &[(&str, &str)]) -> Value {
     json!({"name": name, "settings": settings})
 }
 
-/// B with this swappiness against the machine as it is.
+/// A trial in which B has this swappiness, compared with the machine as it is.
 fn trial(verdict: &str, b_per_a: f64, interval: [f64; 2]) -> Value {
     json!({
         "schema": "pagewise/trial/1", "verdict": verdict, "primary": "time", "pairs": 14, "clock": "real",
@@ -58,7 +58,7 @@ fn set(plan: &Plan, id: &str) -> (String, String) {
     }
 }
 
-/// A size of huge pages: one of several settings with the same name.
+/// A huge page size: one of several settings with the same name.
 #[test]
 fn one_size_of_huge_pages_is_set_and_kept() {
     let mut interval = host();
@@ -81,7 +81,7 @@ fn one_size_of_huge_pages_is_set_and_kept() {
     assert!(declined(&plan, "thp.size.enabled[32kB]").contains("was not read"), "{plan:#?}");
 }
 
-/// Without a trial, nothing tells which policy is better.
+/// Without a trial it is unknown which policy is better.
 #[test]
 fn the_policy_of_huge_pages_needs_a_trial() {
     let mut interval = host();
@@ -106,7 +106,7 @@ fn the_policy_of_huge_pages_needs_a_trial() {
     );
 }
 
-/// An experiment, of which one cell ran here.
+/// An experiment with several cells, one of which ran on this host.
 #[test]
 fn of_an_experiment_the_cell_of_the_host_counts() {
     let cell = |name: &str, swappiness: &str| {
@@ -213,7 +213,7 @@ fn nothing_follows_from_a_trial_that_shows_nothing_for_this_machine() {
     assert!(plan.steps.is_empty() && !plan.declined.is_empty(), "{plan:#?}");
 }
 
-/// A document may be anybody's: nothing of it becomes a line of a file but a value that the setting can have.
+/// A document may come from anybody: only values that the setting can have become a line of a file.
 #[test]
 fn values_that_no_trial_has_written_are_declined() {
     let cases = [
@@ -232,7 +232,7 @@ fn values_that_no_trial_has_written_are_declined() {
     }
 }
 
-/// What the user's own command showed stands above costs of single pages.
+/// A result with the user's own command takes precedence over the measured costs of single pages.
 #[test]
 fn a_trial_comes_before_what_bench_implies() {
     let bench = json!({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram or zswap: which a plan sets up, and how it argues for what it leaves out.
+//! zram or zswap: which of them a plan configures, and its reasons against the other.
 
 use pagewise_model::plan::{Change, Goal, Plan};
 use pagewise_model::{
@@ -14,7 +14,7 @@ use pagewise_testkit::made_host::{file, gib, grow, knob, line, mib, on_nvme, tie
 
 const FOLDER: &str = "/sys/module/zswap/parameters";
 
-/// Swap on NVMe, so much of it used, and zswap and its shrinker off, as the kernel has them by default.
+/// Swap on NVMe, `used` of it in use, with zswap and its shrinker off, as by default.
 fn disk(available: Bytes, used: Bytes) -> Interval {
     with(|host| {
         on_nvme(host, used);
@@ -110,7 +110,7 @@ fn where_zswap_is_as_it_should_be_nothing_is_added() {
     );
 }
 
-/// The finding that its pool is full is a reason, too, before memory as a whole is short.
+/// The finding that its pool is full is a sufficient reason before memory as a whole is short.
 #[test]
 fn a_full_pool_is_a_reason() {
     let mut interval = switched_on(disk(gib(9), gib(5)));
@@ -154,7 +154,7 @@ fn on_a_hard_disk_zram_is_added_and_the_trial_that_would_decide_is_named() {
             && why.contains("`sudo pagewise trial --allow-shared-swap "),
         "{why}"
     );
-    // behind zswap, zram would compress twice
+    // behind zswap, zram would compress pages twice
     let plan = plan_of(&switched_on(interval));
     assert_eq!(ids(&plan), [""; 0]);
     assert!(declined(&plan, "zram").contains("is on a hard disk"));
@@ -238,7 +238,7 @@ fn the_goal_ratio_takes_zstd_for_zswap_where_the_kernel_has_it_or_can_load_it() 
     assert_eq!(compressor(Some(loadable), Goal::Balanced), "lz4");
 }
 
-/// Random letters: lz4 finds no repetition in them, and zstd codes each in half a byte.
+/// Random letters: lz4 finds no repetition in them, and zstd encodes each in about half a byte.
 #[test]
 fn without_a_disk_the_ratio_of_the_planned_algorithm_counts() {
     let scan = r#"{"schema": "pagewise/scan/1", "estimates": [{"page_bytes": 4096, "pages": 1000, "sized_pages": 500,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which documents there are ([`Noun`]), and what each of them starts with.
+//! The list of documents ([`Noun`]), and the keys with which each begins.
 
 use pagewise_model::{Cost, HostSummary, Name, Reading, Snapshot};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Answer, time};
 
-/// Which document.
+/// A document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -67,7 +67,7 @@ impl Noun {
         Self::Undo,
     ];
 
-    /// The verb that answers with it.
+    /// The name of the document: that of its verb.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Report => "report",
@@ -96,7 +96,7 @@ impl Noun {
         }
     }
 
-    /// The words that print it.
+    /// The command line that prints it.
     pub(super) const fn command(self) -> &'static str {
         match self {
             Self::Knobs => "trial --list-knobs",
@@ -108,7 +108,7 @@ impl Noun {
         }
     }
 
-    /// What stands in its `schema`; the number changes when a key changes its meaning.
+    /// The value of its key `schema`; the number is raised if a key changes its meaning.
     pub(super) const fn version(self) -> &'static str {
         match self {
             Self::Report => "pagewise/report/1",
@@ -138,14 +138,14 @@ impl Noun {
     }
 }
 
-/// What every document starts with.
+/// The keys with which every document begins.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Head<'a> {
-    /// Which document this is, and which version of its meaning.
+    /// The kind of the document, and the version of its keys.
     schema: &'static str,
-    /// When the host was looked at: RFC 3339 in UTC; `null` where its clock is not known.
+    /// When the host was read: RFC 3339 in UTC; `null` if its clock is unknown.
     time: Option<String>,
-    /// Changes with every boot.
+    /// A random id that is new at every boot.
     boot_id: &'a Reading<Name>,
     /// The version of the program.
     pagewise: &'static str,
@@ -173,11 +173,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// With a line end.
+/// Serializes a document, with a trailing newline.
 pub(super) fn printed(document: &impl Serialize) -> String {
     match serde_json::to_string_pretty(document) {
         Ok(text) => text + "\n",
-        // Only a map whose keys are not text could bring us here, and no noun has one.
+        // serialization can only fail for a map with keys that are not text, and no document has
+        // one
         Err(error) => format!("{}\n", serde_json::json!({ "error": error.to_string() })),
     }
 }

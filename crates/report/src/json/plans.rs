@@ -13,26 +13,26 @@ use crate::{
     VerifiedPlans,
 };
 
-/// What `apply` did: exactly one of applied, refused and confirmed.
+/// The result of `apply`: exactly one of applied, refused and confirmed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Apply<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    /// The id of the plan; left out with confirmed.
+    /// The id of the plan; absent with confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a str>,
-    /// The plan was carried out, or every step was in place.
+    /// The plan was applied, or every step was in force already.
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<&'a Applied>,
     /// All reasons why nothing was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<&'a [Complaint]>,
-    /// With --confirm: the plan that is kept, as it was named.
+    /// With --confirm: the plan that is kept, as the user named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmed: Option<&'a str>,
 }
 
-/// Plans, compared with the machine, and what became of the gains that they predicted.
+/// Plans compared with the machine, and measurements of the gains that they predicted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Verify<'a> {
     #[serde(flatten)]
@@ -43,7 +43,7 @@ pub(super) struct Verify<'a> {
     ledger: &'a LedgerUpdate,
 }
 
-/// Every measurement of a predicted gain, and how often predictions came true.
+/// Every measurement of a predicted gain, and the hit rate of the predictions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Ledger<'a> {
     #[serde(flatten)]
@@ -57,40 +57,40 @@ pub(super) struct Ledger<'a> {
 pub(super) struct Tune<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    /// How short memory was before the first change.
+    /// How short of memory the host was before the first change.
     verdict: &'a HostVerdict,
     plan: &'a Plan,
     /// Whether the plan is in force; `null` if there was nothing to change.
     kept: Option<bool>,
-    /// What was found while the plan was on trial; `null` if there was nothing to change.
+    /// The result of the trial of the plan; `null` if there was nothing to change.
     trial: Option<TuneTrial<'a>>,
 }
 
-/// What was put back, and the plans that stay in force.
+/// What was restored, and the plans that stay in force.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Undo<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    /// Journals of killed runs and of plans, and what became of each change that they name.
+    /// Journals of killed runs and of plans, with the result for each change that they contain.
     runs: &'a [Recovered],
-    /// The plans that are in force now, the oldest first.
+    /// The plans that are in force now, oldest first.
     plans: &'a [InForce],
 }
 
-/// What `undo --json` prints, with a line end.
+/// What `undo --json` prints, with a trailing newline.
 pub fn undo(undone: &UndoReport<'_>) -> String {
     let UndoReport { snapshot, runs, plans, cost } = *undone;
     printed(&Undo { head: Head::new(Noun::Undo, snapshot, cost), runs, plans })
 }
 
-/// What `tune --json` prints, with a line end.
+/// What `tune --json` prints, with a trailing newline.
 pub fn tune(tuned: &TunedPlan<'_>) -> String {
     let TunedPlan { snapshot, plan, before: verdict, trial, cost } = *tuned;
     let kept = trial.map(|trial| trial.against.is_empty());
     printed(&Tune { head: Head::new(Noun::Tune, snapshot, cost), verdict, plan, kept, trial })
 }
 
-/// What `apply --json` prints, with a line end.
+/// What `apply --json` prints, with a trailing newline.
 pub fn apply(done: &AppliedPlan<'_>) -> String {
     let head = Head::new(Noun::Apply, done.snapshot, done.cost);
     let none = Apply { head, plan: None, applied: None, refused: None, confirmed: None };
@@ -105,14 +105,14 @@ pub fn apply(done: &AppliedPlan<'_>) -> String {
     })
 }
 
-/// What `verify --json` prints, with a line end.
+/// What `verify --json` prints, with a trailing newline.
 pub fn verify(verified: &VerifiedPlans<'_>) -> String {
     let VerifiedPlans { snapshot, plans, ledger, cost } = *verified;
     let drifted = plans.iter().any(Verified::has_drifted);
     printed(&Verify { head: Head::new(Noun::Verify, snapshot, cost), drifted, plans, ledger })
 }
 
-/// What `ledger --json` prints, with a line end.
+/// What `ledger --json` prints, with a trailing newline.
 pub fn ledger(report: &LedgerReport<'_>) -> String {
     let head = Head::new(Noun::Ledger, report.snapshot, report.cost);
     printed(&Ledger { head, ledger: report.ledger })

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::head::{Head, Noun, printed};
 use crate::{Collapsed, HugeSeen, Restrained, huge};
 
-/// Where huge pages are.
+/// Where huge pages are used.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Thp<'a> {
     #[serde(flatten)]
@@ -20,48 +20,49 @@ pub(super) struct Thp<'a> {
     memory: &'a Memory,
     /// Counters of `/proc/vmstat` about transparent huge pages, since boot.
     vmstat: BTreeMap<&'a Name, &'a Reading<u64>>,
-    /// What khugepaged did between two looks; left out where the host was looked at once, or it is
-    /// another thread now.
+    /// The work of khugepaged between two readings; left out if the host was read only once, or if
+    /// the thread was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     khugepaged: Option<Khugepaged>,
     /// Memory cgroups with anonymous memory.
     cgroups: Vec<Group<'a>>,
-    /// Processes with memory of their own.
+    /// Processes that have memory (no kernel threads).
     processes: Vec<&'a Process>,
-    /// Those that were named, mapping by mapping.
+    /// The named processes, mapping by mapping.
     looked: &'a [ProcessCoverage],
-    /// Those that could not be looked at, and why.
+    /// The named processes whose mappings could not be read, and why.
     not_looked: &'a [String],
-    /// What finding pages costs them, or the machine where nobody was named; left out where it was not
-    /// asked for.
+    /// The cost of page walks of the named processes, or of the machine if none was named; left out
+    /// if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     page_walks: Option<&'a PageWalks>,
 }
 
-/// khugepaged over an interval.
+/// Times of khugepaged over an interval.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 struct Khugepaged {
-    /// Time between the looks.
+    /// Time between the readings.
     seconds: f64,
-    /// Processor time that it used.
+    /// CPU time that it used.
     cpu_seconds: f64,
-    /// Time that it waited for a processor.
+    /// Time that it waited for a CPU.
     waited_seconds: f64,
 }
 
-/// A cgroup's anonymous memory.
+/// The anonymous memory of a cgroup.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Group<'a> {
     path: &'a Name,
     anon: &'a Reading<Bytes>,
     anon_thp: &'a Reading<Bytes>,
-    /// Huge pages that were made when a program first used the memory, since the cgroup was made.
+    /// Huge pages allocated in a page fault since the cgroup was created.
     thp_fault_alloc: Reading<u64>,
-    /// Huge pages that were taken to collapse small pages into, by khugepaged or on request.
+    /// Huge pages allocated to collapse small pages into, by khugepaged or on request, since the
+    /// cgroup was created.
     thp_collapse_alloc: Reading<u64>,
 }
 
-/// What a collapse did.
+/// The result of a collapse.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Collapse<'a> {
     #[serde(flatten)]
@@ -70,7 +71,7 @@ pub(super) struct Collapse<'a> {
     collapse: &'a pagewise_model::Collapse,
 }
 
-/// What `thp --json` prints, with a line end.
+/// What `thp --json` prints, with a trailing newline.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let end = &seen.interval.end;
     let about_thp = |(name, _): &(&Name, &Reading<u64>)| name.as_str().starts_with("thp_");
@@ -107,7 +108,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What `thp collapse --json` prints, with a line end.
+/// What `thp collapse --json` prints, with a trailing newline.
 pub fn collapse(done: &Collapsed<'_>) -> String {
     let head = Head::new(Noun::Collapse, done.snapshot, done.cost);
     printed(&Collapse { head, collapse: done.collapse })
@@ -122,7 +123,7 @@ pub(super) struct Restrain<'a> {
     restrain: &'a pagewise_model::Restrain,
 }
 
-/// What `thp restrain --json` prints, with a line end.
+/// What `thp restrain --json` prints, with a trailing newline.
 pub fn restrain(done: &Restrained<'_>) -> String {
     let head = Head::new(Noun::Restrain, done.snapshot, done.cost);
     printed(&Restrain { head, restrain: done.restrain })

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an arm has and what it runs, in words.
+//! Describes the settings of an arm and its program, in words.
 //!
-//! A workload of ours has many keys, most of them the same in all arms: its name stands for it, and
-//! beside an arm that has a workload of its own only the keys that differ.
+//! A built-in workload has many parameters, most of them equal in all arms: it is described by its
+//! name, and for an arm with a workload of its own only the different parameters are listed.
 
 use pagewise_model::{Bytes, Program, Trial, TrialArm, TrialSetting, TrialSwap};
 use serde_json::Value;
 
-/// `vm.swappiness 60 → 100`, `swap off → swap on a file of 1 GiB`, or how many arms there are.
+/// `vm.swappiness 60 → 100`, `swap off → swap on a file of 1 GiB`, or the number of arms.
 pub fn arms(trial: &Trial) -> String {
     match trial.arms.as_slice() {
         [a, b] if a == &TrialArm { name: a.name.clone(), ..b.clone() } => {
@@ -22,7 +22,7 @@ pub fn arms(trial: &Trial) -> String {
     }
 }
 
-/// Where all that differs is the value of one knob.
+/// The text if the arms differ only in the value of one knob.
 fn one_knob(trial: &Trial, a: &TrialArm, b: &TrialArm) -> Option<String> {
     let ([one], [other]) = (a.settings.as_slice(), b.settings.as_slice()) else { return None };
     let alike = (&a.swap, &a.program, &one.knob) == (&b.swap, &b.program, &other.knob);
@@ -78,12 +78,12 @@ fn area(area: &TrialSwap) -> String {
     words + &priority.unwrap_or_default()
 }
 
-/// `512 MiB`: nobody asks for tenths that are none.
+/// `512 MiB`: a decimal of 0 is dropped.
 fn size(bytes: u64) -> String {
     Bytes::new(bytes).to_string().replace(".0 ", " ")
 }
 
-/// What an arm runs otherwise than the others.
+/// What an arm runs differently from the others.
 fn other(usual: &Program, own: &Program) -> String {
     let (Some(usual), Some(own_keys)) = (usual.workload(), own.workload()) else {
         return format!("runs {}", typed(own));
@@ -98,14 +98,14 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A workload of ours with all its keys; empty for any other command.
+/// A built-in workload with all its parameters; empty for any other command.
 pub fn workload(program: &Program) -> String {
     let keys = program.workload().into_iter().flatten();
     let words: Vec<String> = keys.map(|(key, value)| format!("{key} = {}", plain(value))).collect();
     words.join(", ")
 }
 
-/// A command as it could be typed; of a workload of ours its kind.
+/// The command as it could be typed; for a built-in workload its kind.
 pub fn typed(program: &Program) -> String {
     let kind = program.workload().and_then(|keys| keys.get("kind")).and_then(Value::as_str);
     if let Some(kind) = kind {

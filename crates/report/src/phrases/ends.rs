@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How runs ended.
+//! Describes how runs ended.
 
 use pagewise_model::{RunEnd, TrialRun};
 
@@ -14,7 +14,8 @@ fn end(end: RunEnd) -> String {
     }
 }
 
-/// `killed for lack of memory ×3 (pagewise), took too long` of an arm's runs; empty where all went well.
+/// The failures of an arm, as `killed for lack of memory ×3 (pagewise), took too long`; empty if
+/// all runs succeeded.
 pub fn failures(runs: &[TrialRun], arm: &str) -> String {
     let mut ends: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for run in runs.iter().filter(|run| run.arm == arm && !run.end.is_good()) {
@@ -32,7 +33,7 @@ pub fn failures(runs: &[TrialRun], arm: &str) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// How a run ended, and why where it was never started.
+/// How a run ended; if it was never started, with the reason.
 pub fn ended(run: &TrialRun) -> String {
     match &run.refused {
         Some(why) => format!("{}: {why}", end(run.end)),
@@ -44,7 +45,7 @@ fn times(count: usize) -> String {
     if count == 1 { String::new() } else { format!(" ×{count}") }
 }
 
-/// Each name once.
+/// Each name once, in parentheses.
 fn who(names: &[&str]) -> String {
     let mut each: Vec<&str> = Vec::new();
     names.iter().for_each(|name| {

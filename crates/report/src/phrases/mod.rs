@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the findings of an experiment are spelled, wherever they are shown.
+//! The wording of the results of an experiment, shared by all outputs.
 
 mod arms;
 mod ends;
@@ -12,7 +12,7 @@ pub use ends::{ended, failures};
 pub use numbers::{change_and_interval, effect, total, value};
 pub use pagewise_model::duration::{precise, rough};
 
-/// What stands where there is nothing to be said.
+/// The placeholder for an empty cell.
 pub const NONE: &str = "–";
 
 /// A verdict in a word.
@@ -25,7 +25,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// After the experiment's name, where it has one.
+/// Puts the experiment's name in front, if it has one.
 pub fn named(name: Option<&str>, text: &str) -> String {
     name.map_or_else(|| text.to_owned(), |name| format!("{name}: {text}"))
 }
@@ -35,17 +35,18 @@ pub fn command(trial: &Trial) -> String {
     typed(&trial.program)
 }
 
-/// Whether this clock lets it be judged; what is not is shown all the same.
+/// Whether the metric can be judged with this clock; other metrics are shown without a judgement.
 pub fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
     match (clock, metric.kind) {
         (Clock::Real, _) | (_, MetricKind::Count) | (Clock::Counted, MetricKind::Cpu) => true,
-        // what a command says of itself may be a time: who judged knows, and says what lacks
+        // a value printed by the command may be a time: whoever judged it knows that and has set
+        // `lack`
         (_, MetricKind::Said) => metric.lack.is_none(),
         (_, MetricKind::Cpu | MetricKind::Time) => false,
     }
 }
 
-/// What follows from a metric, or that nothing may.
+/// The judgement of a metric, or why there is none.
 pub fn judgement(clock: Clock, metric: &TrialMetric, decides: bool) -> String {
     match &metric.lack {
         _ if !is_judged(clock, metric) => NONE.to_owned(),
@@ -55,7 +56,7 @@ pub fn judgement(clock: Clock, metric: &TrialMetric, decides: bool) -> String {
     }
 }
 
-/// B per A and its interval, where they may be judged by.
+/// The ratio of B to A and its interval, if they can be judged.
 pub fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
     if !is_judged(clock, metric) {
         return [NONE.to_owned(), NONE.to_owned()];
@@ -63,7 +64,7 @@ pub fn estimate(clock: Clock, metric: &TrialMetric) -> [String; 2] {
     change_and_interval(metric.b_per_a, metric.interval)
 }
 
-/// What the verdict means, in a sentence or two.
+/// The meaning of the verdict, in one or two sentences.
 pub fn meaning(trial: &Trial) -> String {
     let Some(primary) = trial.metrics.first() else { return String::new() };
     if !is_judged(trial.clock, primary) {
@@ -98,32 +99,32 @@ fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> 
     format!("{shown}; {more}.")
 }
 
-/// Whether it is nothing on both sides, however few pairs say so.
+/// Whether the metric is 0 in both arms, however few pairs there are.
 pub fn is_none(metric: &TrialMetric) -> bool {
     [metric.a, metric.b] == [Some(0.0), Some(0.0)]
 }
 
-/// Those of the guards that counted nothing, in a line.
+/// The guard metrics that are 0 in both arms, in one line.
 pub fn none(metrics: &[TrialMetric]) -> Option<String> {
     let none = metrics.iter().skip(1).filter(|metric| is_none(metric));
     let names: Vec<&str> = none.map(|metric| metric.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("0 in both: {}.", names.join(", ")))
 }
 
-/// A note as a sentence.
+/// Turns a note into a sentence.
 pub fn sentence(note: &str) -> String {
     let mut letters = note.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
 }
 
-/// How it was found out.
+/// How the result was obtained.
 pub fn method(trial: &Trial) -> String {
     let pairs = match trial.pairs {
         1 => "1 pair".to_owned(),
         pairs => format!("{pairs} pairs"),
     };
-    // arms in columns have no such figure
+    // with more than two arms there is no such figure
     let paired = if trial.pairs > 0 && !crate::lineup::is_wide(trial) {
         " What is paired: \"b against a\" is the middle of the ratios within pairs (Hodges and Lehmann); \
          a and b are medians of all runs, so that their quotient may be another."

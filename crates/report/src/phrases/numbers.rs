@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values, changes and times of an experiment, each in the digits that tell something.
+//! Formats values, changes and times of an experiment with the digits that are significant.
 
 use pagewise_model::duration::precise;
 use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
 
-/// From here on a ratio is a factor rather than a percentage.
+/// Ratios from here on are printed as a factor instead of a percentage.
 const FACTOR: f64 = 3.0;
 
-/// Beyond this, or below its inverse, only the bound is printed: next to nothing was there before, or after.
+/// Beyond this ratio, or below its inverse, only the bound is printed: one of the two values was
+/// close to zero.
 const MOST: f64 = 1000.0;
 
-/// A change and its interval, both in percent (`−24.9 %`, `−30.0 to −18.1 %`) or both as factors (`12.3 ×`,
-/// `0.50 to 15 ×`) where one of the three would not be read as a percentage; empty where absent.
+/// A change and its interval, both in percent (`−24.9 %`, `−30.0 to −18.1 %`) or both as factors
+/// (`12.3 ×`, `0.50 to 15 ×`) if one of the three numbers is too large for a percentage; empty if
+/// absent.
 pub fn change_and_interval(ratio: Option<f64>, ends: Option<Ends<f64>>) -> [String; 2] {
     let is_percent = |ratio: &f64| (1.0 / MOST..FACTOR).contains(ratio);
     let all_percent = ratio.iter().chain(ends.iter().flatten()).all(is_percent);
@@ -37,7 +39,7 @@ fn factor(ratio: f64) -> String {
     }
 }
 
-/// All of them together; evidence that somebody wrote may hold more than there is room for.
+/// The sum. It saturates, because evidence files written by somebody may contain any numbers.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
@@ -48,7 +50,7 @@ pub fn effect(effect: f64) -> String {
     format!("{} %", percent.strip_suffix(".0").unwrap_or(&percent))
 }
 
-/// With a sign and one digit behind the point, where that tells anything.
+/// With a sign, and with one decimal unless the number is large.
 fn points(percent: f64) -> String {
     let shown = if percent.abs() < 99.95 {
         format!("{:.1}", percent.abs())
@@ -63,7 +65,7 @@ fn points(percent: f64) -> String {
     format!("{sign}{shown}")
 }
 
-/// At least two digits that count; whole numbers as they are.
+/// With at least two significant digits; whole numbers unchanged.
 fn digits(number: f64) -> String {
     match number.abs() {
         whole if whole.fract() == 0.0 && whole < 1e15 => format!("{number:.0}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `apply` asks about and did, and what `verify` found, in lines.
+//! Prints the questions and results of `apply`, and the results of `verify`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::TextStyle;
 use super::words::{plural, priority};
 use crate::VerifiedPlans;
 
-/// What a step does and why, before it is carried out.
+/// What a step will do, and why.
 pub fn step(step: &Step) -> Vec<String> {
     let mut lines = match &step.change {
         Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],
@@ -51,11 +51,12 @@ pub fn step(step: &Step) -> Vec<String> {
         lines.push(format!("      why   {}", step.reason));
     }
     lines.push(format!("      risk  {}", step.risk));
-    // a plan may come from anywhere, and a terminal acts on escape sequences
+    // a plan may come from anywhere, and a terminal would interpret escape sequences in it
     lines.iter().map(|line| Name::from(line.as_str()).to_string()).collect()
 }
 
-/// What `apply` did; `trial` is the time after which the plan is undone.
+/// The result of `apply`; `trial` is the time after which the plan is undone unless it is
+/// confirmed.
 pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
     let id = Name::from(plan.id.as_str());
     let Some(journal) = &applied.journal else {
@@ -89,7 +90,7 @@ pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> Strin
     lines.join("\n") + "\n"
 }
 
-/// Applied plans, compared with the machine, and what became of their gains.
+/// The applied plans compared with the machine, and the measurements of their gains.
 pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
     if verified.plans.is_empty() {
         return "no plan is applied\n".to_owned();
@@ -115,7 +116,7 @@ pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
     shown
 }
 
-/// The plan, and how many of its steps differ.
+/// The plan, and the number of its steps that differ.
 fn headline(plan: &Verified) -> String {
     let id = Name::from(plan.plan.as_str());
     let journal = match &plan.journal {

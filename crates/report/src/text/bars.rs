@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers → bars of block characters, told apart by shape and not by colour alone.
+//! Draws bars of block characters, whose parts differ in shape and not only in colour.
 
 const FULL: &str = "█";
 const EMPTY: &str = "░";
 
-/// How many of `cells` stand for `part` of `whole`: one at least where there is something, and one
-/// stays empty where there is room left.
+/// The number of `cells` for `part` of `whole`: at least one if the part is not zero, and at most
+/// all but one if the part is smaller than the whole.
 fn filled(part: u64, whole: u64, cells: usize) -> usize {
     if whole == 0 || part == 0 {
         return 0;
@@ -15,14 +15,14 @@ fn filled(part: u64, whole: u64, cells: usize) -> usize {
     usize::try_from(scaled).unwrap_or(cells).clamp(1.min(most), most)
 }
 
-/// A bar that is filled from the left.
+/// A bar filled from the left.
 pub(super) fn fill(part: u64, whole: u64, cells: usize) -> String {
     let full = filled(part, whole, cells);
     FULL.repeat(full) + &EMPTY.repeat(cells - full)
 }
 
-/// How many cells each of `parts` gets of a bar for `whole`. Borders are rounded, not widths, so
-/// that the cells add up as the parts do.
+/// The number of cells for each of `parts` in a bar for `whole`. Borders are rounded instead of
+/// widths, so that the cells of several parts add up correctly.
 pub(super) fn split(parts: &[u64], whole: u64, cells: usize) -> Vec<usize> {
     let whole = u128::from(whole.max(1));
     let border = |sum: u128| {
@@ -53,8 +53,8 @@ mod tests {
     }
 
     proptest! {
-        /// However large and however wrong the parts are, a bar never outgrows its cells, and parts
-        /// that make up the whole fill it.
+        /// For any parts, even wrong ones, a bar never exceeds its cells, and parts that add up to
+        /// the whole fill it.
         #[test]
         fn cells_add_up(parts in proptest::collection::vec(any::<u64>(), 0..8), cells in 1usize..99) {
             let sum: u128 = parts.iter().map(|&part| u128::from(part)).sum();

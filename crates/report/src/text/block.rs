@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A section of the report in pieces that have no width yet: [`Block`]. A page for a browser is made of them.
+//! A section of the report as [`Block`]s, which have no width yet; HTML pages are made of them.
 //!
-//! All text in a block is harmless to a terminal; what would act on it is visible. Names and sentences are whole:
-//! nothing is cut, and no column is left out but one in which no cell has any content.
+//! Text in a block contains no escape sequences: characters that a terminal would interpret are
+//! replaced by visible ones. Names and sentences are complete: nothing is cut, and only columns
+//! without any content are left out.
 
 use pagewise_model::Bytes;
 
@@ -11,47 +12,48 @@ use super::role::Role;
 /// A piece of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// The title of a section, and what is to know about it in a few words; the note may be empty.
+    /// The title of a section, and a short remark about it, which may be empty.
     Heading {
-        /// As the terminal prints it.
+        /// The title, as the terminal prints it.
         title: String,
-        /// What the section shows.
+        /// The remark.
         note: String,
     },
     /// A paragraph.
     Prose(TextCell),
-    /// A label, and what belongs to it: a sentence, or several short facts.
+    /// A label with its content: a sentence, or several short facts.
     Fact {
-        /// As `zswap`.
+        /// The label, as `zswap`.
         label: String,
         /// At least one, each with its unit.
         items: Vec<TextCell>,
     },
-    /// Short facts in a row.
+    /// Short facts in one row.
     Items(Vec<String>),
-    /// What memory is used for, and how much RAM there is in all.
+    /// The uses of memory, and the size of RAM.
     Memory {
-        /// In the order of a bar.
+        /// The parts, in the order of the bar.
         parts: Vec<MemoryPart>,
-        /// All RAM.
+        /// The size of RAM.
         total: Bytes,
     },
-    /// Rows of cells under titles.
+    /// A table.
     Table(TextTable),
-    /// Something to paste into a shell.
+    /// A command for a shell.
     Command(String),
 }
 
-/// One kind of memory. The parts need not add up to the total exactly: the kernel counts them at different times.
+/// One use of memory. The parts need not add up to the total exactly, because the kernel counts
+/// them at different times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPart {
-    /// As `anon`.
+    /// Its name, as `anon`.
     pub name: &'static str,
-    /// How much of it there is.
+    /// Its size.
     pub bytes: Bytes,
-    /// What its colour stands for.
+    /// The meaning of its colour.
     pub role: Role,
-    /// What it is, in a few words.
+    /// A short explanation.
     pub meaning: String,
     pub(super) glyph: &'static str,
 }
@@ -59,18 +61,19 @@ pub struct MemoryPart {
 /// Text with its role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextCell {
-    /// May be empty.
+    /// The text; may be empty.
     pub text: String,
-    /// What it is.
+    /// The role of the text.
     pub role: Role,
-    /// Used and whole, if the text is a bar of block characters.
+    /// The used part and the whole, if the text is a bar of block characters.
     pub fill: Option<[u64; 2]>,
 }
 
 /// A table without a width.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextTable {
-    /// Title, and whether the cells are numbers, which are aligned right. A title may be empty.
+    /// For each column its title, which may be empty, and whether its cells are numbers, which are
+    /// aligned right.
     pub columns: Vec<(String, bool)>,
     /// A cell for each column.
     pub rows: Vec<Vec<TextCell>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What this kernel cannot do, grouped by what would bring it.
+//! The missing features of this kernel, grouped by what would provide them.
 
 use pagewise_model::{Capability, FeatureState, Snapshot};
 
@@ -8,7 +8,7 @@ use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::plural;
 
-/// A page of its own: what there is, and what is missing.
+/// A page of its own: the features that exist, and those that are missing.
 pub(super) fn all(page: &mut Page, snapshot: &Snapshot) {
     let start = Line::default().span(Role::Strong, "pagewise capabilities");
     page.hang_items(start, 2, &machine(snapshot));
@@ -42,8 +42,8 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
     }
 }
 
-/// What would bring a feature, where the group does not say all; `None` where it belongs to another
-/// group.
+/// What would provide a feature, if the group does not say everything; `None` if it belongs to
+/// another group.
 type Pick = fn(&Capability) -> Option<String>;
 
 const GROUPS: [(&str, Pick); 6] = [
@@ -68,8 +68,8 @@ fn alone(capability: &Capability, state: &FeatureState) -> Option<String> {
     (capability.state == *state).then(String::new)
 }
 
-/// `zram.writeback, zram.compressed_writeback (CONFIG_ZRAM_WRITEBACK)`: features that the same thing
-/// would bring are told together.
+/// `zram.writeback, zram.compressed_writeback (CONFIG_ZRAM_WRITEBACK)`: features that the same
+/// option or module would provide are listed together.
 fn by_remedy(capabilities: &[Capability], pick: Pick) -> Vec<String> {
     let mut remedies: Vec<(String, Vec<&'static str>)> = Vec::new();
     for capability in capabilities {

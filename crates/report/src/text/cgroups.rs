@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The largest memory cgroups. A group's numbers include the groups below it.
+//! The largest memory cgroups. The numbers of a group include its descendants.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
 const VERSION_1: &str = "Version 1 of cgroups has no pressure per group, no memory.high and no memory.reclaim; \
     systemd.unified_cgroup_hierarchy=1 on the kernel's command line asks for version 2.";
 
-/// The groups of the earlier end, by path.
+/// The groups at the start of the interval, by path.
 struct Start<'a>(BTreeMap<&'a str, &'a Cgroup>);
 
 impl<'a> Start<'a> {
@@ -60,20 +60,21 @@ impl<'a> Start<'a> {
         Self(groups.map(|group| (group.path.as_str(), group)).collect())
     }
 
-    /// By how much a counter of a group grew per second; `None` where an end lacks it.
+    /// The growth of a group's counter per second; `None` if it is unknown at one end of the
+    /// interval.
     fn rate(&self, interval: &Interval, group: &Cgroup, pick: Counter) -> Option<f64> {
         let before = pick(self.0.get(group.path.as_str())?).get()?;
         let grown = pick(group).get()?.checked_sub(before)?;
         Some(grown as f64 / interval.seconds()?)
     }
 
-    /// Refaults of both kinds per second; `None` where neither is known.
+    /// Refaults of file and anonymous pages per second; `None` if both are unknown.
     fn refaults(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
         let kinds: [Counter; 2] = [|group| &group.refault_file, |group| &group.refault_anon];
         kinds.into_iter().filter_map(|pick| self.rate(interval, group, pick)).reduce(|a, b| a + b)
     }
 
-    /// By how many bytes per second its anonymous memory grew, in RAM and in swap together.
+    /// Growth of its anonymous memory in bytes per second, RAM and swap together.
     fn growth(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
         let before = anonymous(self.0.get(group.path.as_str())?)?;
         Some((anonymous(group)? - before) / interval.seconds()?)
@@ -106,7 +107,7 @@ fn nothing(page: &mut Page, cgroups: &Cgroups, sort: Sort) {
     }
 }
 
-/// The groups that come first, without the root, which is the whole machine.
+/// The first groups in the selected order, without the root, which is the whole machine.
 fn first<'a>(interval: &'a Interval, start: &Start<'_>, view: &View) -> Vec<&'a Cgroup> {
     let all = interval.end.cgroups.groups.iter().filter(|group| uses_memory(group));
     let measured = all.filter_map(|group| {
@@ -183,7 +184,8 @@ fn limit(limit: &Limit) -> String {
     }
 }
 
-/// Refaults of both kinds: per second over the interval, else since the group was made.
+/// Refaults of file and anonymous pages: per second over the interval, or a total since the group
+/// was created.
 fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
     if interval.seconds().is_none() {
         let both = group.refault_file.get().zip(group.refault_anon.get());
@@ -199,7 +201,8 @@ fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
     }
 }
 
-/// Share of the last minute in which one of its tasks waited for memory; version 1 does not count it.
+/// Share of the last minute in which a task of the group was stalled on memory; version 1 does not
+/// measure it.
 fn waited(some: &Reading<Percent>) -> Cell {
     some.get().map_or_else(Cell::default, |some| stalled(some.get()).into())
 }

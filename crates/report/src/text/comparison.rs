@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two hosts, or one at two times: what changed.
+//! The changes between two hosts, or of one host between two times.
 
 use pagewise_model::{
     ActivityChange, ActivityUnit, Bytes, ComparedHost, Comparison, Name, Nanos, Percent, Presence,
@@ -12,7 +12,7 @@ use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, cell_as, count, plural, seconds};
 use crate::time;
 
-/// Rows of cgroups and of processes that are shown; JSON has all.
+/// Maximum number of rows of cgroups and of processes; JSON has all.
 const SHOWN: usize = 12;
 const INDENT: usize = 4;
 
@@ -63,13 +63,14 @@ fn print_host(page: &mut Page, label: &str, host: &ComparedHost) {
     page.hang(start, 8, Role::Plain, &items.join(" · "));
 }
 
-/// A name, then numbers.
+/// A table with a name and then numbers.
 fn table_of<const N: usize>(titles: [&str; N]) -> Table {
     let titles = titles.map(Column::right);
     Table::new(INDENT, [Column::left("")].into_iter().chain(titles).collect())
 }
 
-/// Of two machines, kernel settings that only one of them has are counted: kernels differ in dozens of them.
+/// For two machines, settings that only one kernel has are counted instead of listed: kernels
+/// differ in dozens of them.
 fn print_settings(page: &mut Page, comparison: &Comparison) {
     let are_two = comparison.relation == Relation::AnotherHost;
     let is_knob = |it: &SettingChange| it.instance.is_none() && it.name.contains('.');
@@ -135,7 +136,7 @@ fn print_memory(page: &mut Page, sizes: &[SizeChange]) {
 
 const ZERO: Option<Bytes> = Some(Bytes::new(0));
 
-/// By how much a size grew or shrank; nothing where it did not or that is not known.
+/// The change of a size with its sign; empty if it is zero or unknown.
 fn signed(before: Option<Bytes>, after: Option<Bytes>) -> String {
     let (Some(before), Some(after)) = (before, after) else { return String::new() };
     let sign = match () {
@@ -165,7 +166,7 @@ fn share(share: Option<Percent>) -> Cell {
     share.map(Percent::of_time).unwrap_or_default().into()
 }
 
-/// Over how long the rates of each host were measured; nothing if none was.
+/// The time over which the rates of each host were measured; empty if none were.
 fn own_intervals(comparison: &Comparison) -> String {
     let hosts = [("before", &comparison.before), ("after", &comparison.after)];
     let length = |(label, host): (&str, &ComparedHost)| {
@@ -275,7 +276,7 @@ fn print_programs(page: &mut Page, programs: &[ProgramChange]) {
     print_rows(page, columns_of("process", ["CPU", "major faults"]), rows);
 }
 
-/// The first rows, and how many more there are.
+/// The first rows, and the number of the others.
 fn print_rows(
     page: &mut Page,
     columns: Vec<Column>,
@@ -312,12 +313,13 @@ fn change_of(before: Option<Bytes>, after: Option<Bytes>) -> [Cell; 3] {
     [shown(before).into(), shown(after).into(), signed(before, after).into()]
 }
 
-/// What is gone or new has all of its swap as the change.
+/// A size that is missing on one side counts as 0, so that all swap of a new or ended one is the
+/// change.
 fn signed_swap(before: Option<Bytes>, after: Option<Bytes>) -> Cell {
     signed(before.or(ZERO), after.or(ZERO)).into()
 }
 
-/// `nginx (7)` for one process, the same at both times; `nginx × 4 → 6` for several.
+/// `nginx (7)` for a process that exists at both times; `nginx × 4 → 6` for several.
 fn named(program: &ProgramChange) -> String {
     let ProgramChange { name, pid, count_before, count_after, .. } = program;
     match (pid, count_before, count_after) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise doctor`: every finding in full, with its proof.
+//! `pagewise doctor`: every finding in full, with its evidence.
 
 use super::kit::{Page, Role};
 use super::words::plural;
@@ -13,7 +13,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     answer.findings.iter().for_each(|finding| findings::full(page, finding));
 }
 
-/// The verdict, and how many findings there are.
+/// The verdict, and the number of findings.
 pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     if let Some(why) = verdict::unreadable(&answer.interval.end) {
         page.prose(2, Role::Strong, &why);
@@ -32,7 +32,7 @@ pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     }
 }
 
-/// How many findings there are, those that the reader did not want included.
+/// The number of findings, and of those that the user's options exclude.
 fn counted(answer: &Answer<'_>, ignored: usize) -> String {
     let mut sentences = Vec::new();
     if !answer.findings.is_empty() {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is alike in memory: how much of it, what merging would save in compressed RAM and with KSM, and
-//! which contents occur most.
+//! Duplicate pages: how many there are, what merging them would save in compressed RAM and with
+//! KSM, and which contents occur most.
 
 use pagewise_model::{Bytes, Contents, Ends, Estimate, MemoryKind, Outcome, Repeated};
 
 use super::kit::{Page, Role};
 use super::words::{plural, share};
 
-/// In a few words, for the row of kinds of pages.
+/// A few words, for the line about kinds of pages.
 pub(super) fn in_short(whole: &Estimate) -> String {
     let pages = match &whole.duplicate_pages.outcome {
         Outcome::Value(0) => return "duplicates none".to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn in_short(whole: &Estimate) -> String {
     )
 }
 
-/// What merging would save, here and there, and what occurs most.
+/// The savings by merging, and the most frequent contents.
 pub(super) fn print(page: &mut Page, whole: &Estimate) {
     if let Some(saved) = whole.duplicate_saved_bytes.get() {
         page.items(2, &merging(whole, saved));

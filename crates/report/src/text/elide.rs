@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names of one column → as short as the column, and still told apart.
+//! Shortens the names in one column to its width, and keeps different names distinguishable.
 //!
-//! A name that is too long loses its end (of a path, its start). Where that makes different names look
-//! alike, as the ids of pods do in their middle, those names are shown from where they begin to differ:
-//! `kubepod…5f3c1d0e…`. Where even the differing parts are too long for that, they are shortened in the
-//! same way, and what is left alike at last is numbered.
+//! A name that is too long loses its end (a path its start). If different names become equal by
+//! that, like the names of pods, which differ in the middle, they are shown from their first
+//! difference on: `kubepod…5f3c1d0e…`. If the differing parts are too long even for that, they are
+//! shortened in the same way, and names that are still equal are numbered.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,15 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::kit::{clip, clip_start};
 
-/// Which part of a name says most.
+/// The part of a name that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NamePart {
     Start,
     End,
 }
 
-/// The names, each in at most `width` columns. From a width of 10 on, names that differ stay different.
+/// The names, each in at most `width` columns. For widths of 10 or more, different names stay
+/// different.
 pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut distinct: Vec<&str> = names.to_vec();
     distinct.sort_unstable();
@@ -30,11 +31,12 @@ pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String>
     names.iter().map(|name| by_name.get(name).cloned().unwrap_or_default()).collect()
 }
 
-/// Shortens different names; some may still look alike.
+/// Shortens different names; some of the results may still be equal.
 fn shortened(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut short: Vec<String> = names.iter().map(|name| clipped(name, width, keep)).collect();
     let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    // a name that fits is shown whole, also if a shortened one looks like it: then both are numbered
+    // a name that fits is never cut, even if a shortened one becomes equal to it: then both are
+    // numbered
     let cut = short.iter().enumerate().filter(|(at, text)| text.as_str() != names[*at]);
     for (at, text) in cut {
         alike.entry(text).or_default().push(at);
@@ -56,7 +58,7 @@ fn clipped(name: &str, width: usize, keep: NamePart) -> String {
     }
 }
 
-/// Different names that begin or end alike, from where they differ.
+/// Shows names with a common start or end from their first difference on.
 fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let start = common_start(names);
     let end = common_end(names, start);
@@ -66,7 +68,7 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
     let parts: Vec<&str> = names.iter().map(|name| &name[start..name.len() - end]).collect();
     let marks = usize::from(start > 0) + usize::from(end > 0);
     let longest = parts.iter().map(|part| part.width()).max().unwrap_or(0);
-    // a third of the room shows what the names have in common, if the rest holds what differs
+    // a third of the width shows the common part, if the rest is sufficient for the difference
     let room = width.saturating_sub(marks);
     let head = (width / 3).min(room.saturating_sub(longest));
     let head = if start > 0 { taken(names[0], head.min(names[0][..start].width())) } else { "" };
@@ -79,7 +81,7 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
     middles.into_iter().map(|middle| framed(head, start, &middle, end)).collect()
 }
 
-/// What differs in a name, with as much behind it as there is room for.
+/// The differing part of a name, and as much of what follows as fits.
 fn grown(name: &str, start: usize, end: usize, room: usize) -> String {
     let differs = &name[start..name.len() - end];
     let behind = taken(&name[name.len() - end..], room - differs.width());
@@ -104,7 +106,7 @@ fn taken(text: &str, width: usize) -> &str {
     &text[..end]
 }
 
-/// Bytes that all names begin with, whole characters.
+/// Number of bytes at the start that all names have in common, in whole characters.
 fn common_start(names: &[&str]) -> usize {
     let Some((first, rest)) = names.split_first() else { return 0 };
     let shared = |name: &&str| {
@@ -114,7 +116,7 @@ fn common_start(names: &[&str]) -> usize {
     rest.iter().map(shared).min().unwrap_or(first.len())
 }
 
-/// Bytes that all names end with, outside of the first `start`.
+/// Number of bytes at the end that all names have in common, not counting the first `start`.
 fn common_end(names: &[&str], start: usize) -> usize {
     let Some((first, rest)) = names.split_first() else { return 0 };
     let shared = |name: &&str| {
@@ -124,7 +126,7 @@ fn common_end(names: &[&str], start: usize) -> usize {
     rest.iter().map(shared).min().unwrap_or(0)
 }
 
-/// Numbers what still looks alike: `…ab#2`.
+/// Numbers names that are still equal: `…ab#2`.
 fn number_equals(short: &mut [String], width: usize) {
     let mut used: BTreeMap<String, u64> = BTreeMap::new();
     for text in short.iter() {
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(elide(&starts, 14, NamePart::End), ["/alpha/data/…", "/omega/data/…"]);
     }
 
-    /// Found by the property below.
+    /// A case that the property test below has found.
     #[test]
     fn a_name_that_fits_is_not_cut_because_a_shortened_one_looks_like_it() {
         let names = ["kubepods-burstable-podkubepods-burstable-pod", "kubepods-burstable-pod…"];
@@ -193,7 +195,7 @@ mod tests {
         assert_eq!((short[0].as_str(), short[0] == short[1]), ("postgres: w…", true));
     }
 
-    /// Names as they come: of a few stems, so that many are alike in part.
+    /// Names built from a few stems, so that many are partly equal.
     fn names() -> impl Strategy<Value = Vec<String>> {
         let stem = prop::sample::select(vec![
             "kubepods-burstable-pod",
@@ -215,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Shortened names fit, and two are alike exactly where the whole names are.
+        /// Shortened names fit, and two of them are equal exactly if the full names are.
         #[test]
         fn names_fit_and_stay_as_different_as_they_were(
             names in names(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A subject with its values, a picture, and what guides get wrong.
+//! A subject with its values, a diagram, and errors that are common in guides.
 
 use pagewise_model::{Bar, Explanation, NamedValue, NextCommand, Outcome, Section};
 use unicode_width::UnicodeWidthStr;
@@ -8,11 +8,11 @@ use super::bars;
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
 
-/// Cells of the longest bar.
+/// Number of cells of the longest bar.
 const LONGEST: usize = 40;
 const INDENT: usize = 4;
 
-/// The subjects that there are.
+/// The list of subjects.
 pub(super) fn list(page: &mut Page, subjects: &[(&str, &str)]) {
     let columns = vec![Column::left("subject"), Column::words("what it explains")];
     let mut table = Table::new(0, columns);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel can do → labels of a node, in the format of node-feature-discovery's local feature files: a line
-//! `NAMESPACE/NAME=VALUE` for each, and comments behind `#`.
-//! Source: node-feature-discovery, customization guide, "Local feature source".
+//! Prints the kernel's features as node labels in the format of node-feature-discovery's local
+//! feature files: a line `NAMESPACE/NAME=VALUE` for each, and comments after `#`. Source:
+//! node-feature-discovery, customization guide, "Local feature source".
 
 use pagewise_model::{FeatureState, Snapshot};
 
 const NAMESPACE: &str = "pagewise.dev";
-/// Whether programs get huge pages without asking; a kernel may have them and never give them.
+/// The label for whether programs get huge pages without asking: a kernel may support them but
+/// never allocate them.
 const THP: &str = "thp.enabled";
 
-/// A line for each feature that was looked for.
+/// A line for each feature that was probed.
 pub fn feature_labels(snapshot: &Snapshot) -> String {
     let mut lines = String::from("# Written by pagewise capabilities --labels\n");
     for capability in &snapshot.capabilities {
@@ -21,7 +22,7 @@ pub fn feature_labels(snapshot: &Snapshot) -> String {
     lines
 }
 
-/// What is not known is no label: a node without it says nothing.
+/// A feature in an unknown state gets no label.
 fn line(feature: &str, state: &FeatureState) -> String {
     let value = match state {
         FeatureState::Present => "true",
@@ -38,7 +39,8 @@ fn line(feature: &str, state: &FeatureState) -> String {
     format!("{NAMESPACE}/{feature}={value}\n")
 }
 
-/// Whether Kubernetes takes it as the value of a label: at most 63 letters, digits, `-`, `_` and `.`.
+/// Whether Kubernetes accepts this text as the value of a label: at most 63 letters, digits, `-`,
+/// `_` and `.`.
 fn is_value(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=63).contains(&text.len()) && text.chars().all(is_allowed)

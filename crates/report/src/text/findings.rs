@@ -7,13 +7,13 @@ use super::kit::{Line, Page, Role, harmless};
 use super::words::count;
 
 const SHOWN: usize = 6;
-/// Columns of a number, and of number and severity together.
+/// Width of the number and the severity together.
 const TITLE: usize = 15;
-/// Columns before the text of a finding in full.
+/// Indent of the text of a full finding.
 const BODY: usize = 9;
 
-/// The most important ones, each with its reason and the first command. Those with one reason, such as kills in
-/// several cgroups, have it once.
+/// The most important findings, each with its reason and the first command. Findings with the same
+/// reason, such as kills in several cgroups, print it once.
 pub(super) fn short(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
@@ -105,7 +105,7 @@ fn labelled(label: &str) -> Line {
     Line::indented(2).span(Role::Quiet, label).pad_to(BODY)
 }
 
-/// Where each number was read, one line each.
+/// The source of each number, one line each.
 fn proof(page: &mut Page, evidence: &[Evidence]) {
     let mut start = labelled("proof");
     for evidence in evidence {
@@ -128,13 +128,13 @@ fn next(page: &mut Page, commands: &[String]) {
     }
 }
 
-/// `WARNING zram-full: /dev/zram0 is full`, and a line end.
+/// `WARNING zram-full: /dev/zram0 is full`, with a trailing newline.
 pub(super) fn in_a_line(finding: &Finding) -> String {
     let text = format!("{} {}: {}", label(finding.severity), finding.id, finding.title);
     harmless(text) + "\n"
 }
 
-/// Said where there are none.
+/// The text if there are no findings.
 pub(super) fn none(page: &mut Page) {
     page.gap();
     page.prose(2, Role::Good, "No findings: no rule saw anything wrong.");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Predicted gains, and what was measured of them.
+//! Predicted gains, and their measurements.
 
 use pagewise_model::plan::{Expected, GainMeasured, GainMetric, GainOutcome};
 use pagewise_model::{Bytes, Ends, grouped};
@@ -7,12 +7,12 @@ use pagewise_model::{Bytes, Ends, grouped};
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 
-/// What is measured, in a few words; a metric of a later version by its name.
+/// A short label of the metric; a metric of a later version has only its name.
 pub(super) fn label(metric: &str) -> &str {
     GainMetric::find(metric).map_or(metric, |metric| metric.label)
 }
 
-/// A value with the unit that the metric's name states.
+/// A value, in the unit that the metric's name contains.
 fn shown(metric: &str, value: f64) -> String {
     match size(metric, value) {
         Some(size) => size.to_string(),
@@ -42,7 +42,7 @@ pub(super) fn predicted(
     format!("{}{interval}{}", shown(metric, value), before.unwrap_or_default())
 }
 
-/// The measured value. Of a miss that would look like the prediction, all digits.
+/// The measured value. A miss that would look equal to the prediction is printed with all digits.
 pub(super) fn measured(metric: &str, measured: f64, predicted: f64, is_hit: bool) -> String {
     let text = shown(metric, measured);
     match (size(metric, measured), size(metric, predicted)) {

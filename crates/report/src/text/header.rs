@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The first line and the last: which machine, when, and what looking cost.
+//! The first and the last line of a page: the machine, the time, and the cost of reading.
 
 use jiff::Timestamp;
 use pagewise_model::{Bytes, Name, Snapshot};
@@ -56,7 +56,7 @@ fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// What looking cost; the peak of memory only where it is known.
+/// The cost of reading; with the peak memory if that is known.
 pub(super) fn cost(page: &mut Page, answer: &Answer<'_>) {
     let cost = answer.cost;
     let from = if recording(&answer.interval.end).is_some() { "recording" } else { "kernel" };

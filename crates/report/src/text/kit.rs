@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lines, paragraphs and labelled facts → text that never gets wider than the terminal.
+//! Lays out lines, paragraphs and labelled facts as text that is never wider than the terminal.
 //!
-//! Every piece of text passes [`Span::new`], which makes it harmless to a terminal, and every line
-//! passes [`Page::line`], which cuts what is too wide. Sections therefore cannot get either wrong.
-//! Roles become colours only where the [`TextStyle`] allows it; without them the words still say all.
+//! All text passes [`Span::new`], which replaces characters that a terminal would interpret, and
+//! every line passes [`Page::line`], which cuts what is too wide. Sections therefore need not care
+//! about either. Roles become colours only if the [`TextStyle`] allows it; the words alone contain
+//! all information.
 //!
-//! A number and its unit stay on one line: they are glued with a no-break space while a paragraph
-//! is wrapped, and the space is an ordinary one again when it is printed.
+//! A number and its unit stay on one line: they are joined by a no-break space while a paragraph is
+//! wrapped, which becomes an ordinary space when it is printed.
 
 use std::borrow::Cow;
 
@@ -19,22 +20,22 @@ use super::block::Block;
 pub(super) use super::role::Role;
 use super::style::TextStyle;
 
-/// Narrower terminals are not served: nothing would be readable.
+/// Minimum width: on a narrower terminal nothing would be readable.
 const NARROWEST: usize = 40;
-/// Lines of prose are no wider: they would be hard to read.
+/// Maximum width of prose; longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Tables and bars use what the terminal has, up to this.
+/// Maximum width of tables and bars.
 const WIDEST_TABLE: usize = 400;
 const GLUE: char = '\u{a0}';
 
-/// What a [`Role`] is written as, piece by piece; the parser of the command line also underlines.
+/// The escape sequences of the [`Role`]s; the command line parser (clap) also underlines.
 const COLOURS: [&str; 10] = [
     "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m",
     "\x1b[35m", "\x1b[36m",
 ];
 
-/// For the last function before a terminal that shows colours: all that it would act on becomes visible
-/// but the sequences that text here is coloured with, line ends and tabs.
+/// Makes all characters visible that a terminal would interpret, except the colour sequences used
+/// here, newlines and tabs. For text that is about to be written to a terminal with colours.
 #[must_use]
 pub fn escape_all_but_colours(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
@@ -72,7 +73,7 @@ fn style(role: Role) -> Style {
     }
 }
 
-/// Text with one role.
+/// A text with a role.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     text: String,
@@ -94,7 +95,7 @@ impl Span {
     }
 }
 
-/// Characters that a terminal would act on become visible; a line end becomes a space.
+/// Makes characters visible that a terminal would interpret; a newline becomes a space.
 pub(super) fn harmless(text: String) -> String {
     let text = if text.contains('\n') { text.replace('\n', " ") } else { text };
     Name::from(text.as_str()).as_str().replace(GLUE, " ")
@@ -105,7 +106,7 @@ pub(super) fn harmless(text: String) -> String {
 pub(super) struct Line(Vec<Span>);
 
 impl Line {
-    /// A line that starts with so many spaces.
+    /// A line that starts with this number of spaces.
     pub(super) fn indented(columns: usize) -> Self {
         Self::default().plain(" ".repeat(columns))
     }
@@ -132,7 +133,7 @@ impl Line {
         self.0.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// The line, cut with `…` where it is wider than `width`, without spaces at its end.
+    /// The line, cut with `…` if it is wider than `width`, without trailing spaces.
     fn render(&self, width: usize, colour: bool) -> String {
         let text = self.text();
         let kept = clip(&text, width);
@@ -150,7 +151,7 @@ impl Line {
     }
 }
 
-/// `text` in at most `width` columns; what is cut is marked with `…` at its end.
+/// Cuts `text` to at most `width` columns; `…` at the end marks the cut.
 pub(super) fn clip(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
@@ -162,14 +163,14 @@ pub(super) fn clip(text: &str, width: usize) -> Cow<'_, str> {
         used <= room
     };
     let mut end = text.chars().take_while(fits).map(char::len_utf8).sum::<usize>();
-    // The width of a text may differ from the sum over its characters.
+    // the width of a text may differ from the sum of its characters' widths
     while text[..end].width() > room {
         end = text[..end].char_indices().next_back().map_or(0, |(at, _)| at);
     }
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
-/// As [`clip`], but the end is kept: of a long path it says more than the start.
+/// As [`clip`], but keeps the end, which is the more useful part of a long path.
 pub(super) fn clip_start(text: &str, width: usize) -> Cow<'_, str> {
     let mut start = 0;
     while text[start..].width() > width.saturating_sub(usize::from(start > 0)) {
@@ -178,14 +179,14 @@ pub(super) fn clip_start(text: &str, width: usize) -> Cow<'_, str> {
     if start == 0 { Cow::Borrowed(text) } else { Cow::Owned(format!("…{}", &text[start..])) }
 }
 
-/// Text in lines of at most `width` columns; numbers keep their units.
+/// Wraps text to lines of at most `width` columns; numbers stay with their units.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let options = Options::new(width.max(1)).word_splitter(WordSplitter::NoHyphenation);
     let glued = glue(&harmless(text.to_owned()));
     textwrap::wrap(&glued, options).iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
-/// Ties every unit to its number.
+/// Joins every unit to its number.
 fn glue(text: &str) -> String {
     const UNITS: [&str; 19] = [
         "%", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ns", "µs", "ms", "s", "pages", "page",
@@ -203,7 +204,7 @@ fn glue(text: &str) -> String {
     glued
 }
 
-/// A command of several steps with each step glued together that fits into a line.
+/// Joins the words of each step of a command if the step fits into one line.
 fn whole_steps(command: &str, room: usize) -> String {
     let steps = command.split_inclusive(" && ").map(|step| match step.strip_suffix(" && ") {
         Some(step) if step.width() + 3 <= room => step.replace(' ', "\u{a0}") + "\u{a0}&& ",
@@ -213,17 +214,17 @@ fn whole_steps(command: &str, room: usize) -> String {
     steps.collect()
 }
 
-/// Columns in which the content of labelled facts starts.
+/// Column at which the content of labelled facts starts.
 pub(super) const FACTS: usize = 18;
 
-/// Output under construction.
+/// A page that is being written.
 #[derive(Debug)]
 pub(super) struct Page {
     width: usize,
     table_width: usize,
     colour: bool,
     out: String,
-    /// Where pieces of text are kept as they are, instead of being laid out for a terminal.
+    /// If present, blocks are collected instead of lines for a terminal.
     blocks: Option<Vec<Block>>,
 }
 
@@ -239,12 +240,12 @@ impl Page {
         }
     }
 
-    /// As wide as a window, however narrow it is.
+    /// A page exactly as wide as the window, even if that is very narrow.
     pub(super) fn for_window(look: TextStyle) -> Self {
         Self { width: look.width, table_width: look.width, ..Self::new(look) }
     }
 
-    /// Text in pieces, without a width.
+    /// A page that collects blocks, which have no width.
     pub(super) fn in_blocks() -> Self {
         let look = TextStyle { width: WIDEST_TABLE, colour: false };
         Self { blocks: Some(Vec::new()), ..Self::new(look) }
@@ -254,19 +255,20 @@ impl Page {
         self.blocks.unwrap_or_default()
     }
 
-    /// Whether pieces are kept instead of lines.
+    /// Whether blocks are collected instead of lines.
     pub(super) fn keeps_blocks(&self) -> bool {
         self.blocks.is_some()
     }
 
-    /// Keeps a piece; gives it back if lines are wanted.
+    /// Stores a block. Does nothing if lines are printed, so callers check [`Page::keeps_blocks`]
+    /// first.
     pub(super) fn keep(&mut self, block: Block) {
         if let Some(blocks) = &mut self.blocks {
             blocks.push(block);
         }
     }
 
-    /// Columns of a table, which may be wider than prose.
+    /// Maximum width of tables, which may be wider than prose.
     pub(super) fn table_width(&self) -> usize {
         self.table_width
     }
@@ -287,14 +289,14 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// An empty line, unless there is one already or nothing stands above.
+    /// Prints an empty line, unless there is one already or this is the beginning.
     pub(super) fn gap(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }
 
-    /// The title of a section, and what is to know about it in a few words.
+    /// The title of a section, and a short remark about it.
     pub(super) fn heading(&mut self, title: &str, note: &str) {
         if self.keeps_blocks() {
             return self
@@ -313,7 +315,7 @@ impl Page {
         self.hang(Line::indented(indent), indent, role, text);
     }
 
-    /// A bold label, and what it stands for beside it.
+    /// A bold label, and its content to the right.
     pub(super) fn fact(&mut self, label: &str, text: &str) {
         self.fact_in(label, Role::Plain, text);
     }
@@ -327,12 +329,12 @@ impl Page {
         self.hang(start, FACTS, role, text);
     }
 
-    /// Facts in a row, separated by dots; each stays whole where that is possible.
+    /// Short facts in a row, separated by dots; each stays on one line if possible.
     pub(super) fn items(&mut self, indent: usize, items: &[String]) {
         self.row_of_items(Line::indented(indent), indent, false, items);
     }
 
-    /// As [`Page::items`], after `start`, which is one more of them.
+    /// As [`Page::items`], after `start`, which counts as one of the items.
     pub(super) fn hang_items(&mut self, start: Line, indent: usize, items: &[String]) {
         self.row_of_items(start, indent, true, items);
     }
@@ -369,7 +371,7 @@ impl Page {
         self.line(&line);
     }
 
-    /// An item that may need several lines; the last one is given back to go on with.
+    /// Prints an item that may need several lines; the last line is returned, to continue it.
     fn long_item(&mut self, start: Line, indent: usize, item: &str) -> Line {
         let mut line = start;
         let mut parts = wrap(item, self.width.saturating_sub(line.width())).into_iter().peekable();
@@ -383,7 +385,7 @@ impl Page {
         line
     }
 
-    /// `start`, then text that goes on under itself at column `indent`.
+    /// `start`, then text whose further lines begin at column `indent`.
     pub(super) fn hang(&mut self, start: Line, indent: usize, role: Role, text: &str) {
         if self.keeps_blocks() {
             return self.keep(Block::prose(role, &format!("{}{text}", start.text().trim_start())));
@@ -406,8 +408,8 @@ impl Page {
         }
     }
 
-    /// A command, continued with `\` where it is too long, so that it can be pasted. A comment after
-    /// it that does not fit beside its end gets lines of its own: a shell would not continue one.
+    /// A command, continued with `\` if it is too long, so that it can be pasted. A comment that
+    /// does not fit after it gets lines of its own, because a shell does not continue comments.
     pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
         if self.keeps_blocks() {
             return self.keep(Block::Command(harmless(command.to_owned())));

@@ -6,7 +6,7 @@ use pagewise_model::{KnobScope, KnobValue, Name, SettableKnob};
 use super::kit::{Line, Page, Role};
 use super::words::spelled;
 
-/// The columns at which the value and what is accepted begin.
+/// The columns at which the value and the accepted values begin.
 const VALUE: usize = 38;
 const ACCEPTS: usize = 52;
 const ABOUT: usize = 4;
@@ -58,18 +58,18 @@ fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
     page.prose(ABOUT, Role::Quiet, knob.about);
 }
 
-/// Spaces up to the column, and two at least.
+/// Pads to the column, with at least two spaces.
 fn padded(line: Line, column: usize) -> Line {
     let least = line.width() + 2;
     line.pad_to(column.max(least))
 }
 
-/// The active word, or what is lacking.
+/// The active word of a choice, or why there is no value.
 fn shown(value: &KnobValue<'_>) -> String {
     spelled(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
 }
 
-/// `never in 16kB, 32kB` for each value that some places have.
+/// `never in 16kB, 32kB` for each value, with the instances that have it.
 fn places(values: &[KnobValue<'_>]) -> Vec<String> {
     let mut by_value: Vec<(String, Vec<&str>)> = Vec::new();
     for value in values {

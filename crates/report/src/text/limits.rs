@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What could not be read: garbled files, and what root would add.
+//! What could not be read: malformed files, and sections for which root is needed.
 //!
-//! Which sections hold something that root would be given is found by what they print as JSON: the
-//! key `denied` with its text behind it. So a field that comes later is counted without a word here.
-//! What is refused even to root is not promised.
+//! A section that contains something only root can read is detected by its JSON: the key `denied`
+//! with its text. New fields are therefore covered without a change here. What is denied even to
+//! root is not counted.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use super::words::{count, plural, root_helps};
 
 const SHOWN: usize = 10;
 
-/// Lines that no kernel writes; the report went on without them.
+/// Malformed lines, which were skipped.
 pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
     let problems = &snapshot.problems;
     if problems.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// What a run as root would add; nothing where nothing was refused.
+/// What a run as root would add; prints nothing if nothing was denied.
 pub(super) fn denied(page: &mut Page, snapshot: &Snapshot) {
     let sections = denied_sections(snapshot);
     if !sections.is_empty() {
@@ -80,22 +80,22 @@ fn denied_processes(snapshot: &Snapshot) -> Option<String> {
     has_denied(processes).then(|| "details of processes".to_owned())
 }
 
-/// Whether any Reading inside would be given to root.
+/// Whether any Reading inside is denied but readable as root.
 fn has_denied(noun: &impl Serialize) -> bool {
     let mut search = Search::default();
-    // The search never fails, and a noun that JSON cannot hold denies nothing.
+    // the search never fails, and a value that JSON cannot represent contains nothing denied
     let _ = serde_json::to_writer(&mut search, noun);
     search.found
 }
 
-/// Looks for [`NEEDLE`] in what is written to it, and keeps nothing.
+/// A writer that searches for [`NEEDLE`] and stores nothing.
 #[derive(Debug, Default)]
 struct Search {
     matched: usize,
     found: bool,
 }
 
-/// Only a denied Reading prints this: quotes inside of texts are escaped.
+/// Only a denied Reading prints this: quotes inside of strings are escaped.
 const NEEDLE: &[u8] = b"\"denied\":\"run as root\"";
 
 impl Search {

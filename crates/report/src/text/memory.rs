@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where memory is: one bar, and what each part of it means.
+//! How memory is used: a bar, and the meaning of each part.
 //!
-//! The parts are sums of what `/proc/meminfo` says and need not add up: what is left of the total is
-//! shown as "the rest" (drivers, firmware, pages on their way). Page cache is shown without shmem,
-//! which the kernel's "Cached" includes although it can only be swapped. Compressed memory is in no
-//! line of meminfo on most kernels; it comes from the devices of zram and zmerge and from
-//! zswap.
+//! The parts are sums of lines of `/proc/meminfo` and need not add up: the remainder is shown as
+//! "the rest" (drivers, firmware, pages in transit). Page cache is shown without shmem, which the
+//! kernel's "Cached" includes although it can only be swapped. Most kernels have no line for
+//! compressed memory; its size is read from the devices of zram and zmerge and from zswap.
 
 use pagewise_model::{Bytes, Memory, Reading, Snapshot};
 
@@ -16,7 +15,7 @@ use super::table::{Cell, Column, Table};
 use super::words::{part_of, share};
 
 impl MemoryPart {
-    /// As the legend of the bar names it.
+    /// The part as the legend of the bar shows it.
     pub(super) fn glance(&self) -> String {
         format!("{} {} {}", self.glyph, self.name, self.bytes)
     }
@@ -36,7 +35,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     in_tmpfs(page, snapshot, total);
 }
 
-/// The bar alone.
+/// Only the bar.
 pub(super) fn bar(page: &mut Page, indent: usize, parts: &[MemoryPart], total: Bytes) {
     let cells = page.width().saturating_sub(indent + 4).min(80);
     let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
@@ -75,9 +74,9 @@ fn totals(page: &mut Page, memory: &Memory) {
     }
 }
 
-/// Mounts of tmpfs with less than this share of RAM are left out.
+/// Minimum share of RAM of a tmpfs mount that is shown.
 const SHOWN_PERCENT: f64 = 1.0;
-/// The fullest mounts.
+/// Maximum number of mounts shown, the fullest first.
 const SHOWN_MOUNTS: usize = 3;
 
 fn in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
@@ -183,7 +182,7 @@ fn kernel(memory: &Memory) -> Option<Bytes> {
     kernel_parts(memory).into_iter().map(|(size, _)| size).reduce(Bytes::saturating_add)
 }
 
-/// The kernel's largest parts by name.
+/// The names of the largest uses of kernel memory.
 fn kernel_meaning(memory: &Memory) -> String {
     let mut parts = kernel_parts(memory);
     parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
@@ -204,7 +203,7 @@ fn compressed_meaning(snapshot: &Snapshot) -> &'static str {
     }
 }
 
-/// `60.1 of 62.8 GiB` in use, where both are known.
+/// `60.1 of 62.8 GiB` in use; `None` if either is unknown.
 pub(super) fn in_use(memory: &Memory) -> Option<String> {
     let total = memory.total.get()?;
     Some(part_of(total.saturating_sub(memory.free.get()?), total))

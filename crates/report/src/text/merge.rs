@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise merge`: what a pass gave back, before and after side by side.
+//! `pagewise merge`: the devices before and after a pass.
 //!
-//! What is written meanwhile is in both numbers: a device in use may hold more afterwards.
+//! Data written meanwhile is in the second number, so a device in use may hold more afterwards.
 
 use pagewise_model::{Bytes, MergedDevice, Merging, Zram};
 
@@ -35,7 +35,7 @@ fn merged_pages(device: &Zram) -> Option<u64> {
     Some(device.merging.as_ref()?.merged_pages.get()?.get())
 }
 
-/// What the pass merged: more than before.
+/// The number of pages that the pass merged.
 fn outcome(device: &MergedDevice) -> String {
     let Some(after) = &device.after else {
         return match device.seconds {
@@ -78,7 +78,7 @@ fn freed(was: Bytes, is: Bytes) -> String {
     }
 }
 
-/// What is shared now, in all, and what keeping count of it takes.
+/// The total of what is shared now, and the memory that the index needs.
 fn in_all(after: &Zram) -> Vec<String> {
     let of = |merging: &Merging| {
         let (pages, bytes) = merging.merged_pages.get().zip(merging.merged_bytes.get())?;
@@ -91,7 +91,7 @@ fn in_all(after: &Zram) -> Vec<String> {
     after.merging.as_ref().and_then(of).unwrap_or_default()
 }
 
-/// The count just before, beside what is merged now.
+/// The number of duplicates counted before, next to the number merged now.
 fn predicted(pages: u64, device: &MergedDevice) -> String {
     let mut counted =
         format!("{} with a copy, counted on the device before", plural(pages, "page"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a person reads in a terminal: the verdict first, every number with its unit and meaning.
+//! Text for a terminal: the verdict first, and every number with its unit and meaning.
 //!
-//! One file per section, all built from `kit` and `table`. A section whose facts are absent
-//! shrinks to one line or goes away; what is denied says "needs root"; nothing unknown prints as 0.
-//! Sums and shares are worked out for display; whether they are good or bad is not decided here.
+//! One file per section, all built from `kit` and `table`. A section without values shrinks to one
+//! line or is left out; denied values are printed as "needs root", and unknown values never as 0.
+//! Sums and shares are computed for display; whether they are good or bad is not decided here.
 
 mod applied;
 mod bars;
@@ -85,57 +85,58 @@ pub use role::Role;
 pub use style::TextStyle;
 pub use words::share;
 
-/// Everything, on one page.
+/// The complete report.
 pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
     report_in_view(answer, &View::default(), look)
 }
 
-/// What of everything was asked for.
+/// The sections of the report that were selected.
 pub fn report_in_view(answer: &Answer<'_>, view: &View, look: TextStyle) -> String {
     printed(look, |page| report::print(page, answer, view))
 }
 
-/// One section of the report in pieces, whatever the view says of sections.
+/// One section of the report as blocks, even if the view excludes it.
 pub fn section(answer: &Answer<'_>, view: &View, section: Section) -> Vec<Block> {
     in_blocks(|page| report::print_section(page, answer, view, section))
 }
 
-/// Reports of the OOM killer in pieces, one row each.
+/// Reports of the OOM killer as blocks, one row each.
 pub fn oom_kills(snapshot: &Snapshot) -> Vec<Block> {
     in_blocks(|page| oom::list(page, snapshot))
 }
 
-/// How a severity is written, and its role.
+/// The label of a severity, and its role.
 pub fn severity(severity: Severity) -> (&'static str, Role) {
     (findings::label(severity), findings::role(severity))
 }
 
-/// The verdict in pieces: the line that was decided, then how many findings there are.
+/// The verdict as blocks: its text, then the number of findings.
 pub fn verdict(answer: &Answer<'_>) -> Vec<Block> {
     in_blocks(|page| verdict::print(page, answer))
 }
 
-/// What `doctor` says before its findings, in pieces; `ignored` is how many were left out because of their rules.
+/// The text of `doctor` before the findings, as blocks; `ignored` is the number of findings of
+/// ignored rules.
 pub fn doctor_verdict(answer: &Answer<'_>, ignored: usize) -> Vec<Block> {
     in_blocks(|page| doctor::summary(page, answer, ignored))
 }
 
-/// The answer of `scan` in pieces.
+/// The output of `scan` as blocks.
 pub fn scan_blocks(scanned: &ScanReport<'_>) -> Vec<Block> {
     in_blocks(|page| scan::print(page, scanned))
 }
 
-/// The answer of `bench` in pieces.
+/// The output of `bench` as blocks.
 pub fn bench_blocks(benched: &Benched<'_>) -> Vec<Block> {
     in_blocks(|page| bench::print(page, benched))
 }
 
-/// The answer of `thp` in pieces.
+/// The output of `thp` as blocks.
 pub fn thp_blocks(seen: &HugeSeen<'_>) -> Vec<Block> {
     in_blocks(|page| huge::print(page, seen))
 }
 
-/// The machine, the time and what looking cost, in pieces.
+/// The machine, the time and the cost of reading, as blocks.
 pub fn circumstances(verb: &str, answer: &Answer<'_>) -> Vec<Block> {
     in_blocks(|page| {
         header::print(page, verb, answer);
@@ -143,73 +144,73 @@ pub fn circumstances(verb: &str, answer: &Answer<'_>) -> Vec<Block> {
     })
 }
 
-/// Facts at a glance.
+/// The output of `status`.
 pub fn status(answer: &Answer<'_>, look: TextStyle) -> String {
     printed(look, |page| status::print(page, answer))
 }
 
-/// What each algorithm costs, and which is best for what.
+/// The output of `bench`: the cost of each algorithm, and the best one for each goal.
 pub fn bench(benched: &Benched<'_>, look: TextStyle) -> String {
     printed(look, |page| bench::print(page, benched))
 }
 
-/// Findings in full.
+/// The output of `doctor`: findings in full.
 pub fn doctor(answer: &Answer<'_>, look: TextStyle) -> String {
     doctor_but(answer, 0, look)
 }
 
-/// Findings in full, and how many were left out because their rules are ignored.
+/// As [`doctor()`], with the number of findings of ignored rules.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> String {
     printed(look, |page| doctor::print(page, answer, ignored))
 }
 
-/// A line per finding.
+/// One line per finding.
 pub fn doctor_in_lines(findings: &[Finding]) -> String {
     findings.iter().map(findings::in_a_line).collect()
 }
 
-/// Rules in a list.
+/// The list of rules.
 pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
     printed(look, |page| rules::list(page, rules))
 }
 
-/// One rule in full, and the subject of `pagewise explain` that belongs to it.
+/// One rule in full, and the related subject of `pagewise explain`.
 pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> String {
     printed(look, |page| rules::explain(page, rule, subject))
 }
 
-/// What the kernel can do, and what would bring the rest.
+/// The features of the kernel, and what would provide the missing ones.
 pub fn capabilities(snapshot: &Snapshot, look: TextStyle) -> String {
     printed(look, |page| capabilities::all(page, snapshot))
 }
 
-/// Code that is locked.
+/// The output of `pin`: locked code.
 pub fn pin(pinned: &PinnedCode, look: TextStyle) -> String {
     printed(look, |page| pin::print(page, pinned))
 }
 
-/// A subject, explained.
+/// The explanation of a subject.
 pub fn explanation(explanation: &Explanation, look: TextStyle) -> String {
     printed(look, |page| explanation::print(page, explanation))
 }
 
-/// Two hosts, or one at two times.
+/// The comparison of two hosts, or of one at two times.
 pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
     printed(look, |page| comparison::print(page, comparison))
 }
 
-/// Which limit each cgroup needs; with `is_selected` the only one in full.
+/// The limit that each cgroup needs; with `is_selected` a single one in full.
 pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> String {
     let print = if is_selected { working_sets::print } else { working_sets::list };
     printed(look, |page| print(page, survey))
 }
 
-/// The subjects that can be explained: name and title.
+/// The subjects of `explain`: name and title.
 pub fn subjects(subjects: &[(&str, &str)], look: TextStyle) -> String {
     printed(look, |page| explanation::list(page, subjects))
 }
 
-/// Processes that were killed for lack of memory, and commands that may show more of them.
+/// Processes killed for lack of memory, and commands that may show more kills.
 pub fn oom(
     answer: &Answer<'_>,
     explained: &[OomExplanation],
@@ -219,77 +220,77 @@ pub fn oom(
     printed(look, |page| oom::print(page, answer, explained, elsewhere))
 }
 
-/// What memory would become.
+/// The output of `scan`: estimates for memory.
 pub fn scan(scanned: &ScanReport<'_>, look: TextStyle) -> String {
     printed(look, |page| scan::print(page, scanned))
 }
 
-/// One arm against another.
+/// The output of `trial`: a comparison of arms.
 pub fn trial(tried: &TrialReport<'_>, look: TextStyle) -> String {
     printed(look, |page| trial::print(page, tried))
 }
 
-/// Changes to a machine before they are carried out.
+/// The output of `plan`, before anything is changed.
 pub fn plan(planned: &PlannedChanges<'_>, look: TextStyle) -> String {
     printed(look, |page| plan::print(page, planned))
 }
 
-/// The same as differences: of files as `diff -u` prints them, of settings old and new value.
+/// A plan as differences: files as by `diff -u`, settings with old and new value.
 pub fn plan_diff(plan: &Plan) -> String {
     plan_diff::print(plan)
 }
 
-/// What became of predicted gains; nothing if there is none.
+/// The measurements of predicted gains; empty if there are none.
 pub fn gains(gains: &[GainMeasured], look: TextStyle) -> String {
     if gains.is_empty() { String::new() } else { printed(look, |page| gain::print(page, gains)) }
 }
 
-/// How often predictions came true, and every measurement.
+/// The output of `ledger`: the hit rate of predictions, and every measurement.
 pub fn ledger(report: &LedgerReport<'_>, look: TextStyle) -> String {
     printed(look, |page| ledger::print(page, report))
 }
 
-/// Whether a plan on trial was kept, and what was measured of its gains.
+/// The output of `tune`: whether a plan on trial was kept, and the measurements of its gains.
 pub fn tune(tuned: &TunedPlan<'_>, look: TextStyle) -> String {
     printed(look, |page| tune::print(page, tuned))
 }
 
-/// An experiment before it is run.
+/// An experiment that has not run yet.
 pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
     printed(look, |page| planned::print(page, planned))
 }
 
-/// Names of experiments and what each asks.
+/// Names of experiments, and the question of each.
 pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
     printed(look, |page| planned::list(page, listed))
 }
 
-/// The settings that an arm of a trial may set.
+/// The settings that an arm of a trial may change.
 pub fn settable_knobs(all: &[SettableKnob<'_>], look: TextStyle) -> String {
     printed(look, |page| knobs::list(page, all))
 }
 
-/// Where huge pages are.
+/// The output of `thp`: where huge pages are used.
 pub fn thp(seen: &HugeSeen<'_>, look: TextStyle) -> String {
     printed(look, |page| huge::print(page, seen))
 }
 
-/// What a collapse did.
+/// The result of a collapse.
 pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
     printed(look, |page| huge::collapse::print(page, done))
 }
 
-/// What a pass over zmerge devices gave back.
+/// The result of a pass over zmerge devices.
 pub fn merge(merged: &Merged<'_>, look: TextStyle) -> String {
     printed(look, |page| merge::print(page, merged))
 }
 
-/// Huge pages that are mostly empty.
+/// The output of `thp restrain`: huge pages that are mostly empty.
 pub fn restrain(done: &Restrained<'_>, look: TextStyle) -> String {
     printed(look, |page| huge::restrain::print(page, done))
 }
 
-/// Settings that belong together, beside what this host has.
+/// Sets of settings that belong together, next to the values of this host.
 pub fn thp_profiles(profiles: &[ThpProfile], knobs: &[KnobReading], look: TextStyle) -> String {
     printed(look, |page| huge::profiles::print(page, profiles, knobs))
 }
@@ -299,12 +300,13 @@ pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle
     printed(look, |page| compare::print(page, trials, metrics))
 }
 
-/// What experiments in which nothing differs say about a machine.
+/// The result of experiments with identical arms: false positives and detectable effects on this
+/// machine.
 pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     printed(look, |page| selftest::print(page, found))
 }
 
-/// Columns that a line without colours takes in a terminal.
+/// The number of terminal columns of a line without colours.
 pub fn width(line: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(line)
 }

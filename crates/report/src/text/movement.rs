@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What moved between the two ends of an interval: the rates that tell who pays.
+//! The rates over an interval that show the cost of memory shortage.
 
 use pagewise_model::{Bytes, Interval, Snapshot};
 
@@ -7,14 +7,14 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{count, seconds};
 
-/// What a counter of `/proc/vmstat` counts.
+/// The unit of a counter of `/proc/vmstat`.
 #[derive(Debug, Clone, Copy)]
 enum Counts {
     Pages,
     Events,
 }
 
-/// Counters, what they are called here, and what their growth means.
+/// Counters, their labels, and the meaning of their growth.
 const MOVES: [(&str, Counts, &str, &str); 9] = [
     (
         "workingset_refault_file",
@@ -60,9 +60,10 @@ struct Move {
     meaning: &'static str,
 }
 
-/// Memory that programs took, as it shows in `/proc/meminfo`: what grows moves no counter above.
+/// Growth of the memory used by programs, from `/proc/meminfo`: none of the counters above shows
+/// it.
 fn taken(interval: &Interval) -> Option<Move> {
-    /// Less than this share of RAM per second is noise.
+    /// A smaller share of RAM per second is noise.
     const NOISE_PER_SECOND: f64 = 1.0 / 10_000.0;
     let held = |host: &Snapshot| {
         let memory = &host.memory;
@@ -97,7 +98,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
     table.print(page);
 }
 
-/// Said where counters were read once; nothing where they were not read at all.
+/// The text if counters were read only once; nothing if they were not read at all.
 fn unknown(page: &mut Page, interval: &Interval) {
     let vmstat = &interval.end.vmstat;
     let counted = MOVES.iter().any(|(counter, ..)| vmstat.get(counter).value().is_some());
@@ -109,7 +110,7 @@ fn unknown(page: &mut Page, interval: &Interval) {
 
 const QUIET: &str = "nothing was swapped, read again or searched for";
 
-/// The rates alone; empty without an earlier end.
+/// Only the rates; empty without a start of the interval.
 pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if length(interval).is_none() {
         return Vec::new();
@@ -119,7 +120,7 @@ pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if moves.is_empty() { vec![QUIET.to_owned()] } else { moves }
 }
 
-/// The time between the two ends; `None` where no counter was read at both.
+/// The length of the interval; `None` if no counter was read at both ends.
 fn length(interval: &Interval) -> Option<String> {
     MOVES.iter().find_map(|(counter, ..)| interval.vmstat(counter))?;
     interval.seconds().map(seconds)
@@ -140,7 +141,7 @@ fn moves(interval: &Interval) -> Vec<Move> {
     taken(interval).into_iter().chain(MOVES.iter().filter_map(moved)).collect()
 }
 
-/// A rate that is not nothing never prints as 0.
+/// A rate above zero is never printed as 0.
 pub(super) fn per_second(rate: f64) -> String {
     match rate {
         slow if slow < 9.95 => format!("{slow:.1}"),

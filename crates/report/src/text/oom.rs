@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kills for lack of memory, each in full: `doctor --oom`.
+//! OOM kills, each in full: `doctor --oom`.
 
 use jiff::Timestamp;
 use pagewise_model::{
@@ -12,11 +12,11 @@ use super::words::{count, lack, plural};
 use super::{findings, header};
 use crate::{Answer, time};
 
-/// Columns before a fact, and before what it says.
+/// Columns at which the label and the text of a fact begin.
 const LABEL: usize = 4;
 const FACT: usize = 21;
 
-/// The newest first. Where the log has none, the findings that go by counters.
+/// The newest first. If the log has no reports, the findings that are based on counters.
 pub(super) fn print(
     page: &mut Page,
     answer: &Answer<'_>,
@@ -30,7 +30,7 @@ pub(super) fn print(
     if explained.is_empty() {
         answer.findings.iter().for_each(|finding| findings::full(page, finding));
     }
-    // a finding names them itself
+    // the findings already contain these commands
     if !explained.is_empty() || answer.findings.is_empty() {
         let mut start = Line::indented(2).span(Role::Quiet, "next").pad_to(LABEL + 4);
         for command in elsewhere {
@@ -42,10 +42,10 @@ pub(super) fn print(
     explained.iter().for_each(|kill| full(page, kill, today));
 }
 
-/// Reports that are listed.
+/// Maximum number of reports listed.
 const LISTED: usize = 50;
 
-/// Every report in a row, the newest first, after what the logs are good for.
+/// One row for each report, the newest first, after a text about the logs that were searched.
 pub(super) fn list(page: &mut Page, snapshot: &Snapshot) {
     let kills = &snapshot.kernel_log.kills;
     let shown = kills.len().min(LISTED);
@@ -92,7 +92,7 @@ fn ran_out(kill: &OomKill) -> String {
     }
 }
 
-/// What the logs are good for.
+/// The logs that were searched, and how far back they go.
 fn log(log: &KernelLog, shown: usize) -> String {
     let searched = [records(log), journal(log)];
     let searched: Vec<&str> = searched.iter().flatten().map(String::as_str).collect();
@@ -131,7 +131,7 @@ fn journal(log: &KernelLog) -> Option<String> {
     Some(format!("{files} of journald{since}{left_out}"))
 }
 
-/// Which logs could not be read, and what would help.
+/// The logs that could not be read, and what would help.
 fn not_read(log: &KernelLog) -> Vec<String> {
     let mut told = Vec::new();
     if log.records.get().is_none() {
@@ -174,7 +174,7 @@ fn label(label: &str) -> Line {
     Line::indented(LABEL).span(Role::Quiet, label).pad_to(FACT)
 }
 
-/// The time alone where it is of the same day as the reading.
+/// Only the time if it is on the day of the reading.
 fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
     if today.is_some_and(|today| day(today) == day(at)) {
@@ -184,7 +184,7 @@ fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     }
 }
 
-/// How many the log holds, and when the last was; `None` where it holds none.
+/// The number of kills in the log, and the time of the last; `None` if there are none.
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;

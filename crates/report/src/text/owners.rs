@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings, zram devices and swap areas that configuration files set at boot: every line that does, which one
-//! wins, and the running value.
+//! Settings, zram devices and swap areas that configuration files set at boot: all lines that set
+//! them, the line that takes effect, and the running value.
 
 use pagewise_model::{Effect, InForce, KnobOwnership, Name, PersistentSetting, Reading};
 
@@ -8,7 +8,7 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, NONE, Table};
 use super::words::count;
 
-/// Settings that are printed.
+/// Maximum number of settings printed.
 const SHOWN: usize = 40;
 
 pub(super) fn print(page: &mut Page, owners: &[KnobOwnership]) {
@@ -39,7 +39,7 @@ pub(super) fn print(page: &mut Page, owners: &[KnobOwnership]) {
     }
 }
 
-/// Whether lines are applied, and it is not known which one wins.
+/// Whether lines are applied, but it is unknown which one takes effect last.
 fn is_disputed(owned: &KnobOwnership) -> bool {
     owned.winner.is_none() && owned.applied().next().is_some()
 }
@@ -67,7 +67,7 @@ fn shown(reading: &Reading<Name>) -> String {
     reading.value().map_or_else(|| NONE.to_owned(), Name::to_string)
 }
 
-/// What becomes of a line.
+/// The effect of a line.
 fn outcome(owned: &KnobOwnership, at: usize, line: &PersistentSetting) -> (Role, &'static str) {
     match &line.effect {
         Effect::Ignored(_) => (Role::Quiet, "not read"),

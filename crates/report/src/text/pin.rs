@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise pin`: the code that is locked, file by file.
+//! `pagewise pin`: the locked code, file by file.
 
 use pagewise_model::PinnedCode;
 
@@ -7,7 +7,7 @@ use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::plural;
 
-/// More files say nothing more.
+/// Maximum number of files listed.
 const FILES: usize = 12;
 
 pub(super) fn print(page: &mut Page, pinned: &PinnedCode) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise plan`: each step with its reason, then what was declined.
+//! `pagewise plan`: each step with its reason, then the changes that were declined.
 
 use pagewise_model::plan::{Change, Declined, Goal, Step, StepUndo, ZramSwap};
 
@@ -9,11 +9,11 @@ use super::kit::{Line, Page, Role};
 use super::words::{plural, priority};
 use crate::PlannedChanges;
 
-/// Columns before the text of a step.
+/// Indent of the text of a step.
 const BODY: usize = 6;
-/// What a risk begins with that needs no line.
+/// A risk that begins like this is not printed.
 const NONE: &str = "none known";
-/// Columns of a label beside it.
+/// Width of a label.
 const LABEL: usize = 6;
 
 pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
@@ -78,7 +78,8 @@ fn print_step(page: &mut Page, number: u32, step: &Step) {
     }
 }
 
-/// A setting or device that a reboot takes away, and no file brings back.
+/// Whether the step changes a running setting or device that a reboot resets, and no file restores
+/// it.
 fn is_lost(step: &Step) -> bool {
     let is_running = matches!(
         step.change,

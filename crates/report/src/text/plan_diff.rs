@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as differences: of files as `diff -u` prints them, of settings old and new value.
+//! A plan as differences: files as `diff -u` prints them, settings with old and new value.
 //!
-//! A file gets one hunk, from its first line that differs to its last. Lines are never cut: the output of a
-//! plan that writes files can be given to `patch`.
+//! A file gets one hunk, from its first differing line to its last. Lines are never cut, so the
+//! output for a plan that writes files can be passed to `patch`.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use pagewise_model::plan::{Change, Plan};
 
 use super::words::priority;
 
-/// Lines around a hunk that are the same on both sides.
+/// Number of unchanged lines before and after a hunk.
 const CONTEXT: usize = 3;
 
 pub(super) fn print(plan: &Plan) -> String {
@@ -84,7 +84,7 @@ fn file(out: &mut String, path: &str, from: Option<&str>, to: &str) {
     after[added..end(&after)].iter().for_each(|text| line(out, format_args!(" {text}")));
 }
 
-/// `3,7`: the first line, counted from 1, and how many; of nothing `0,0`.
+/// `3,7`: the first line, counted from 1, and the number of lines; `0,0` if there are none.
 fn range(start: usize, end: usize) -> String {
     let first = if end == start { start } else { start + 1 };
     format!("{first},{}", end - start)

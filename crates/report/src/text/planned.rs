@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab show` and `lab list`: what an experiment would do.
+//! `pagewise lab show` and `lab list`: a description of experiments that have not run yet.
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
@@ -27,7 +27,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     page.fact("Takes", &format!("about {}", rough(planned.seconds)));
 }
 
-/// What all arms set is said once.
+/// Settings that all arms share are printed once.
 fn arms(page: &mut Page, planned: &PlannedExperiment) {
     page.heading("Arms", "the others are compared with the first");
     let settings = |sets: &'_ str| -> Vec<String> {

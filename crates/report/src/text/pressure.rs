@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pressure: how much time was lost waiting, or why nobody knows.
+//! Memory pressure: the time lost by stalls, or why it is unknown.
 
 use pagewise_model::{Pressure, Psi, Stall};
 
@@ -41,7 +41,7 @@ fn averages(stall: &Stall) -> [Cell; 3] {
         .map(|average| cell_as(average, |share| stalled(share.get())))
 }
 
-/// Why memory pressure is not known; `None` where it is, or where nobody asked.
+/// Why memory pressure is unknown; `None` if it is known, or was not read.
 pub(super) fn unknown(psi: &Psi) -> Option<String> {
     let why = lack(&psi.memory.some.avg10)?;
     Some(match why.as_str() {

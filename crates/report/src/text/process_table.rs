@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes in the order that was asked for, with the columns that were asked for.
+//! Processes in the selected order, with the selected columns.
 //!
-//! Of an order only those are shown that have something of it: who has nothing in swap is not in a table
-//! by swap. A process that began after the first look has no change; its growth is all that it has, over
-//! its age.
+//! Only processes with a value above zero in that order are shown: one without swap is not in a
+//! table sorted by swap. A process that started after the first reading has no earlier value; its
+//! growth is its whole size divided by its age.
 
 use pagewise_model::{Bytes, Interval, Millis, Process, ProcessChange, unit_of};
 
@@ -13,7 +13,7 @@ use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, count, plural, seconds, stalled};
 use crate::view::{Field, ProcessView, Sort, View};
 
-/// The rows of a view, in its order: also asked by who needs to know which processes will be shown.
+/// The processes of a view in its order; also used to find out which processes will be shown.
 pub fn shown_processes<'a>(interval: &'a Interval, view: &View) -> Vec<&'a Process> {
     let rows = sorted(interval, view.sort()).into_iter().take(view.most_rows());
     rows.map(|row| row.process).collect()
@@ -35,7 +35,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View, chosen: &
     notes(page, interval, chosen, &fields);
 }
 
-/// Said where no process has anything of what the order goes by.
+/// The text if no process has a value in this order.
 fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     let is_rate = matches!(sort, Sort::Growth | Sort::Refaults | Sort::Cpu);
     let text = match sort {
@@ -59,7 +59,7 @@ fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     page.fact("Processes", &text);
 }
 
-/// A process and what it did over the interval.
+/// A process and its change over the interval.
 #[derive(Debug, Clone, Copy)]
 struct Row<'a> {
     process: &'a Process,
@@ -79,7 +79,7 @@ fn sorted(interval: &Interval, sort: Sort) -> Vec<Row<'_>> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// What the order goes by; `None` where it is not known.
+/// The value by which the rows are sorted; `None` if it is unknown.
 fn measure(interval: &Interval, row: &Row<'_>, sort: Sort) -> Option<f64> {
     let size = |bytes: Bytes| bytes.get() as f64;
     match sort {
@@ -91,7 +91,7 @@ fn measure(interval: &Interval, row: &Row<'_>, sort: Sort) -> Option<f64> {
     }
 }
 
-/// Bytes per second.
+/// Growth in bytes per second.
 fn growth(interval: &Interval, row: &Row<'_>) -> Option<f64> {
     match row.change {
         Some(change) => change.growth_per_second(),
@@ -103,7 +103,7 @@ fn growth(interval: &Interval, row: &Row<'_>) -> Option<f64> {
     }
 }
 
-/// The age of a process that began after the first look.
+/// The age of a process that started after the first reading.
 fn new_process_age(interval: &Interval, row: &Row<'_>) -> Option<Millis> {
     let age = interval.end.age(row.process)?;
     (age.get() as f64 <= interval.seconds()? * 1000.0).then_some(age)
@@ -129,7 +129,7 @@ fn summary(interval: &Interval, sort: Sort, shown: usize, found: usize) -> Strin
     format!("{} of {all} {}; {order}{part}", count(found as u64), deed(interval, sort))
 }
 
-/// What processes did that are in a table of this order.
+/// What the processes in a table of this order have in common, as text.
 fn deed(interval: &Interval, sort: Sort) -> String {
     let over = interval.seconds().map_or_else(String::new, |time| format!(" in {}", seconds(time)));
     match sort {
@@ -196,14 +196,14 @@ fn user(process: &Process, chosen: &ProcessView) -> Cell {
     chosen.users.get(&uid).map_or_else(|| uid.to_string().into(), |name| name.as_str().into())
 }
 
-/// `+24.0 MiB`, `-3.0 KiB`, `0`; of a process that began meanwhile with `new`.
+/// `+24.0 MiB`, `-3.0 KiB`, `0`; with `new` for a process that started meanwhile.
 fn growth_shown(interval: &Interval, row: &Row<'_>) -> Option<String> {
     let rate = growth(interval, row)?;
     let new = if row.change.is_none() { " new" } else { "" };
     Some(grown_by(rate) + new)
 }
 
-/// Bytes per second, with their sign.
+/// Bytes per second, with a sign.
 pub(super) fn grown_by(rate: f64) -> String {
     match rate {
         up if up >= 1.0 => format!("+{}", whole_bytes(up)),
@@ -227,7 +227,7 @@ fn age(age: Millis) -> String {
     seconds((age.get() / 1000) as f64)
 }
 
-/// What the reader has to know about the columns.
+/// Explanations of the columns.
 fn notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[Field]) {
     let mut note = |text: &str| page.prose(4, Role::Quiet, text);
     let needs_start = fields.contains(&Field::Growth) || chosen.needs_rates();

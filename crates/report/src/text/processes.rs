@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The largest processes, and what the three sizes of a process mean.
+//! The largest processes, and the meaning of the three sizes of a process.
 
 use pagewise_model::{Bytes, Process, Processes};
 
@@ -39,7 +39,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Those with the largest proportional size, or where it was not read, resident size.
+/// The processes with the largest proportional size, or resident size if that was not read.
 fn largest(processes: &Processes, most: usize) -> Vec<&Process> {
     let mut all: Vec<(Bytes, &Process)> = processes
         .list
@@ -78,7 +78,7 @@ fn row(process: &Process) -> Vec<Cell> {
     ]
 }
 
-/// The size, or what came between.
+/// The size, or why it was not read.
 pub(super) fn proportional(process: &Process) -> Cell {
     use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Smaller, Stuck};
     match process.smaps {
@@ -89,7 +89,7 @@ pub(super) fn proportional(process: &Process) -> Cell {
     }
 }
 
-/// How many proportional sizes were read, and why the others were not.
+/// The number of proportional sizes that were read, and why the others were not.
 fn reading(processes: &Processes) -> String {
     let tally = &processes.smaps;
     let root_could = processes.list.iter().filter(|process| root_helps(&process.proportional));

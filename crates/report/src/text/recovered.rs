@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a killed run or a plan left behind, and what became of it → lines.
+//! Prints what killed runs or plans left behind, and the result of restoring it.
 
 use pagewise_model::Name;
 use pagewise_model::undo::{Outcome, Recovered};
 
-/// What became of what a killed run had borrowed, in lines.
+/// The result of undoing the changes of a killed run, in lines.
 pub fn recovered(run: &Recovered) -> Vec<String> {
     let journal = &Name::from(run.journal.as_str());
     if let Some(skipped) = &run.skipped {
@@ -39,7 +39,7 @@ pub fn recovered(run: &Recovered) -> Vec<String> {
     lines
 }
 
-/// What is not put back when a journal is removed, a line for each.
+/// What is not restored when a journal is removed, a line for each.
 pub fn unsettled(run: &Recovered) -> Vec<String> {
     if let Some(skipped) = &run.skipped {
         return vec![format!("all that it may name: it was not read, since {}", skipped.why)];
@@ -52,7 +52,7 @@ pub fn unsettled(run: &Recovered) -> Vec<String> {
     lines
 }
 
-/// How one loan ended, in a line.
+/// The result of returning one loan, in a line.
 pub fn returned(what: &str, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Returned => format!("{what}: put back"),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a piece of text stands for: [`Role`].
+//! The meaning of a piece of text: [`Role`].
 
-/// What a piece of text is, from which its colour follows.
+/// What a piece of text is; determines its colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "severities, and kinds of memory")]
 pub enum Role {
     #[default]
     Plain,
-    /// Headings and names that the eye looks for.
+    /// Headings and important names.
     Strong,
-    /// Explanations that a second reading can skip.
+    /// Explanations that an experienced reader can skip.
     Quiet,
-    /// Something to paste into a shell.
+    /// A command for a shell.
     Command,
     Critical,
     Warning,

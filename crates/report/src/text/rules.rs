@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rules of the doctor: a list, and one in full.
+//! The rules of `doctor`: a list, and one in full.
 
 use pagewise_model::RuleExplanation;
 

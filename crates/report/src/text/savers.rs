@@ -5,7 +5,7 @@ use pagewise_model::{Damon, Ksm, Mglru, Ratio, Snapshot, Zswap};
 
 use super::words::{count, lack, plural, shown, sized, to_one};
 
-/// Label and text of each that the host was asked about.
+/// Label and text of each that was read.
 pub(super) fn facts(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     let lines = [
         ("zswap", zswap(&snapshot.zswap)),
@@ -69,7 +69,7 @@ fn merged(ksm: &Ksm, snapshot: &Snapshot) -> Option<String> {
     Some(format!("{} of duplicates merged away{}", sized(saved, size), kept.unwrap_or_default()))
 }
 
-/// What is left of the saving after its bookkeeping; the one number that may be negative.
+/// The saving after subtracting metadata; the only number that may be negative.
 fn profit(bytes: i64) -> String {
     let size = pagewise_model::Bytes::new(bytes.unsigned_abs());
     if bytes < 0 { format!("costs {size} more than it saves") } else { format!("net gain {size}") }

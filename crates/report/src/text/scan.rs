@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise scan`: what memory would become, a row per algorithm, and how sure that is.
+//! `pagewise scan`: the estimated size of memory after compression, a row per algorithm, and the
+//! error of the estimate.
 
 use std::fmt::Display;
 
@@ -11,7 +12,7 @@ use super::table::{Cell, Column, Table};
 use super::words::{part_of, plural, share};
 use crate::ScanReport;
 
-/// Parts that are shown beside the whole; the largest.
+/// Maximum number of parts shown next to the whole, the largest first.
 const PARTS: usize = 10;
 
 pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
@@ -30,7 +31,7 @@ pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
     notes(page, whole, scanned);
 }
 
-/// For the report: each algorithm in a few words.
+/// For the report: a few words for each algorithm.
 pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
     let of = match processes {
         0 => "the one process".to_owned(),
@@ -93,7 +94,7 @@ fn nothing(whole: &Estimate) -> String {
     }
 }
 
-/// How far the least certain ratio may be off.
+/// The error of the least certain ratio.
 fn error(whole: &Estimate) -> Option<String> {
     let half = |algorithm: &AlgorithmEstimate| {
         let [low, high] = algorithm.original_per_compressed_interval?;
@@ -156,7 +157,7 @@ fn kinds(page: &mut Page, whole: &Estimate) {
     duplicates::print(page, whole);
 }
 
-/// Huge pages, where the kernel tells which pages are part of one.
+/// Huge pages, if the kernel shows which pages belong to one.
 fn huge(whole: &Estimate) -> Option<String> {
     let mapped = whole.huge.mapped_pages.get()?;
     let part = share(mapped, whole.pages).unwrap_or_else(|| "0 %".to_owned());
@@ -194,7 +195,8 @@ fn meaning(page: &mut Page, whole: &Estimate) {
     page.prose(2, Role::Quiet, &format!("{text}{}", own_zspages(first)));
 }
 
-/// Of little memory much of what a device would take is zspages that its classes begin and do not fill.
+/// For little memory, much of what a device of its own would use are zspages that are only partly
+/// filled.
 fn own_zspages(first: &AlgorithmEstimate) -> String {
     let shared = first.memory_in_pool_bytes;
     let own = first.memory_used_bytes.saturating_sub(shared);

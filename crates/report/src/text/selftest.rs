@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab selftest`: how often this machine cries wolf, and what it can show.
+//! `pagewise lab selftest`: how often this machine reports a difference between identical arms, and
+//! which effects it can detect.
 
 use pagewise_model::{SelfTest, SelfTestMetric};
 

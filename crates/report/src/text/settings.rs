@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Settings that differ from the kernel's default, one line each.
 //!
-//! The same difference in many places (every zram device, every cgroup) is one line that counts
-//! them. Settings without a known default are left out: nothing can be said about them. What somebody
-//! set up for DAMON is counted alone: all of it differs from nothing being set up.
+//! The same difference in several places (every zram device, every cgroup) is one line with a
+//! count. Settings without a known default are left out. The settings of a configured DAMON are
+//! only counted, because all of them differ from an unconfigured one.
 
 use pagewise_model::knob::{Domain, KnobReading};
 use pagewise_model::{Bytes, Name, Reading};
@@ -14,7 +14,7 @@ use super::words::{count, plural};
 
 const SHOWN: usize = 15;
 
-/// One setting with one value, and where.
+/// One setting with one value, and the instances that have it.
 #[derive(Debug)]
 struct Difference<'a> {
     name: &'static str,
@@ -50,7 +50,8 @@ pub(super) fn print(page: &mut Page, knobs: &[KnobReading]) {
     }
 }
 
-/// How the settings of a DAMON that somebody set up begin; its modules are named `damon_`.
+/// Prefix of the settings of a DAMON configured through sysfs; those of its modules begin with
+/// `damon_`.
 const DAMON: &str = "damon.";
 
 const LISTED: &str = "pagewise report --json lists all";
@@ -91,7 +92,7 @@ fn differences(knobs: &[KnobReading]) -> Vec<Difference<'_>> {
     all
 }
 
-/// The pools of each page size, and settings that show the same pools once more.
+/// The pools of each page size, and settings that show the same pools again.
 const POOLS: &str = "hugetlb.nr_hugepages";
 const AGAIN: [&str; 4] = [
     "vm.nr_hugepages",
@@ -100,7 +101,7 @@ const AGAIN: [&str; 4] = [
     "hugetlb.node.nr_hugepages",
 ];
 
-/// The live value and the default, where both are known and differ.
+/// The live value and the default, if both are known and differ.
 fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
     let live = active(&knob.live)?;
     let default = knob.default?;
@@ -111,14 +112,14 @@ fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
     (one != other).then_some((live, default))
 }
 
-/// The word in brackets where there are several to choose from.
+/// The word in brackets if there are several choices.
 fn active(live: &Reading<Name>) -> Option<&str> {
     let text = live.value()?.as_str();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Some(bracketed.map_or(text, |(inside, _)| inside))
 }
 
-/// One spelling for switches.
+/// Normalises the spelling of switches.
 fn switch(word: &str) -> &str {
     match word {
         "Y" | "y" | "true" => "1",
@@ -141,7 +142,7 @@ fn row(difference: &Difference<'_>) -> Vec<Cell> {
     ]
 }
 
-/// Sizes with their unit.
+/// Prints sizes with their unit.
 fn spelled(domain: &Domain, value: &str) -> String {
     let is_size = matches!(domain, Domain::Size | Domain::Limit);
     let bytes = value.parse().ok().filter(|_| is_size).map(Bytes::new);

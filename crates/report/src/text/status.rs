@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status`: the facts at a glance, a line or two each.
+//! `pagewise status`: the most important values, one or two lines each.
 
 use pagewise_model::{Pressure, Snapshot, Tier};
 

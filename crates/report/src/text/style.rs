@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the terminal allows: [`TextStyle`].
+//! The capabilities of the terminal: [`TextStyle`].
 
-/// How text may look.
+/// How text may be formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Columns; prose never uses more than 100, tables what they need.
+    /// Width in columns; prose uses at most 100, tables what they need.
     pub width: usize,
-    /// Whether colours may be used; nothing may depend on them.
+    /// Whether colours may be used; no information depends on them.
     pub colour: bool,
 }

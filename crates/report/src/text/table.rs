@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows of cells → aligned lines that fit.
+//! Prints rows of cells as aligned lines that fit the width.
 //!
-//! What does not fit gives way in this order: columns that may be cut shrink, then columns that may
-//! be left out go, the least important first. A column in which no
-//! cell has any content is never shown.
+//! If they do not fit, columns that may be cut shrink first, then optional columns are left out,
+//! the least important first. A column without any content is never shown.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -12,17 +11,17 @@ use super::block::{Block, TextCell, TextTable};
 use super::elide::{NamePart, elide};
 use super::kit::{Line, Page, Role, clip, harmless, wrap};
 
-/// The least that is left of a column that shrinks.
+/// Minimum width of a column that is cut.
 const SHRUNK: usize = 14;
-/// A text column that wraps is not made narrower than this.
+/// Minimum width of a text column that wraps.
 const WRAPPED: usize = 24;
-/// Unless nothing else is left to give way.
+/// Minimum width of both if nothing else can shrink.
 const FLOOR: usize = 10;
 const BETWEEN: usize = 2;
-/// What stands for a value that this kernel does not have.
+/// The text for a value that this kernel does not have.
 pub(super) const NONE: &str = "–";
 
-/// Text and its role.
+/// A text and its role.
 pub(super) type Cell = TextCell;
 
 impl TextCell {
@@ -30,13 +29,13 @@ impl TextCell {
         Self { text: harmless(text.into()), role, fill: None }
     }
 
-    /// A bar of so many cells.
+    /// A bar with this number of cells.
     pub(super) fn bar(role: Role, part: u64, whole: u64, cells: usize) -> Self {
         let text = bars::fill(part, whole, cells);
         Self { text, role, fill: Some([part, whole]) }
     }
 
-    /// Whether it says more than nothing or "there is none".
+    /// Whether it is neither empty nor [`NONE`].
     pub(super) fn has_content(&self) -> bool {
         !matches!(self.text.as_str(), "" | NONE)
     }
@@ -54,16 +53,16 @@ impl From<&str> for TextCell {
     }
 }
 
-/// How a column gives way.
+/// How a column shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Give {
-    /// Not at all.
+    /// It does not.
     Stiff,
     /// Its end is cut.
     End,
     /// Its start is cut.
     Start,
-    /// It goes on in the next line; for the last column only.
+    /// It wraps to the next line; for the last column only.
     Wrap,
 }
 
@@ -73,7 +72,7 @@ pub(super) struct Column {
     title: String,
     right: bool,
     give: Give,
-    /// Left out where there is no room, the highest first; 0 stays.
+    /// Columns with the highest rank are left out first if there is no room; 0 always stays.
     rank: u8,
 }
 
@@ -88,12 +87,12 @@ impl Column {
         Self { right: true, ..Self::left(title) }
     }
 
-    /// Names, cut at the end where there is no room and that does not make two alike.
+    /// Names; cut at the end if there is no room, in a way that keeps different names different.
     pub(super) fn name(title: impl Into<String>) -> Self {
         Self { give: Give::End, ..Self::left(title) }
     }
 
-    /// Paths, cut at the start where there is no room and that does not make two alike.
+    /// Paths; cut at the start if there is no room, in a way that keeps different paths different.
     pub(super) fn path(title: impl Into<String>) -> Self {
         Self { give: Give::Start, ..Self::left(title) }
     }
@@ -103,12 +102,13 @@ impl Column {
         Self { give: Give::Wrap, ..Self::left(title) }
     }
 
-    /// Left out where there is no room; a higher rank goes first.
+    /// Makes the column optional: if there is no room, columns with a higher rank are left out
+    /// first.
     pub(super) fn spare(self, rank: u8) -> Self {
         Self { rank, ..self }
     }
 
-    /// The width below which other columns are left out first.
+    /// The width below which other columns are left out instead.
     fn least(&self, natural: usize) -> usize {
         match self.give {
             Give::Stiff => natural,
@@ -140,7 +140,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Prints the table; titles only where at least one column has one.
+    /// Prints the table; with titles only if at least one column has one.
     pub(super) fn print(self, page: &mut Page) {
         if page.keeps_blocks() {
             return page.keep(Block::Table(self.without_width()));
@@ -156,7 +156,7 @@ impl Table {
         }
     }
 
-    /// All cells of the columns that have any content.
+    /// All columns that have any content, without widths.
     fn without_width(self) -> TextTable {
         let shown: Vec<usize> =
             (0..self.columns.len()).filter(|&at| self.has_content(at)).collect();
@@ -171,8 +171,8 @@ impl Table {
         }
     }
 
-    /// The rows with their names as long as the plan allows, a column at a time: what is left of a
-    /// name depends on the others.
+    /// The rows with their names shortened to the widths in `plan`; column by column, because the
+    /// result for a name depends on the other names.
     fn shortened(&self, plan: &[(usize, usize)]) -> Vec<Vec<Cell>> {
         let mut rows = self.rows.clone();
         for &(at, width) in plan {
@@ -186,7 +186,7 @@ impl Table {
         rows
     }
 
-    /// Which columns are shown, and how wide.
+    /// The indexes of the columns that are shown, and their widths.
     fn plan(&self, room: usize) -> Vec<(usize, usize)> {
         let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
         let mut shown: Vec<usize> = (0..natural.len()).filter(|&at| self.has_content(at)).collect();
@@ -204,7 +204,8 @@ impl Table {
         widths
     }
 
-    /// Takes what is too much from names and paths, then from sentences, then from all of them.
+    /// Reduces the widths to `room`: first of names and paths, then of sentences, then of all of
+    /// these.
     fn shrink(&self, widths: &mut [(usize, usize)], room: usize) {
         let cut = |give: Give| matches!(give, Give::End | Give::Start);
         self.shrink_those(widths, room, cut, SHRUNK);
@@ -212,7 +213,7 @@ impl Table {
         self.shrink_those(widths, room, |give| give != Give::Stiff, FLOOR);
     }
 
-    /// Takes from the widest of the columns that give in this way, until they are `floor` wide.
+    /// Shrinks the widest of the matching columns, until they are `floor` wide.
     fn shrink_those(
         &self,
         widths: &mut [(usize, usize)],
@@ -263,7 +264,7 @@ impl Table {
 }
 
 impl Column {
-    /// What of a name that is too long stays; `None` where this is no column of names.
+    /// The part of a long name that is kept; `None` if this is no column of names.
     fn keep(&self) -> Option<NamePart> {
         match self.give {
             Give::End => Some(NamePart::Start),
@@ -272,7 +273,7 @@ impl Column {
         }
     }
 
-    /// The text in the column's width, and what goes on below.
+    /// The text cut to the column's width, and the lines that follow below it.
     fn fit(&self, text: &str, width: usize) -> (String, Vec<String>) {
         match self.give {
             Give::Stiff => (text.to_owned(), Vec::new()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages: transparent ones per size, the thread that makes them, and the reserved pools.
+//! Huge pages: transparent ones by size, khugepaged, and the preallocated pools.
 
 use pagewise_model::{
     Bytes, Counters, HugePool, Khugepaged, Memory, Reading, Snapshot, Thp, ThpSize,
@@ -27,7 +27,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     pools(page, &snapshot.hugetlb);
 }
 
-/// How much of each kind of memory is in huge pages.
+/// The amount of each kind of memory that is in huge pages.
 pub(super) fn in_use(memory: &Memory) -> String {
     let file = match (memory.cached.get(), memory.shmem.get()) {
         (Some(cached), Some(shmem)) => Some(cached.saturating_sub(shmem)),
@@ -84,7 +84,7 @@ fn pace(thread: &Khugepaged) -> Option<String> {
     Some(format!("looks at {} pages every {rest}", count(pages)))
 }
 
-/// Sizes that are allowed or were used; of the others there is nothing to say.
+/// Sizes that are allowed or were used.
 fn sizes(page: &mut Page, sizes: &[ThpSize]) {
     let counters = ["in use", "made at fault", "fell back", "split"].map(Column::right);
     let mut columns = vec![Column::right("  size"), Column::left("anon"), Column::left("shmem")];
@@ -123,8 +123,7 @@ fn number(stats: &Counters, name: &str) -> Cell {
     cell_as(&stats.get(name), |number| count(*number))
 }
 
-/// Pools of reserved huge pages; sizes without a single page, or of which nothing is known, are left
-/// out.
+/// Pools of preallocated huge pages; sizes without pages, or without known values, are left out.
 fn pools(page: &mut Page, pools: &[HugePool]) {
     let has_pages =
         |pool: &&HugePool| pool.total.get().map_or(pool.total.is_denied(), |pages| pages > 0);

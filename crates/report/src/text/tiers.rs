@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap tiers as a small picture, in the order in which the kernel fills them.
+//! A small diagram of the swap tiers, in the order in which the kernel fills them.
 
 use pagewise_model::{Name, Snapshot, Tier, TierKind, Zram};
 
@@ -7,7 +7,7 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{part_of, share, shown};
 
-/// Cells of a bar: few, so that what stands beside it needs no second line.
+/// Number of cells of a bar: few, so that the text next to it fits into one line.
 const BAR: usize = 8;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
@@ -55,13 +55,14 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     ]
 }
 
-/// Devices without their folder.
+/// The path without `/dev/`.
 fn short(tier: &Tier) -> &str {
     let path = tier.path.as_str();
     path.strip_prefix("/dev/").unwrap_or(path)
 }
 
-/// What stands behind the tier: `ssd nvme0n1, ext4`. What tells most comes first: the end may be cut.
+/// The medium of the tier: `ssd nvme0n1, ext4`. The most important word comes first, because the
+/// end may be cut.
 fn kind(tier: &Tier, in_guest: bool) -> String {
     if tier.kind.is_ram() {
         return "compressed RAM".to_owned();
@@ -75,7 +76,8 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A guest's disk calls itself rotational where nobody told it otherwise: that says nothing.
+/// A virtual disk is reported as rotational unless the hypervisor says otherwise, so in a guest
+/// this is not evidence.
 fn medium(rotational: Option<bool>, in_guest: bool) -> Option<&'static str> {
     rotational.map(|spins| match (spins, in_guest) {
         (true, true) => "virtual",
@@ -98,7 +100,7 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
     notes.join(", ")
 }
 
-/// The device in compressed RAM behind the tier.
+/// The zram or zmerge device of the tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
     snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short(tier))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise tune`: whether the plan is kept, why not, and what was measured of its gains.
+//! `pagewise tune`: whether the plan is kept, why not, and the measurements of its gains.
 
 use pagewise_model::plan::Declined;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verdict: a line or three that others decided, then how many findings there are.
+//! The verdict: one to three lines decided elsewhere, then the number of findings.
 
 use pagewise_model::{Finding, Level, Psi, Severity, Snapshot};
 
@@ -21,7 +21,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
 }
 
-/// Said where not even the totals are known.
+/// The text if not even the total memory is known.
 pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     let total = &snapshot.memory.total;
     if total.value().is_some() {
@@ -48,7 +48,7 @@ pub(super) fn role(level: Level) -> Role {
     }
 }
 
-/// How many findings there are, and what keeps us from knowing more.
+/// The number of findings, and what limits the diagnosis.
 fn second(findings: &[Finding], psi: &Psi) -> String {
     let mut sentences = vec![match findings.len() {
         0 => "No rule found anything to improve.".to_owned(),
@@ -60,7 +60,8 @@ fn second(findings: &[Finding], psi: &Psi) -> String {
     sentences.join(" ")
 }
 
-/// `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2 warnings` where all are alike.
+/// `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2 warnings` if all have the same
+/// severity.
 pub(super) fn counted(findings: &[Finding]) -> String {
     let of =
         |severity| findings.iter().filter(|finding| finding.severity == severity).count() as u64;

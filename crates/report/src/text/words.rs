@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How values are spelled, and what stands where there is none.
+//! The spelling of values, and the text if there is no value.
 
 use pagewise_model::{Bytes, Outcome, Pages, Percent, Quantity, Ratio, Reading};
 
 use super::kit::Role;
 use super::table::{Cell, NONE};
 
-/// What a reading says where root would help.
+/// The text of a denied Reading that root could read.
 pub(super) const AS_ROOT: &str = "run as root";
 const NEEDS_ROOT: &str = "needs root";
-/// What stands where root would not help either.
+/// The text for a value that not even root could read.
 const REFUSED: &str = "refused";
 
 /// The priority of a planned swap area.
@@ -17,7 +17,7 @@ pub(super) fn priority(priority: Option<i16>) -> String {
     priority.map_or("filled last".to_owned(), |priority| format!("priority {priority}"))
 }
 
-/// Why there is no value where the file is not there.
+/// Why there is no value if the file does not exist.
 pub(super) const MISSING: &str = "no such file";
 
 /// A value, `–`, `needs root` or `refused`.
@@ -25,7 +25,7 @@ pub(super) fn shown<T: Quantity>(reading: &Reading<T>) -> String {
     spelled(reading, Quantity::shown)
 }
 
-/// As [`shown`], in words of the caller's own.
+/// As [`shown`], with a spelling of the caller's choice.
 pub(super) fn spelled<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> String {
     match &reading.outcome {
         Outcome::Value(value) => spell(value),
@@ -35,23 +35,23 @@ pub(super) fn spelled<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String)
     }
 }
 
-/// Whether root would be given what we were denied.
+/// Whether the Reading was denied but root could read it.
 pub(super) fn root_helps<T>(reading: &Reading<T>) -> bool {
     matches!(&reading.outcome, Outcome::Denied(help) if help == AS_ROOT)
 }
 
-/// A reading in a table; what is not a value steps back.
+/// A Reading in a table; anything but a value is printed quietly.
 pub(super) fn cell<T: Quantity>(reading: &Reading<T>) -> Cell {
     cell_as(reading, Quantity::shown)
 }
 
-/// As [`cell`], in words of the caller's own.
+/// As [`cell`], with a spelling of the caller's choice.
 pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> Cell {
     let role = if reading.value().is_some() { Role::Plain } else { Role::Quiet };
     Cell::new(role, spelled(reading, spell))
 }
 
-/// Why there is no value, in words; `None` where there is one or nobody asked.
+/// Why there is no value, in words; `None` if there is one or it was not read.
 pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
     match &reading.outcome {
         Outcome::Value(_) => None,
@@ -65,7 +65,7 @@ pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
     }
 }
 
-/// Why there is no value, as it was read.
+/// The reason for an absent value, as it was read.
 pub(super) fn absence<T>(reading: &Reading<T>) -> Option<&str> {
     match &reading.outcome {
         Outcome::Absent(why) => Some(why),
@@ -73,7 +73,7 @@ pub(super) fn absence<T>(reading: &Reading<T>) -> Option<&str> {
     }
 }
 
-/// Whether the host was asked at all; the scope of a snapshot may leave things out.
+/// Whether it was read at all; the scope of a snapshot may leave values out.
 pub(super) fn was_asked<T>(reading: &Reading<T>) -> bool {
     reading.value().is_some() || reading.is_denied() || !reading.source.path().is_empty()
 }
@@ -83,7 +83,7 @@ pub(super) fn part_of(part: Bytes, whole: Bytes) -> String {
     part.part_of(whole)
 }
 
-/// A share in whole percent; what is more than nothing and less than all never looks like it.
+/// A share in whole percent; never 0 % or 100 % unless it is exactly that.
 pub fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 {
         return None;
@@ -120,12 +120,12 @@ pub(super) fn to_one(ratio: Ratio) -> String {
     format!("{:.2} to 1", ratio.get())
 }
 
-/// Pages as a size.
+/// A number of pages as a size.
 pub(super) fn sized(pages: Pages, page_size: Bytes) -> String {
     pages.to_bytes(page_size).to_string()
 }
 
-/// A list as prose: `a, b and c`; a very long one is cut short and counted.
+/// A list in prose: `a, b and c`; a very long one is cut, with the number of the others.
 pub(super) fn listed(words: &[String]) -> String {
     const MOST: usize = 20;
     match words {

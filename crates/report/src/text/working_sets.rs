@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which limit each cgroup needs: a table of all, or one with its reasons.
+//! The limit that each cgroup needs: a table of all, or one cgroup with the reasons.
 
 use pagewise_model::{
     Bytes, Confidence, IdleMemory, IdleMethod, Limit, LimitAdvice, LimitSurvey, LimitVerdict,
@@ -11,7 +11,7 @@ use super::movement::per_second;
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, cell_as, count, plural, seconds, stalled};
 
-/// Rows of cgroups, and of processes, that are shown; JSON has all.
+/// Maximum number of rows of cgroups and of processes; JSON has all.
 const SHOWN: usize = 20;
 const INDENT: usize = 4;
 
@@ -163,7 +163,7 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
     value(&mut table, "OOM kills", &group.oom_kills);
     value(&mut table, "unevictable", &group.unevictable);
     if let Some(idle) = &group.idle {
-        // the list is of files alone: what of anonymous memory is idle is not known
+        // the inactive list that is used contains only file pages: idle anonymous memory is unknown
         if let Some(anon) = idle.anon {
             computed(&mut table, "idle anonymous", Some(anon.to_string()), &method(idle));
         }
@@ -254,7 +254,7 @@ fn print_cost(page: &mut Page, cost: &WatchCost) {
     page.prose(2, Role::Quiet, &text);
 }
 
-/// Nothing of it was done.
+/// Commands that the user may run; none of them was run.
 fn print_commands(page: &mut Page, commands: &[String]) {
     page.gap();
     for (index, command) in commands.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Zones: how far free memory is from the watermarks, and in how small pieces it is.
+//! Zones: the distance of free memory from the watermarks, and its fragmentation.
 
 use pagewise_model::{Bytes, FreeBlocks, Pages, Reading, Snapshot, Zone, ZonePressure};
 
@@ -7,7 +7,7 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{cell_as, sized};
 
-/// The order of a huge page where the base page is 4 KiB.
+/// Order of a huge page of 2 MiB with base pages of 4 KiB.
 const HUGE_ORDER: usize = 9;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
@@ -19,7 +19,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     fragmentation(page, snapshot);
 }
 
-/// Zones that only exist in name say nothing.
+/// Zones without memory are left out.
 fn has_memory(zone: &Zone) -> bool {
     zone.managed_pages.get() != Some(Pages::new(0))
 }
@@ -81,7 +81,7 @@ fn role(state: ZonePressure) -> Role {
     }
 }
 
-/// The four states in plain words: what kswapd, the kernel's reclaiming thread, does.
+/// The four states in plain words: what kswapd, the kernel's reclaim thread, does.
 pub(super) fn doing(state: ZonePressure) -> &'static str {
     match state {
         ZonePressure::Idle => "sleeps (above high)",

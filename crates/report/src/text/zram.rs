@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram: every number with its unit, its meaning, and the name under which zramctl prints it. zmerge:
-//! the same, which zramctl does not know, and what merging does.
+//! zram: every number with its unit, its meaning, and its name in zramctl. zmerge: the same without
+//! zramctl, and what merging does.
 //!
-//! zramctl's MEM-USED is the peak and its TOTAL the memory in use now; a MEM-LIMIT of 0B means that
-//! there is none. The slot table is in none of its columns.
+//! zramctl's MEM-USED is the peak, its TOTAL the memory in use now; a MEM-LIMIT of 0B means no
+//! limit. The slot table is in none of its columns.
 
 use pagewise_model::{Bytes, Driver, Merging, Pages, Ratio, Reading, SizeBand, Snapshot, Zram};
 
@@ -36,7 +36,7 @@ fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) 
     }
 }
 
-/// What stands behind the name.
+/// A short explanation after the name of the driver.
 fn about(driver: Driver, nothing_set_up: bool) -> String {
     match driver {
         Driver::Zram if nothing_set_up => "compressed RAM as a block device".to_owned(),
@@ -68,7 +68,7 @@ fn table(devices: &[&Zram], page_size: Bytes) -> Table {
     table
 }
 
-/// Where stored pages are by the size that they have compressed; nothing where the kernel does not say.
+/// The stored pages by size class; prints nothing if the kernel does not show that.
 fn size_classes(page: &mut Page, zram: &Zram, page_size: Bytes) {
     let Some(classes) = zram.size_classes.value().filter(|all| !all.classes().is_empty()) else {
         return;
@@ -95,7 +95,7 @@ fn band_row(size: String, band: &SizeBand) -> Vec<Cell> {
     vec![size.into(), count(band.objects).into(), band.memory.to_string().into(), unused.into()]
 }
 
-/// What to print of a device.
+/// Prints one value of a device.
 type Measure = fn(&Zram, Bytes) -> Cell;
 
 fn measures() -> &'static [(&'static str, &'static str, Measure)] {
@@ -156,7 +156,7 @@ fn limit_in_words(limit: Bytes) -> String {
     if limit.get() == 0 { "none".to_owned() } else { limit.to_string() }
 }
 
-/// A number of pages and which share of what is stored they are.
+/// A number of pages, and its share of all stored pages.
 fn pages(pages: &Reading<Pages>, zram: &Zram, page_size: Bytes) -> Cell {
     cell_as(pages, |pages| {
         let size = pages.to_bytes(page_size);
@@ -188,7 +188,7 @@ fn of_merging(zram: &Zram, cell: impl FnOnce(&Merging) -> Cell) -> Cell {
     zram.merging.as_ref().map(cell).unwrap_or_default()
 }
 
-/// `request`, whether cgroups are kept apart, and how far a pass is that runs.
+/// `request`, whether merging is limited to cgroups, and the progress of a running pass.
 fn mode(zram: &Zram) -> Cell {
     of_merging(zram, |merging| {
         let domain = if merging.is_within_cgroups() { ", within cgroups" } else { "" };
@@ -202,7 +202,7 @@ fn mode(zram: &Zram) -> Cell {
     })
 }
 
-/// `1.0 MiB, 1,000 pages/s`; nothing where the module does not tell.
+/// `1.0 MiB, 1,000 pages/s`; empty if the module does not report it.
 fn pass(merging: &Merging) -> Cell {
     let budget = merging.budget.get().map(|budget| budget.to_string());
     let rate = merging.rate.get().filter(|&rate| rate > 0);
@@ -210,13 +210,14 @@ fn pass(merging: &Merging) -> Cell {
     budget.into_iter().chain(rate).collect::<Vec<_>>().join(", ").into()
 }
 
-/// Copies among the pages that inline merging looked for; nothing where it looked for none.
+/// The share of duplicates among the pages for which inline merging searched one; empty if it
+/// searched none.
 fn found(merging: &Merging) -> Cell {
     let found = merging.hits.get().zip(merging.looked_for().filter(|&all| all > 0));
     found.and_then(|(hits, all)| share(hits, all)).unwrap_or_default().into()
 }
 
-/// One device in one line, for a glance.
+/// One device in one line.
 pub(super) fn glance(zram: &Zram) -> String {
     let name = zram.name();
     if zram.initialised.get() == Some(false) {

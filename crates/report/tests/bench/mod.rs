@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `bench` may find: numbers of a real run, a row of each kind.
+//! Results of `bench`: numbers of a real run, one row of each kind.
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 #![allow(clippy::allow_attributes, reason = "each test program uses a part of this")]
@@ -152,7 +152,7 @@ fn comparison(algorithm: &str, backing_share: f64, of_cpu: CostVerdict) -> Store
     }
 }
 
-/// zswap beside it: with lz4 all pages stay in the pool, of those with lzo many are refused.
+/// With zswap measured too: with lz4 all pages stay in the pool, with lzo many are refused.
 pub(crate) fn with_zswap() -> Benchmark {
     let mut benchmark = benchmark();
     let path = || Source::file("/proc/vmstat");

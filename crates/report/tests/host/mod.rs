@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A machine with everything: a database host that is short of memory. Numbers are those of a real
-//! kind of machine; no kernel printed them together.
+//! A host with a value for everything: a database server that is short of memory. The numbers are
+//! realistic, but not from one real machine.
 
 use std::sync::LazyLock;
 
@@ -225,7 +225,8 @@ fn zram() -> Vec<Zram> {
     vec![busy, empty]
 }
 
-/// Classes whose pages add up to `memory_used` of the busy device, and whose largest one has its huge pages.
+/// Size classes whose pages add up to `memory_used` of the busy device, and whose largest class has
+/// its huge pages.
 fn size_classes() -> SizeClasses {
     let class = |class: u32, size: u64, [allocated, used, pages, per_zspage]: [u64; 4]| SizeClass {
         class,
@@ -244,7 +245,7 @@ fn size_classes() -> SizeClasses {
     ])
 }
 
-/// 512 MiB on a device of zmerge of which a quarter was there twice, as `merge` finds it; `merged` of
+/// 512 MiB on a zmerge device, a quarter of which are duplicates that `merge` finds; `merged` of
 /// its pages are merged.
 pub(crate) fn zmerge_device(id: u32, mode: &str, merged: u64) -> Zram {
     let folder = format!("/sys/block/zmerge{id}");
@@ -399,12 +400,13 @@ fn process(pid: u32, comm: &str, sizes: [u64; 5], smaps: SmapsOutcome) -> Proces
     }
 }
 
-/// 8 bytes for each small page.
+/// Page tables of 8 bytes for each small page.
 fn sizes_in_tables(anon_mib: u64) -> u64 {
     anon_mib * MIB / 512
 }
 
-/// As they are a second after the start, at which redis had 24 MiB less in swap and java 50 MiB less in RAM.
+/// The processes a second after the start of the interval, when redis had 24 MiB less in swap and
+/// java 50 MiB less in RAM.
 fn processes(moment: u64) -> Processes {
     let since_start = 1 - moment;
     use SmapsOutcome::{Denied, NotRead, Read, Stuck};
@@ -478,7 +480,7 @@ fn cgroups(refaults: u64) -> Cgroups {
     }
 }
 
-/// One end; `moment` counts seconds.
+/// One end of the interval; `moment` is its time in seconds.
 fn end(moment: u64) -> Snapshot {
     let grown = |start: u64, by: u64| start + by * moment;
     Snapshot {
@@ -587,7 +589,8 @@ pub(crate) fn interval() -> Interval {
     Interval { start: Some(Box::new(end(0))), end: end(1) }
 }
 
-/// Who sets what on such a host: a value that was changed later, one that two set, and lines that nothing reads.
+/// Owners of settings on such a host: a value that was changed later, one that two files set, and
+/// lines that nothing reads.
 pub(crate) fn owners() -> Vec<KnobOwnership> {
     let line = |mechanism, target, path: &str, value: &str, effect| PersistentSetting {
         mechanism,
@@ -621,7 +624,7 @@ pub(crate) fn owners() -> Vec<KnobOwnership> {
     ownership(&snapshot)
 }
 
-/// What others decided about it.
+/// A verdict on this host.
 pub(crate) fn verdict() -> &'static HostVerdict {
     static VERDICT: LazyLock<HostVerdict> = LazyLock::new(|| {
         HostVerdict {
@@ -655,7 +658,7 @@ fn proof(path: &str, line: Option<u32>, value: &str) -> Evidence {
     Evidence { path: path.to_owned(), line, value: value.to_owned() }
 }
 
-/// What the rule about waiting would find.
+/// A finding of the rule about memory pressure.
 pub(crate) fn waiting() -> Finding {
     Finding {
         id: "memory-pressure",

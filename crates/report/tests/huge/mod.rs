@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages seen, collapsed and restrained: a made-up Redis.
+//! Huge pages that were read, collapsed and restrained: a made-up Redis.
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 #![allow(clippy::allow_attributes, reason = "each test program uses a part of this")]
@@ -61,7 +61,7 @@ pub(crate) fn looked() -> ProcessCoverage {
     }
 }
 
-/// Counters that took turns, on a processor that does not say how long it walks.
+/// Multiplexed counters, on a CPU that does not report the duration of page walks.
 pub(crate) fn walks() -> PageWalks {
     let found = |count: u64| Reading::found(count, Source::file("perf event"));
     PageWalks {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is said about kills: of today, of yesterday, and at a time that is not known.
+//! Texts about kills: of today, of yesterday, and at an unknown time.
 
 use pagewise_model::{OomExplanation, OomFact, Source};
 
@@ -40,7 +40,7 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
     vec![today, earlier, unknown]
 }
 
-/// Where the part of the log may be that was overwritten.
+/// A command that may show the part of the log that was overwritten.
 pub(crate) fn elsewhere() -> Vec<String> {
     let command = "sudo journalctl --dmesg --boot --grep 'oom-kill:|Killed process'  # this boot, as far \
                    back as journald keeps it";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A pass over two devices, of which one was only just stopped; a third had nothing to merge.
+//! A merge pass: a device with newly merged pages, an inline one without, one without a result, and
+//! one that was left out.
 
 use pagewise_model::{LeftOut, Merge, MergedDevice, Name, Snapshot, Zram};
 use pagewise_report::Merged;

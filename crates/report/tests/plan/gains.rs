@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Gains that were predicted: hits, misses, and one that cannot be measured yet.
+//! Predicted gains: hits, misses, and one that cannot be measured yet.
 
 use pagewise_model::Evidence;
 use pagewise_model::plan::{
@@ -38,7 +38,7 @@ pub(crate) fn gains() -> Vec<GainMeasured> {
     ]
 }
 
-/// Those that were measured, and an earlier measurement of the first.
+/// A ledger with these measurements, and an earlier one of the first.
 pub(crate) fn ledger() -> Ledger {
     let gains = [measured("zram", &ratio(), 2.75)].into_iter().chain(gains());
     let entry = |gain: GainMeasured| match gain.outcome {
@@ -89,7 +89,7 @@ pub(crate) fn complaints() -> Vec<Complaint> {
     vec![Complaint { step: Some("swappiness".to_owned()), what, why, next: None }]
 }
 
-/// A plan that was undone but for one setting, and a journal that was not read.
+/// A plan that was undone except for one setting, and a journal that was not read.
 pub(crate) fn recovered() -> Vec<Recovered> {
     let returned = |what: &str, outcome| Return { what: what.to_owned(), outcome };
     let found = "100".to_owned();

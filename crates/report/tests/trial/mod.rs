@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `trial` may find: each verdict, and runs that ended in several ways. Nobody measured it.
+//! Results of `trial`: each verdict, and runs that ended in several ways. The numbers are made up.
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 #![allow(clippy::allow_attributes, reason = "each test program uses a part of this")]
@@ -119,7 +119,7 @@ pub(crate) fn nothing() -> Trial {
     Trial { verdict, metrics: vec![lacking], pairs: 0, planned_pairs: 7, stopped, ..trial() }
 }
 
-/// Five of the warm-up, then pairs that drift; the last one failed.
+/// Five warm-up runs, then pairs that drift; the last one failed.
 pub(crate) fn runs() -> Vec<TrialRun> {
     let run = |number: u32| {
         let is_b = number % 2 == 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an experiment with several kinds of swap may find, one of them none at all. Nobody measured it.
+//! Results of an experiment with several kinds of swap, one of them without swap. The numbers are
+//! made up.
 
 use pagewise_model::*;
 
@@ -32,7 +33,8 @@ fn file(mib: u64) -> TrialSwap {
     TrialSwap::File { size_bytes: mib * MIB, priority: None }
 }
 
-/// What each arm's runs have: seconds of a steady iteration, MiB of swap, seconds of kswapd, faults.
+/// Values of the runs of an arm: seconds of a steady iteration, MiB of swap, seconds of kswapd,
+/// faults.
 struct Kind {
     steady: f64,
     swap_mib: f64,
@@ -50,7 +52,7 @@ fn kind(arm: &str) -> Kind {
     Kind { steady, swap_mib, kswapd, faults }
 }
 
-/// Half a percent more or less, the same each time.
+/// Varies the value by up to one percent, the same in every test run.
 fn varied(value: f64, number: u32) -> f64 {
     value * (1.0 + f64::from(number * 7 % 11) * 0.002 - 0.01)
 }
@@ -126,7 +128,7 @@ pub(crate) fn trial() -> Trial {
     }
 }
 
-/// Of an arm none of whose runs went well.
+/// An arm without a successful run.
 fn lost() -> TrialComparison {
     let lacking = TrialMetric {
         a: None,
@@ -202,7 +204,7 @@ fn run(arm: &str, number: u32, round: u32, at: u64) -> TrialRun {
     }
 }
 
-/// Slow at first, then steady.
+/// Iterations that are slow at first, then steady.
 fn course(steady: f64, at: u64) -> Course {
     let settling = 4 + 2 * u32::try_from(at).unwrap_or(0);
     let iteration = |index: u32| {

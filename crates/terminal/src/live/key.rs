@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bytes that a terminal sends → [`Key`]s. Sequences of keys that the live view has no use for are dropped whole.
+//! Parses bytes from a terminal into [`Key`]s. Sequences of keys that the live view does not use
+//! are skipped completely.
 
-/// A key that was pressed.
+/// A key of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// A printable character.
@@ -26,7 +27,7 @@ pub enum Key {
     Backspace,
 }
 
-/// Whether the bytes end within the sequence of a key or within a character.
+/// Whether the bytes end in the middle of an escape sequence or of a character.
 pub(super) fn is_unfinished(typed: &[u8]) -> bool {
     let sequence = typed.iter().rposition(|&byte| byte == 0x1b).map(|at| &typed[at + 1..]);
     let in_sequence = sequence.is_some_and(|rest| match rest {
@@ -38,7 +39,7 @@ pub(super) fn is_unfinished(typed: &[u8]) -> bool {
     in_sequence || cut
 }
 
-/// The keys in the order in which they were pressed.
+/// The keys, in the order in which they were pressed.
 pub(super) fn parse_keys(typed: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(typed);
     let mut rest = text.chars().peekable();
@@ -67,12 +68,13 @@ pub(super) fn parse_keys(typed: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// Whether this byte ends a sequence.
+/// Whether this byte ends an escape sequence.
 fn is_final(byte: u8) -> bool {
     matches!(byte, b'@'..=b'~')
 }
 
-/// The key of a sequence: parameters, and the letter that ends it. Home and End have several.
+/// The key of an escape sequence, given by its parameters and final letter. Home and End have
+/// several sequences.
 fn known(sequence: &str) -> Option<Key> {
     let number = sequence.split([';', '~']).next().unwrap_or_default();
     match (sequence.chars().last()?, number) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Frames on the terminal's alternate screen, and keys, signals and resizes in return.
+//! Draws frames on the terminal's alternate screen, and reports keys, signals and resizes.
 //!
-//! Only lines that changed are written. The terminal is restored when the [`LiveScreen`] is dropped, before a panic
-//! is printed ([`restore`]), before a fatal signal takes effect, and while the program is stopped.
+//! Only changed lines are written. The terminal is restored when the [`LiveScreen`] is dropped,
+//! before a panic is printed ([`restore`]), before a fatal signal takes effect, and while the
+//! program is stopped.
 
 mod key;
 
@@ -23,10 +24,11 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SI
 pub use key::Key;
 use key::{is_unfinished, parse_keys};
 
-/// Alternate screen, hidden cursor, no wrapping at the right edge.
+/// Switches to the alternate screen, hides the cursor, turns off wrapping at the right edge, and
+/// clears the screen.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// The rest of an escape sequence comes within this time.
+/// The bytes of one escape sequence arrive within this time.
 const SEQUENCE: Duration = Duration::from_millis(50);
 /// Signals that end the program.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
@@ -34,18 +36,18 @@ const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// The signal of Ctrl-C.
 pub const CTRL_C: i32 = SIGINT;
 
-/// How the terminal was set before the live view; `None` if there is nothing to restore.
+/// The terminal settings before the live view; `None` if there is nothing to restore.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Restores the terminal if a live view has it. May be called at any time and more than once.
+/// Restores the terminal if a live view uses it. May be called at any time and repeatedly.
 pub fn restore() {
     let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    // there is nobody left to tell if this fails: the terminal is gone
+    // an error means that the terminal is gone, and cannot be reported
     let _ = write(LEAVE);
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
 }
 
-/// Why there can be no live view on this terminal; `None` if there can.
+/// Why a live view is not possible on this terminal; `None` if it is.
 pub fn obstacle() -> Option<&'static str> {
     if !std::io::stdout().is_terminal() {
         return Some("standard output is not a terminal");
@@ -57,7 +59,7 @@ pub fn obstacle() -> Option<&'static str> {
     (term.is_empty() || term == "dumb").then_some("the terminal cannot move its cursor (TERM=dumb)")
 }
 
-/// Whether the locale says that the terminal shows UTF-8.
+/// Whether the locale uses UTF-8.
 pub fn has_utf8() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
     let first = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default();
@@ -65,20 +67,20 @@ pub fn has_utf8() -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// What happened while a [`LiveScreen`] waited.
+/// An event that ended the wait of a [`LiveScreen`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LiveEvent {
-    /// The deadline is over.
+    /// The deadline has passed.
     Timeout,
     /// Keys were pressed.
     Keys(Vec<Key>),
-    /// The size of the terminal may have changed, or the program went on after a stop.
+    /// The size of the terminal may have changed, or the program was continued after a stop.
     Redraw,
     /// This signal asks the program to end.
     End(i32),
 }
 
-/// The terminal while it shows a live view.
+/// The terminal in use by a live view.
 #[derive(Debug)]
 pub struct LiveScreen {
     woken: OwnedFd,
@@ -86,7 +88,7 @@ pub struct LiveScreen {
     shown: Vec<String>,
 }
 
-/// Set by handlers.
+/// Flags that are set by signal handlers.
 #[derive(Debug, Clone, Default)]
 struct Signals {
     ending: Arc<AtomicUsize>,
@@ -95,11 +97,11 @@ struct Signals {
 }
 
 impl LiveScreen {
-    /// Prepares for signals, which later may need rights that the program has given up. Until
-    /// [`wait`](Self::wait) is called, they are only noted.
+    /// Installs the signal handlers, which may need rights that the program gives up later. Until
+    /// [`wait`](Self::wait) is called, signals only set flags.
     ///
     /// # Errors
-    /// If no handler can be installed.
+    /// If a handler cannot be installed.
     pub fn prepare() -> anyhow::Result<Self> {
         let (woken, waker) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let signals = Signals::default();
@@ -116,15 +118,15 @@ impl LiveScreen {
         Ok(Self { woken, signals, shown: Vec::new() })
     }
 
-    /// Takes the terminal.
+    /// Switches the terminal to the live view.
     ///
     /// # Errors
-    /// If the terminal cannot be set.
+    /// If the terminal's settings cannot be changed.
     pub fn enter(&mut self) -> anyhow::Result<()> {
         take_terminal()
     }
 
-    /// Columns and lines; 80 × 24 if the terminal does not tell.
+    /// Columns and lines; 80 × 24 if the size is unknown.
     pub fn size(&self) -> (usize, usize) {
         match tcgetwinsize(std::io::stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
@@ -134,7 +136,7 @@ impl LiveScreen {
         }
     }
 
-    /// Shows these lines, the first one at the top, and nothing below them.
+    /// Draws these lines from the top, and clears the rest.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -144,7 +146,7 @@ impl LiveScreen {
         Ok(())
     }
 
-    /// Waits until something happens, at the latest until the deadline.
+    /// Waits for the next event, at most until the deadline.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -167,7 +169,7 @@ impl LiveScreen {
         }
     }
 
-    /// What signals asked for since the last call.
+    /// The event requested by signals since the last call.
     fn signalled(&mut self) -> anyhow::Result<Option<LiveEvent>> {
         let mut bytes = [0; 64];
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|length| length == bytes.len()) {}
@@ -195,7 +197,7 @@ impl Drop for LiveScreen {
     }
 }
 
-/// Restores the terminal, and ends the program as the signal does without a handler.
+/// Restores the terminal, and then ends the program as the signal does without a handler.
 ///
 /// # Errors
 /// If the signal does not end programs.
@@ -204,7 +206,7 @@ pub fn end_by(signal: i32) -> anyhow::Result<()> {
     Ok(signal_hook::low_level::emulate_default_handler(signal)?)
 }
 
-/// Sets the terminal for the live view. Ctrl-C, Ctrl-Z and Ctrl-\ stay signals.
+/// Changes the terminal's settings for the live view. Ctrl-C, Ctrl-Z and Ctrl-\ still send signals.
 fn take_terminal() -> anyhow::Result<()> {
     let stdin = std::io::stdin();
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +228,7 @@ fn write(text: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// All that is there to be read; more if a sequence of a key is not complete.
+/// Reads all available bytes; waits for more if an escape sequence is incomplete.
 fn read_keys() -> anyhow::Result<LiveEvent> {
     let stdin = std::io::stdin();
     let mut typed = Vec::new();
@@ -246,8 +248,9 @@ fn read_keys() -> anyhow::Result<LiveEvent> {
     }
 }
 
-/// What turns a screen with the lines `before` into one with the lines `after`. A line is erased before it is written:
-/// afterwards the cursor would be on the last character of a line that fills the window.
+/// The output that changes a screen from the lines `before` to the lines `after`. A line is erased
+/// before it is written, because after writing a line as wide as the window the cursor is on its
+/// last character.
 fn changes(before: &[String], after: &[String]) -> String {
     let mut out = String::new();
     for (at, line) in after.iter().enumerate() {

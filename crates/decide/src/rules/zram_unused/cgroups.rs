@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory cgroups that are short, or hold most of the anonymous memory, may not swap.
+//! The memory cgroups that are short, or hold most of the anonymous memory, are barred from
+//! swapping.
 
 use pagewise_facts::groups::{is_below, system_unit};
 use pagewise_facts::reclaim;
@@ -9,10 +10,10 @@ use super::{Case, RULE, holds_nothing, severity};
 use crate::proof::EvidenceList;
 use crate::text::{counted, put, quoted, short_group, writes_and};
 
-/// Groups without swap explain an empty device where they hold at least this share of all
-/// anonymous memory: more than half of what could be swapped may not be.
+/// Groups without swap explain an empty device if they hold at least this share of all anonymous
+/// memory: half of the memory that could be swapped is barred from it.
 const MOST_PERCENT: f64 = 50.0;
-/// Groups named as evidence.
+/// Maximum number of groups listed as evidence.
 const NAMED: usize = 5;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
@@ -45,13 +46,14 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether this group's pages cannot be swapped: no swap allowed, or on version 1 swappiness 0.
+/// Whether this group's pages cannot be swapped: its swap limit is 0, or with version 1 its
+/// swappiness.
 fn is_barred(group: &Cgroup) -> bool {
     let no_swap = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
     group.path.as_str() != "/" && (no_swap || group.swappiness.get() == Some(0))
 }
 
-/// Barred groups without those below them: what they hold is counted above already.
+/// Barred groups without their descendants, whose memory is included.
 fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
     let mut chosen: Vec<&Cgroup> = Vec::new();
     for group in host.cgroups.groups.iter().filter(|group| is_barred(group)) {
@@ -109,7 +111,7 @@ fn proof(proof: EvidenceList, group: &&Cgroup) -> EvidenceList {
         .named(&named("anon"), &group.anon)
 }
 
-/// What lifts the ban, where version 2 says which file holds it.
+/// The command that allows swap, if the file is known (version 2).
 fn next(group: &Cgroup) -> Vec<String> {
     let path = group.swap_max.source.path();
     let look = "systemd-cgtop --order=memory --iterations=1".to_owned();

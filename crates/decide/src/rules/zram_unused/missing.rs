@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! There is no zram device at all: the module is not loaded, or we are in a container.
+//! There is no zram device: the module is not loaded, or this is a container.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Capability, Evidence, FeatureState, Finding, Interval, Severity, Snapshot};

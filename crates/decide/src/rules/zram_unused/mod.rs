@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram or zmerge could be used, or is set up, and stores nothing: which reason holds.
+//! zram or zmerge could be used, or is configured, but stores nothing: finds the reason.
 //!
-//! One finding per host, for the device that is nearest to being used, with the most fundamental
-//! reason. A device that a file system lies on is in use; so is one of which we cannot tell. One
-//! page in a device is no use: `mkswap` wrote it. Where zswap is the better choice, `zswap-unused` speaks.
+//! One finding per host, for the device that is closest to being used, with the most fundamental
+//! reason. A device with a file system is in use, and one of unknown use counts as used. A single
+//! page in a device does not count as use, because `mkswap` wrote it. If zswap is the better
+//! choice, `zswap-unused` gives the finding.
 
 mod cgroups;
 mod missing;
@@ -29,20 +30,21 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// The most that a device holds when only `mkswap` wrote to it: one page, and no Linux page is
+/// Upper limit of the data in a device to which only `mkswap` wrote: one page, and no Linux page is
 /// larger.
 const SIGNATURE: Bytes = Bytes::new(64 << 10);
 
-/// The host, and the device that could be used and is not.
+/// The host, and the device that is not used.
 #[derive(Debug, Clone, Copy)]
 struct Case<'a> {
     interval: &'a Interval,
     device: &'a Zram,
-    /// The tier that it is, where it is one.
+    /// Its swap tier, if it is one.
     tier: Option<&'a Tier>,
 }
 
-/// Why a device is not used, most fundamental first. Each says nothing where it is not the reason.
+/// The reasons why a device is not used, most fundamental first. Each returns `None` if it does not
+/// apply.
 const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
     [not_swap::reason, priority::reason, swappiness::reason, cgroups::reason, never_short::reason];
 
@@ -62,8 +64,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// The device nearest to being used; `None` where one is in use. Where a device serves as file
-/// system, only one that is swap already is asked about.
+/// The device closest to being used; `None` if one is in use. If a device carries a file system,
+/// only devices that are swap are considered.
 fn unused_device(host: &Snapshot) -> Option<&Zram> {
     if host.compressed().any(|device| holds_data(host, device)) {
         return None;
@@ -73,11 +75,11 @@ fn unused_device(host: &Snapshot) -> Option<&Zram> {
     let at_least = if host.compressed().any(mounted) { Readiness::Swap } else { Readiness::Raw };
     let ready = host.compressed().filter_map(|device| Some((readiness(device)?, device)));
     let asked = ready.filter(|&(readiness, _)| readiness >= at_least);
-    // the first of equals: `max_by_key` would give the last
+    // of equals the first is wanted, and `max_by_key` returns the last
     asked.rev().max_by_key(|&(readiness, _)| readiness).map(|(_, device)| device)
 }
 
-/// How near a device is to being used as swap.
+/// How close a device is to being used as swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Readiness {
     Raw,
@@ -96,7 +98,7 @@ fn readiness(device: &Zram) -> Option<Readiness> {
     })
 }
 
-/// Whether it serves as swap with something in it, or as something that we cannot see.
+/// Whether it is swap and stores data, or is used in a way that is unknown here.
 fn holds_data(host: &Snapshot, device: &Zram) -> bool {
     let stored = || device.mm_stat.original.get().is_none_or(|stored| stored > SIGNATURE);
     match device.used_as.value() {
@@ -109,12 +111,12 @@ fn holds_data(host: &Snapshot, device: &Zram) -> bool {
     }
 }
 
-/// Whether anybody on this host asked for swap, or would be helped by it.
+/// Whether swap is configured on this host or would help it.
 fn swap_is_wanted(host: &Snapshot) -> bool {
     !host.tiers.is_empty() || pressure::level(&host.psi).is_some()
 }
 
-/// An unused device is a loss where pages go to disk instead or where memory is short.
+/// An unused device is a loss if pages are swapped to disk instead or if memory is short.
 fn severity(host: &Snapshot) -> Severity {
     let elsewhere = tiers::held_on_disk(host) > Bytes::new(0);
     if elsewhere || pressure::level(&host.psi).is_some() {
@@ -129,7 +131,7 @@ fn swapped_out(host: &Snapshot) -> Reading<u64> {
     host.vmstat.get("pswpout")
 }
 
-/// That the device stores nothing, by its tier where it is one.
+/// Evidence that the device stores nothing, from its tier if it is one.
 fn holds_nothing(case: Case<'_>) -> EvidenceList {
     let proof = match case.tier {
         Some(tier) => EvidenceList::new().named("used", &tier.used),
@@ -138,7 +140,7 @@ fn holds_nothing(case: Case<'_>) -> EvidenceList {
     proof.named("slot table", &case.device.slot_table)
 }
 
-/// The evidence, and that swap on disk is in use, where it is.
+/// The evidence, with the disk tiers that are in use.
 fn with_disk(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
     let used =
         |proof: EvidenceList, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);

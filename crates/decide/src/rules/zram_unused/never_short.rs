@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Nothing is wrong: free memory is not under the low watermark, so nothing was swapped.
+//! Nothing is wrong: no zone is below its low watermark, and nothing was swapped out since boot.
 
 use pagewise_facts::reclaim::{self, Total};
 use pagewise_facts::zones;
@@ -60,7 +60,7 @@ fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> Evide
     })
 }
 
-/// Times that an allocation had to reclaim by itself since boot, over all zones.
+/// Number of direct reclaims since boot, over all zones.
 fn stalls(host: &Snapshot) -> Option<Total> {
     let mut counters =
         host.vmstat.iter().filter(|(name, _)| name.as_str().starts_with("allocstall"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The device was never made a swap tier: no size, no signature, or not switched on.
+//! The device was never made a swap tier: it has no size, no swap signature, or swapon was not run.
 
 use pagewise_model::{Bytes, Finding, Snapshot, Zram, ZramUse};
 
@@ -8,10 +8,11 @@ use crate::commands;
 use crate::proof::EvidenceList;
 use crate::text::writes;
 
-/// Above what the kernel gives by itself (negative numbers), so that it is filled before any disk.
+/// Higher than the priorities that the kernel assigns (negative numbers), so that it is filled
+/// before any disk.
 const PRIORITY: i32 = 100;
 
-/// What sets the three steps apart.
+/// The texts that differ between the three steps.
 struct Step {
     title: &'static str,
     what: String,
@@ -64,7 +65,8 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     })
 }
 
-/// Its size, who says what it is used for, and that it stores nothing, which may be the same place.
+/// Evidence of its size, of its use, and that it stores nothing; the last two may have the same
+/// source.
 fn sized_and_empty(case: Case<'_>) -> EvidenceList {
     let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
     let proof = if device.used_as.source == device.mm_stat.original.source {

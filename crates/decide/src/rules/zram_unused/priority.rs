@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A disk tier that is not full is filled first.
+//! A disk tier with free space has a higher priority and is filled first.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Finding, Severity, Snapshot, Tier};
@@ -55,10 +55,10 @@ fn severity(host: &Snapshot, on_disk: Bytes) -> Severity {
     }
 }
 
-/// The device is empty, so that switching it off and on again moves nothing.
+/// The device is empty, so swapoff and swapon move no data.
 fn next(name: &str, above: i32) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
-    // 32767 is the highest priority that swapon takes
+    // 32767 is the maximum priority of swapon
     match above.checked_add(1).filter(|&priority| priority <= i32::from(i16::MAX)) {
         None => vec![look],
         Some(above) => {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory was short, and swappiness is so low that file pages always lose.
+//! Memory was short, but swappiness is so low that reclaim nearly always takes file pages.
 //!
-//! Classic reclaim shares scanning between the anonymous and the file lists. Source: the kernel's
+//! Classic reclaim divides scanning between the anonymous and the file lists. Source: the kernel's
 //! `get_scan_count`: the anonymous list is weighted with `s·(total+1)/(anon_cost+1)` and the file
 //! list with `(200−s)·(total+1)/(file_cost+1)`, each times the size of its list. The kernel exports
-//! neither cost; with equal ones the weights are `s/200` and `(200−s)/200`. That assumption is
-//! strong: with swappiness 1 the costs soon outweigh it, and only 0 is taken literally.
+//! neither cost; if they are equal, the weights are `s/200` and `(200−s)/200`. That is a strong
+//! assumption: with swappiness 1 the costs soon outweigh it, and only 0 always means what it says.
 
 use pagewise_facts::settings::{self, Setting};
 use pagewise_facts::{reclaim, zones};
@@ -15,12 +15,12 @@ use super::zones::distances;
 use super::{Case, RULE, holds_nothing, severity, swapped_out};
 use crate::text::writes;
 
-/// Below this share of scanning, anonymous pages lose whenever there is a file page to take: of
-/// the 32 pages of one batch it leaves fewer than two. Both shares have to be below: that on this
-/// machine's lists, and that on lists of equal length, which is the setting's own doing. Where
-/// there is hardly any anonymous memory, its share is small at any swappiness.
+/// With a smaller share of scanning, anonymous pages are hardly reclaimed while there are file
+/// pages: of a batch of 32 pages fewer than two are anonymous. Two shares have to be below it: that
+/// with the lists of this machine, and that with lists of equal length, which depends on the
+/// setting only. On a host with hardly any anonymous memory the first is small at any swappiness.
 const LOSES_PERCENT: f64 = 5.0;
-/// Multi-gen LRU takes 0 as never and 1 as files first; above that it weighs by refaults.
+/// For multi-gen LRU 0 means never and 1 means files first; larger values are weighted by refaults.
 const GENERATIONS_LOW: u64 = 1;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
@@ -61,13 +61,13 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether reclaim ever had to look for pages, or has to now.
+/// Whether reclaim has ever scanned pages, or has to now.
 fn was_short(host: &Snapshot) -> bool {
     let scanned = reclaim::scanned(host).is_some_and(|scanned| scanned.count > 0);
     scanned || zones::all_above_low(host) == Some(false)
 }
 
-/// What the setting does here; `None` where it is not low.
+/// What the setting does here; `None` if it is not low.
 fn explained(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     let value = swappiness.value;
     match lru(host) {
@@ -99,18 +99,18 @@ fn explained(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     }
 }
 
-/// How this kernel chooses pages to reclaim.
+/// How this kernel chooses pages for reclaim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lru {
-    /// Active and inactive lists, shared out by swappiness.
+    /// Active and inactive lists, weighted by swappiness.
     Classic,
-    /// Multi-gen LRU is on: the formula above is not used.
+    /// Multi-gen LRU is on: the formula above does not apply.
     Generations,
-    /// Not read, or not for us to read.
+    /// Not read, or denied.
     Unknown,
 }
 
-/// Which of them it is. A kernel without the file has only the classic lists.
+/// Which of the two is in use. A kernel without the file has only the classic lists.
 fn lru(host: &Snapshot) -> Lru {
     let enabled = &host.mglru.enabled;
     match host.mglru.is_on() {
@@ -128,7 +128,6 @@ struct Lists {
     file: Bytes,
 }
 
-/// Their sizes.
 fn lists(host: &Snapshot) -> Option<Lists> {
     let memory = &host.memory;
     let sum = |a: &Reading<Bytes>, b: &Reading<Bytes>| Some(a.get()?.saturating_add(b.get()?));
@@ -139,8 +138,8 @@ fn lists(host: &Snapshot) -> Option<Lists> {
 }
 
 impl Lists {
-    /// Share of scanning, in percent, that anonymous pages get where both costs are equal; `None`
-    /// where both lists are empty.
+    /// Share of scanning, in percent, for anonymous pages if both costs are equal; `None` if both
+    /// lists are empty.
     fn anon_percent(self, swappiness: u64) -> Option<f64> {
         let swappiness = swappiness.min(200) as f64;
         let anon = self.anon.get() as f64 * swappiness;

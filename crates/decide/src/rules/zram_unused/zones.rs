@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far each zone is from its low watermark, as evidence.
+//! The distance of each zone from its low watermark, as evidence.
 
 use pagewise_model::{Bytes, Evidence, Snapshot, Zone, ZonePressure};
 
-/// One line per zone: what is free, how far from low, and which state that is.
+/// One line per zone: free memory, distance from the low watermark, and whether it is above or
+/// below.
 pub(super) fn distances(host: &Snapshot) -> Vec<Evidence> {
     host.zones.iter().filter_map(|zone| distance(zone, host.page_size())).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the pictures of a trial share: how arms, ratios and metrics are shown.
+//! Functions that the charts of a trial share: how arms, ratios and metrics are shown.
 
 use pagewise_model::{Trial, TrialMetric};
 
@@ -11,13 +11,13 @@ pub(super) fn colour(trial: &Trial, arm: &str) -> &'static Role {
     ARMS[at % ARMS.len()]
 }
 
-/// The arms that have something in a picture, each with its colour.
+/// The arms that appear in a chart, with their colours.
 pub(super) fn names(trial: &Trial, has: impl Fn(&str) -> bool) -> Vec<(&str, &'static Role)> {
     let shown = trial.arms.iter().filter(|arm| has(&arm.name));
     shown.map(|arm| (arm.name.as_str(), colour(trial, &arm.name))).collect()
 }
 
-/// By how much a ratio differs from 1, in percent.
+/// The deviation of a ratio from 1, in percent.
 pub(super) fn percent(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a workload of ours went: its iterations until it settles and after, and its latencies.
+//! The course of a built-in workload: its iterations until the steady state and after it, and its
+//! latencies.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use super::super::plane::{
 use super::arms::{colour, names};
 use pagewise_report::phrases::total;
 
-/// Seconds of each iteration, on an axis of powers: each arm's middle run, the others faintly behind
-/// it. A ring is where the steady state begins.
+/// Duration of each iteration on a logarithmic axis: the median run of each arm, with the others
+/// faint behind it. A ring marks the start of the steady state.
 pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let arms = by_arm(trial, runs);
     let points: Vec<Point> = arms.values().flatten().flat_map(|course| line_of(course)).collect();
@@ -47,7 +48,8 @@ pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     })
 }
 
-/// The measured runs that tell how they went, by arm; the middle one by its last iterations first.
+/// The measured runs that recorded their course, by arm; the median run, by its last iterations,
+/// comes first.
 fn by_arm<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> BTreeMap<&'a str, Vec<&'a Course>> {
     let mut all: BTreeMap<&str, Vec<&Course>> = BTreeMap::new();
     for arm in &trial.arms {
@@ -70,14 +72,14 @@ fn sum(course: &Course) -> f64 {
     course.iteration_seconds.iter().sum()
 }
 
-/// Iterations from 1, and logarithms of their seconds.
+/// Iterations from 1, with the logarithms of their durations.
 fn line_of(course: &Course) -> Vec<Point> {
     let logs = course.iteration_seconds.iter().enumerate();
     let point = |(at, seconds): (usize, &f64)| (at as f64 + 1.0, seconds.max(1e-9).log10());
     logs.map(point).collect()
 }
 
-/// Share of operations by latency, both on axes of powers, over an arm's measured runs.
+/// Share of operations by latency, over the measured runs of each arm; both axes are logarithmic.
 pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let arms: Vec<(&str, Vec<Point>)> = trial
         .arms
@@ -113,7 +115,8 @@ pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     })
 }
 
-/// Logarithms of bounds in seconds and of shares; what never happened is no point.
+/// Logarithms of latency bounds in seconds and of shares; latencies that never occurred are left
+/// out.
 fn histogram(arm: &str, runs: &[TrialRun]) -> Vec<Point> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let measured = runs.iter().filter(|run| run.arm == arm && run.pair.is_some());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Estimates and their intervals, one below the other: of each metric, or of each arm.
+//! Estimates with their intervals, one below the other: for each metric, or for each arm.
 
 use pagewise_model::{Ends, Trial, TrialMetric};
 use plotters::prelude::*;
@@ -10,7 +10,7 @@ use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 use pagewise_report::phrases;
 
-/// A line of the picture.
+/// A row of the chart.
 struct Row<'a> {
     name: &'a str,
     role: &'a Role,
@@ -18,9 +18,9 @@ struct Row<'a> {
     ends: Ends<f64>,
 }
 
-/// Each metric of an arm; nothing where none has an interval that may be judged by.
+/// One row for each metric of an arm; `None` if no metric has an interval that can be judged.
 pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
-    // one metric that grew a hundredfold must not make the others a line
+    // a metric that grew a hundredfold must not compress the others to a line
     let far = |value: f64| percent(value).clamp(-100.0, 200.0);
     let found = lineup::against(trial).into_iter().find(|other| other.arm == arm)?;
     let shown = |metric: &&TrialMetric| {
@@ -44,7 +44,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
     picture("Every metric", across, &rows, [-least, least])
 }
 
-/// What decides, of each arm: how many times the first arm's, on an axis of powers.
+/// The primary metric of each arm as a ratio to that of the first arm, on a logarithmic axis.
 pub fn arms(trial: &Trial) -> Option<String> {
     let others = lineup::against(trial);
     let primary = |other: &ArmPair<'_>| {
@@ -81,7 +81,7 @@ fn row<'a>(
     finite.then_some(Row { name, role, middle, ends })
 }
 
-/// Where the axis ends, with room for what does not matter; nothing where there is no row.
+/// The range of the axis, with the band of negligible differences; `None` if there are no rows.
 fn ends(rows: &[Row<'_>], least: f64) -> Option<[f64; 2]> {
     let ends: Vec<f64> = rows.iter().flat_map(|row| row.ends).collect();
     room(&[ends, vec![least, -least]].concat()).filter(|_| !rows.is_empty())

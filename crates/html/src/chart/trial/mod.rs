@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The runs of an experiment in the order in which they ran, its pairs, its intervals, and how its
-//! workload went.
+//! Charts of an experiment: its runs in order of time, its pairs, its intervals, and the course of
+//! its workload.
 
 mod arms;
 mod course;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An arm against the first in each pair, in percent, with the interval and what does not matter.
+//! The difference of an arm to the first in each pair, in percent, with the interval and the band
+//! of negligible differences.
 
 use pagewise_model::{MetricKind, Trial, TrialMetric, TrialRun};
 use plotters::prelude::*;
@@ -9,7 +10,7 @@ use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, dashed, draw, l
 use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 
-/// A picture for each arm that was compared.
+/// A chart for each arm that was compared.
 pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
     let others = lineup::against(trial);
     others.iter().filter_map(|other| of_arm(trial, other, runs)).collect()
@@ -51,14 +52,14 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
     })
 }
 
-/// The pairs both of whose runs went well.
+/// The pairs in which both runs succeeded.
 fn changes(trial: &Trial, arm: &str, metric: &TrialMetric, runs: &[TrialRun]) -> Vec<Point> {
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let value = |pair: u32, arm: &str| {
         let run = runs.iter().find(|run| run.pair == Some(pair) && run.arm == arm)?;
         run.values.get(&metric.name).filter(|_| run.end.is_good())
     };
-    // as it was judged: a count may be 0
+    // as in the comparison, because a count may be 0
     let is_whole = metric.kind == MetricKind::Count && metric.unit != "share";
     let more = if is_whole { 0.5 } else { 0.0 };
     let change = |pair: u32| {

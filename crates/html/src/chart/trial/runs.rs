@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each run as a point, in the order in which they ran.
+//! Each run as a point, in order of time.
 
 use pagewise_model::{Trial, TrialRun};
 use plotters::prelude::*;
@@ -7,9 +7,9 @@ use plotters::prelude::*;
 use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, moment, room};
 use super::arms::{colour, names, with_unit};
 
-/// What decides, over runs; those of the warm-up and those that failed are hollow.
+/// The primary metric of each run. Warm-up runs and failed runs are drawn as unfilled points.
 ///
-/// Where arms are far apart the axis is one of powers.
+/// If the arms are far apart, the axis is logarithmic.
 pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let metric = trial.metrics.first()?;
     let lines: Vec<(&TrialRun, f64)> =
@@ -45,7 +45,7 @@ pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     })
 }
 
-/// More than a plain axis can show.
+/// Whether the values are too far apart for a linear axis.
 fn is_far(values: &[f64]) -> bool {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The block layer: a row per algorithm and block size, and what stands beside them.
+//! The block layer: a row per algorithm and block size, with the details of each.
 
 use pagewise_model::{BenchRow, Benchmark, Direction, Figures, Reference, Shape};
 
@@ -39,7 +39,7 @@ fn is_one(shape: &Shape, direction: Direction) -> bool {
     shape.jobs == 1 && shape.direction == direction
 }
 
-/// The figures of the same algorithm in another shape.
+/// The figures of the same algorithm with another request shape.
 fn same(rows: &[BenchRow], of: &BenchRow, shape: Shape) -> Option<Figures> {
     let is_same = |row: &&BenchRow| row.compressor == of.compressor && row.shape == shape;
     rows.iter().find(is_same).map(|row| row.figures)

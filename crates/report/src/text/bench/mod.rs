@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise bench`: the best for each goal first, then what it rests on.
+//! `pagewise bench`: the best algorithm for each goal first, then the measurements.
 
 mod blocks;
 mod picks;
@@ -45,7 +45,8 @@ fn heading(page: &mut Page, benched: &Benched<'_>) {
     }
 }
 
-/// Ratios are of what algorithms see; of all memory they are higher.
+/// Ratios apply to the pages that reach the algorithm; with the same-filled pages included they are
+/// higher.
 fn left_out(input: &BenchInput) -> String {
     let (left_out, pages) = (input.same_filled_left_out, input.pages);
     let times = (left_out + pages) as f64 / pages.max(1) as f64;
@@ -57,7 +58,7 @@ fn left_out(input: &BenchInput) -> String {
     )
 }
 
-/// Nanoseconds as a person reads them.
+/// Nanoseconds in a suitable unit.
 fn time(ns: f64) -> String {
     match ns {
         ..1_000.0 => format!("{ns:.0} ns"),
@@ -87,17 +88,17 @@ fn remarks(page: &mut Page, benchmark: &Benchmark) {
     benchmark.notes.iter().for_each(|note| page.prose(2, Role::Quiet, note));
 }
 
-/// A percentile, where the clock can tell it.
+/// A percentile, unless the resolution of the clock is too low for it.
 fn percentile(ns: f64, noise: &Noise) -> String {
     if coarse(noise).is_some_and(|step| ns < 10.0 * step) { "–".to_owned() } else { time(ns) }
 }
 
-/// The step of a clock that cannot time single requests.
+/// The resolution of a clock that is too coarse to time single requests.
 fn coarse(noise: &Noise) -> Option<f64> {
     noise.clock_step_ns.filter(|step| *step > 500.0)
 }
 
-/// From here on a spread, or what others used, is told as a warning.
+/// A spread, or CPU use of other processes, above this share is printed as a warning.
 const RESTLESS: f64 = 0.2;
 
 fn noise(page: &mut Page, noise: &Noise) {

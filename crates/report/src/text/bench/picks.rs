@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line for each goal: the winner, what it reached, and whether the next best is really behind.
+//! A line for each goal: the winner, its value, and whether the runner-up is significantly worse.
 
 use pagewise_model::{Benchmark, Pick, RunnerUp};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap beside zram: what it costs, and what went past its pool.
+//! zswap compared with zram: the cost, and the pages that did not fit into zswap's pool.
 
 use pagewise_model::{
     Access, BackingTraffic, Benchmark, ClusterEffect, CostVerdict, FaultRow, RelativeCost,
@@ -12,7 +12,7 @@ use super::super::words::plural;
 use super::time;
 use crate::phrases::{change_and_interval, effect};
 
-/// As the table of stores has them.
+/// The name of the store, as in the table.
 pub(super) fn name(kind: StoreKind) -> &'static str {
     match kind {
         StoreKind::Zram => "zram",
@@ -20,7 +20,7 @@ pub(super) fn name(kind: StoreKind) -> &'static str {
     }
 }
 
-/// As `zram lz4, zswap lzo`: each once.
+/// `zram lz4, zswap lzo`: each once.
 pub(super) fn names(effects: &[ClusterEffect]) -> String {
     let mut names: Vec<String> = Vec::new();
     for SwapStore { kind, compressor } in effects.iter().map(|effect| &effect.store) {
@@ -41,7 +41,8 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     writebacks(page, &benchmark.writebacks);
 }
 
-/// As `zswap lz4: a page that is written back to the swap file takes 12.3 µs of CPU time (11.0 µs to 13.4 µs).`
+/// `zswap lz4: a page that is written back to the swap file takes 12.3 µs of CPU time (11.0 µs to
+/// 13.4 µs).`
 fn writebacks(page: &mut Page, all: &[WritebackCost]) {
     if !all.is_empty() {
         page.gap();
@@ -60,8 +61,8 @@ fn writebacks(page: &mut Page, all: &[WritebackCost]) {
     }
 }
 
-/// As `zswap lz4: 30 of 2,048 pages went to the swap area behind its pool; 30 of them it refused, 28 came
-/// back from there.`
+/// `zswap lz4: 30 of 2,048 pages went to the swap area behind its pool; 30 of them it refused, 28
+/// came back from there.`
 fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
     let past: Vec<&BackingTraffic> = rows.iter().filter_map(|row| row.backing.as_ref()).collect();
     let written: u64 = past.iter().map(|past| past.written_pages).sum();
@@ -83,7 +84,7 @@ fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
     page.prose(2, Role::Warning, &text);
 }
 
-/// Private memory in random order; --json has the others.
+/// Only private memory in random order; --json has the other comparisons.
 fn comparisons(page: &mut Page, benchmark: &Benchmark) {
     let is_shown =
         |one: &&StoreComparison| (one.memory, one.access) == (SwappedKind::Private, Access::Random);
@@ -93,7 +94,7 @@ fn comparisons(page: &mut Page, benchmark: &Benchmark) {
     );
     let mut seen: Vec<&StoreComparison> = Vec::new();
     for one in benchmark.store_comparisons.iter().filter(is_shown) {
-        // the second measurement, with less memory, has the best algorithm again
+        // the second measurement, with less memory, contains the best algorithm again
         if seen.iter().any(|other| other.compressor == one.compressor) {
             continue;
         }

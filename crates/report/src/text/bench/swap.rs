@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap itself: what a fault costs, whether `vm.page-cluster` matters, which swappiness follows.
+//! Swap itself: the cost of a fault, whether `vm.page-cluster` matters, and the swappiness that
+//! follows from it.
 
 use pagewise_model::{
     Access, Benchmark, BreakEven, ClusterChoice, ClusterEffect, ClusterVerdict, CostRatio,
@@ -25,7 +26,7 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     }
 }
 
-/// The balanced pick's; --json has those of all.
+/// The cost ratio of the balanced pick; --json has those of all algorithms.
 fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
     let best = benchmark.picks.balanced.as_ref().map(|pick| &pick.winner);
     let is_best = |ratio: &&CostRatio| best == Some(&ratio.compressor);
@@ -43,8 +44,8 @@ fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
 const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER measures a file on that disk \
     too, and says which value follows.";
 
-/// Private memory touched at random without readahead: a row per store. Which store is said only where
-/// there are two kinds.
+/// Private memory in random order without readahead: a row per store. The kind of store is named
+/// only if there are two.
 fn faults(page: &mut Page, benchmark: &Benchmark) {
     let columns = vec![
         Column::left("algorithm"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp collapse`: what was done, what was left alone, and at which price.
+//! `pagewise thp collapse`: what was collapsed, what was skipped, and the cost.
 
 use pagewise_model::{BudgetMeasure, ByAccess, Bytes, Collapse, CollapsedProcess, UnitCollapse};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One process, mapping by mapping: what is huge, what could be, and what that would cost.
+//! One process, mapping by mapping: the memory in huge pages, the memory that could be, and its
+//! cost.
 
 use pagewise_model::{Blocks, Bytes, MappingCoverage, ProcessCoverage, ScanMethod, Snapshot};
 
@@ -11,13 +12,14 @@ const SWITCHED_OFF: &str = "Huge pages are switched off for this process (PR_SET
     what started it): it gets none, and a collapse can make none. Start it without that, as redis-server with \
     disable-thp no.";
 
-/// Mappings shown.
+/// Number of mappings shown.
 const MOST: usize = 8;
 
-/// What decides whether a process may have huge pages, besides its mappings.
+/// What decides whether a process gets huge pages, besides its mappings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed<'a> {
-    /// `PR_SET_THP_DISABLE`: nothing gives it huge pages, a collapse neither.
+    /// `PR_SET_THP_DISABLE` is set: neither a fault nor khugepaged nor a collapse gives it huge
+    /// pages.
     switched_off: bool,
     /// The host's `transparent_hugepage/enabled`.
     host: Option<&'a str>,
@@ -32,7 +34,7 @@ impl<'a> Allowed<'a> {
         }
     }
 
-    /// Why the kernel gives a mapping no huge pages; `None` where that is not known.
+    /// Why the kernel gives a mapping no huge pages; `None` if that is unknown.
     fn why_not(self, mapping: &MappingCoverage, block: Bytes) -> Option<&'static str> {
         let advised = mapping.advised.get();
         match () {
@@ -160,7 +162,7 @@ fn yes_no(answer: Option<bool>) -> Cell {
     answer.map_or_else(Cell::default, |yes| if yes { "yes".into() } else { "no".into() })
 }
 
-/// What the next command would do.
+/// What the suggested command would do.
 fn advice(page: &mut Page, process: &ProcessCoverage) {
     let could = process.blocks.full + process.blocks.half;
     if could == 0 {

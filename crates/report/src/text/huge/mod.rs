@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp`: where huge pages are, from the host down to a mapping, and what a collapse did.
+//! `pagewise thp`: where huge pages are used, from the host down to a mapping, and the result of a
+//! collapse.
 
 pub(super) mod collapse;
 mod coverage;
@@ -16,7 +17,7 @@ use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, count, seconds, share, shown};
 use crate::{HugeSeen, huge};
 
-/// Rows of a table.
+/// Maximum number of rows of a table.
 const MOST: usize = 10;
 
 pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
@@ -46,7 +47,7 @@ fn host(page: &mut Page, interval: &Interval) {
     }
 }
 
-/// What khugepaged did in the interval: it may want to run and not be let.
+/// What khugepaged did in the interval; it may be runnable but wait for a CPU.
 fn now(interval: &Interval) -> Vec<String> {
     let Some(((cpu, waited), over)) = huge::khugepaged(interval).zip(interval.seconds()) else {
         return Vec::new();
@@ -55,7 +56,7 @@ fn now(interval: &Interval) -> Vec<String> {
     vec![format!("ran {}", of(cpu)), format!("waited for a processor {}", of(waited))]
 }
 
-/// What all sizes together did, as `/proc/vmstat` counts it.
+/// Counters of `/proc/vmstat` over all sizes.
 fn counters(end: &Snapshot) -> Vec<String> {
     const SHOWN: [(&str, &str); 8] = [
         ("thp_fault_alloc", "made at fault"),
@@ -76,7 +77,7 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
     if groups.is_empty() {
         return;
     }
-    // cgroups of version 1 have no such counters
+    // cgroup version 1 has no such counters
     let is_counted = groups
         .iter()
         .map(|group| huge::made(group))
@@ -154,7 +155,7 @@ fn row(process: &Process) -> Vec<Cell> {
     ]
 }
 
-/// What is nothing is not shown.
+/// A size; empty if it is zero or unknown.
 fn some(size: &Reading<Bytes>) -> Cell {
     match size.get() {
         Some(size) if size > Bytes::new(0) => size.to_string().into(),
@@ -163,14 +164,14 @@ fn some(size: &Reading<Bytes>) -> Cell {
     }
 }
 
-/// Nothing where it is absent: cgroups of version 1 count no huge pages.
+/// A count; empty if it is absent, as with cgroup version 1.
 fn number(of: &Reading<u64>) -> Cell {
     of.get().map_or_else(Cell::default, |number| count(number).into())
 }
 
 fn coverage(huge: &Reading<Bytes>, all: Option<Bytes>) -> Cell {
     let part = huge.get().zip(all);
-    // what a process has may have changed between two files
+    // the two numbers are from different files and may not match exactly
     let part = part.and_then(|(huge, all)| share(huge.get().min(all.get()), all.get()));
     part.map_or_else(|| Cell::new(Role::Quiet, NONE), Cell::from)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp profiles`: settings that belong together, beside what this host has.
+//! `pagewise thp profiles`: sets of settings that belong together, next to the values of this host.
 
 use pagewise_model::ThpProfile;
 use pagewise_model::knob::KnobReading;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp restrain`: how much of huge pages is zeros, and what was done about it.
+//! `pagewise thp restrain`: the share of zeros in huge pages, and what was done about it.
 
 use pagewise_model::Restrain;
 
@@ -53,7 +53,7 @@ fn split(restrain: &Restrain) -> Vec<String> {
     items
 }
 
-/// The pair of settings that lets the kernel do it.
+/// The two settings with which the kernel does this itself.
 fn advice(page: &mut Page, done: &Restrained<'_>) {
     let thp = &done.snapshot.thp;
     let none = thp.khugepaged.max_ptes_none.get();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What finding pages costs, as the processor counted it.
+//! The cost of page walks, as counted by the CPU.
 
 use pagewise_model::{Outcome, PageWalks, Reading};
 
 use crate::text::kit::{Page, Role};
 use crate::text::words::{plural, seconds};
 
-/// Of processes where some were `named`, else of the machine.
+/// For single processes if they were `named`, otherwise for the machine.
 pub(super) fn print(page: &mut Page, walks: &PageWalks, named: bool) {
     if walks.is_blank() {
         page.heading("Page walks", "not counted");
@@ -49,7 +49,7 @@ fn cycles(walks: &PageWalks) -> Vec<String> {
     walking.into_iter().chain(each).collect()
 }
 
-/// What the numbers leave out.
+/// What the numbers do not include.
 fn short(walks: &PageWalks) -> Vec<String> {
     let left_out = (walks.left_out > 0)
         .then(|| format!("{} more were not counted: too many files would be open", walks.left_out));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text → the same in ASCII, as wide as before, for terminals without UTF-8.
+//! Converts text to ASCII without changing its width, for terminals without UTF-8.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Each character in ASCII; `?` stands for what has no counterpart.
+/// Each character as ASCII; `?` for one without an equivalent.
 pub(super) fn spelled(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host as a whole in a live view: one section for each line or two, the most important first.
+//! The host as a whole in a live view: sections of one or two lines, the most important first.
 
 use pagewise_model::{Bytes, Percent, Reading, Snapshot, Tier, Zone};
 
@@ -11,13 +11,13 @@ use super::super::{bars, pressure, thp};
 use super::{FACTS, fact, fact_line, printed};
 use crate::live::{LiveFrame, LiveWindow};
 
-/// Cells of a bar beside numbers.
+/// Number of cells of a bar next to numbers.
 const BAR: usize = 8;
-/// Bars need a window of so many columns.
+/// Bars need a window with at least this many columns.
 const BARS: usize = 60;
-/// The bar of memory needs a window of so many lines, its legend too.
+/// The bar of memory and its legend need a window with at least this many lines.
 const HIGH: usize = 20;
-/// More tiers are left out.
+/// Maximum number of tiers shown.
 const TIERS: usize = 4;
 
 /// The lines of each section.
@@ -60,7 +60,7 @@ fn bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     }
 }
 
-/// What is stored compressed counts at its size before compression.
+/// The effective memory: compressed pages count with their size before compression.
 fn effective(page: &mut Page, snapshot: &Snapshot) {
     let memory = snapshot.effective_memory();
     let Some(known) = memory.value() else {
@@ -153,12 +153,13 @@ fn waiting(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
     });
 }
 
-/// Blocks by height, each the largest of its share of `values`; the full height is 10 % or the largest value.
+/// A sparkline. Each cell shows the largest of its values; the full height is 10 % or the largest
+/// value, whichever is more.
 fn sparkline(values: &[f64], cells: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const LEAST: f64 = 10.0;
     let per_cell = values.len().div_ceil(cells.max(1)).max(1);
-    // aligned at the end, so that the last cell is always the last values
+    // aligned at the end, so that the last cell always contains the latest values
     let first = values.len() % per_cell;
     let (head, rest) = values.split_at(first);
     let chunks =
@@ -186,7 +187,7 @@ fn kswapd(page: &mut Page, frame: &LiveFrame<'_>) {
     }
 }
 
-/// Free memory of a zone beside its watermarks.
+/// Free memory of a zone next to its watermarks.
 fn marks(zone: &Zone, page_size: Bytes) -> Option<String> {
     let [free, low, high] = [&zone.free_pages, &zone.low_pages, &zone.high_pages].map(Reading::get);
     Some(format!(
@@ -198,7 +199,7 @@ fn marks(zone: &Zone, page_size: Bytes) -> Option<String> {
     ))
 }
 
-/// Counters of pages, and what they are called here.
+/// Counters of pages, and their labels.
 const PAGES: [(&[&str], &str); 4] = [
     (&["workingset_refault_anon", "workingset_refault_file"], "refaults"),
     (&["pswpin"], "swap in"),
@@ -233,7 +234,7 @@ fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// A fact of up to two lines.
+/// A fact of at most two lines.
 fn wrapped(page: &mut Page, label: &str, text: &str, window: LiveWindow) {
     let mut lines = wrap(text, window.width.saturating_sub(FACTS).max(1));
     if lines.len() > 2 {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A live view → the lines of a screen, the most important first: what does not fit is left out from below.
+//! Prints a live view as lines of a screen, the most important first: if it does not fit, the
+//! lowest sections are left out.
 //!
-//! Nothing is wider than the window, and there are never more lines than it has. The last line has the keys.
+//! No line is wider than the window, and there are never more lines than it has. The last line
+//! shows the keys.
 
 mod ascii;
 mod details;
@@ -14,9 +16,9 @@ use super::style::TextStyle;
 use super::verdict;
 use crate::live::{LiveFrame, LiveOrder, LiveView, LiveWindow};
 
-/// Columns in which the content of labelled facts starts.
+/// Column at which the content of labelled facts starts.
 const FACTS: usize = 10;
-/// Lower windows have no table until a row is selected.
+/// In windows with fewer lines there is no table until a row is selected.
 const LOW: usize = 14;
 
 /// The lines of a frame, at most as many as the window has.
@@ -24,7 +26,7 @@ pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     live_with_rows(frame, window).0
 }
 
-/// The lines of a frame, and how many rows of processes or groups there is room for.
+/// The lines of a frame, and the number of rows of processes or groups that fit.
 pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>, usize) {
     let mut rows = 0;
     if window.height == 0 || window.width == 0 {
@@ -67,7 +69,7 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>
     (lines, rows)
 }
 
-/// Lines that are kept for the table of processes or groups.
+/// Number of lines reserved for the table of processes or groups.
 fn table_lines(view: &LiveView, height: usize) -> usize {
     let is_chosen = view.selected.is_some() || view.open.is_some() || view.groups;
     match (is_chosen || !view.filter.is_empty(), height) {
@@ -84,7 +86,7 @@ fn printed(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<String> {
     page.finish().lines().map(str::to_owned).collect()
 }
 
-/// The same words as `status` says, in at most a fifth of the window.
+/// The verdict in the words of `status`, in at most a fifth of the window.
 fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     let unreadable = verdict::unreadable(&frame.interval.end);
     let role = match unreadable {
@@ -103,7 +105,7 @@ fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     })
 }
 
-/// A label, and what belongs to it; what is too wide is cut.
+/// A label and its content, cut to the width.
 fn fact(page: &mut Page, label: &str, text: impl Into<String>) {
     fact_line(page, label, |line| line.plain(text));
 }
@@ -113,7 +115,7 @@ fn fact_line(page: &mut Page, label: &str, fill: impl FnOnce(Line) -> Line) {
     page.line(&fill(start));
 }
 
-/// Keys that are others in a recording.
+/// Keys with another meaning in a recording.
 const LIVE_KEYS: [(&str, &str); 3] = [
     ("q", "quit"),
     ("space", "freeze the view, or go on"),

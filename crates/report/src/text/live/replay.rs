@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a live view says of the recording that it shows.
+//! The part of a live view about the recording that it shows.
 
 use super::super::kit::{Line, Role};
 use crate::live::LiveReplay;
 use crate::time;
 
-/// Narrower windows have the short words.
+/// Narrower windows get shorter words.
 const WIDE: usize = 70;
 
-/// Keys that a recording has besides; space is another one than on a live machine.
+/// The keys in a recording; space has another meaning than on a live machine.
 pub(super) const KEYS: [(&str, &str); 7] = [
     ("q", "quit"),
     ("space", "play, or pause"),
@@ -19,7 +19,8 @@ pub(super) const KEYS: [(&str, &str); 7] = [
     ("up, down", "select a row (also k)"),
 ];
 
-/// When this was, which step of how many it is, and whether there should be more.
+/// The time of the reading, its number and the number of all readings, and whether the recording is
+/// incomplete.
 pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
     let is_wide = width >= WIDE;
     let (start, format, of) = if is_wide {
@@ -42,13 +43,13 @@ pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
     if replay.is_playing { line.plain(format!(", playing ×{}", replay.pace)) } else { line }
 }
 
-/// What space and the keys beside it do.
+/// The keys for playing and stepping.
 pub(super) fn keys(replay: &LiveReplay) -> String {
     let space = if replay.is_playing { "pause" } else { "play" };
     format!("space {space}  ,/. step  +/- ×{}  j jump", replay.pace)
 }
 
-/// The last line while a jump is typed, and after one that led nowhere.
+/// The last line while a jump is being typed, and after one that was not possible.
 pub(super) fn jump_line(replay: &LiveReplay) -> Option<Line> {
     if let Some(typed) = &replay.typed {
         let line = Line::default().span(Role::Strong, "jump to: ").plain(format!("{typed}_"));

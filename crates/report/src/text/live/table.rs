@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rows of a live view: processes or cgroups in the order that was chosen, around the selected one.
+//! The table of a live view: processes or cgroups in the selected order, around the selected row.
 
 use pagewise_model::{Bytes, LiveGroup, LiveProcess, LiveSubject};
 
@@ -9,7 +9,7 @@ use super::super::table::{Cell, Column, NONE, Table};
 use super::super::words::stalled;
 use crate::live::{LiveFrame, LiveView, rows_around, shown_groups, shown_processes};
 
-/// The title and so many rows.
+/// The title and at most `rows` rows.
 pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, rows: usize) {
     let view = frame.view;
     if rows == 0 {
@@ -104,7 +104,7 @@ fn rows(page: &mut Page, table: Table, view: &LiveView) {
     super::fact(page, "", format!("no {what}{named}"));
 }
 
-/// The column always has content, so that rows do not move when one is selected.
+/// The column is never empty, so that the other columns do not move when a row is selected.
 fn mark(is_selected: bool) -> Cell {
     Cell::new(Role::Strong, if is_selected { ">" } else { " " })
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several arms: what they have, what was found of each, and the medians of all side by side.
+//! A trial with several arms: their settings, the result of each, and the medians of all side by
+//! side.
 
 use pagewise_model::{Trial, TrialMetric, Verdict};
 
@@ -10,7 +11,7 @@ use crate::text::table::{Cell, Column, NONE, Table};
 use crate::text::words::listed;
 use crate::{TrialReport, phrases};
 
-/// How many arms there are, and what they have.
+/// The number of arms, and their settings.
 pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = phrases::named(tried.name, &format!("{} arms on", trial.arms.len()));
@@ -60,7 +61,7 @@ fn arm(row: Row<'_>) -> Vec<Cell> {
     ]
 }
 
-/// What each arm used and did: a column for each, as many as fit.
+/// The medians of each arm: a column for each, as many as fit.
 fn medians(page: &mut Page, trial: &Trial) {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);
@@ -76,7 +77,7 @@ fn medians(page: &mut Page, trial: &Trial) {
     }
 }
 
-/// A column for each name, in several tables where they do not fit into one.
+/// A column for each name, in several tables if they do not fit into one.
 pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(String, Vec<String>)]) {
     const LABEL: usize = 26;
     let cells = rows.iter().flat_map(|(_, cells)| cells.iter().map(|cell| cell.chars().count()));
@@ -96,7 +97,8 @@ pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(Stri
     }
 }
 
-/// What differs between an arm and the first; the rest in a line. Its medians stand above.
+/// The differences of an arm to the first; metrics without a difference in one line. Its medians
+/// are in the table above.
 pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;
@@ -128,7 +130,7 @@ pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     }
 }
 
-/// As a row of two arms, without their medians.
+/// The row of a comparison without the medians of both arms.
 fn difference(trial: &Trial, metric: &TrialMetric) -> Vec<Cell> {
     let mut cells = metrics::row(trial.clock, metric, metric.name == trial.primary);
     cells.drain(1..3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A row for each metric: A, B, and what follows.
+//! A row for each metric: A, B, and the judgement.
 
 use pagewise_model::{Clock, TrialMetric};
 

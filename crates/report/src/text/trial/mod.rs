@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise trial`: the verdict, then what every metric says, then how it was found out.
+//! `pagewise trial`: the verdict, then every metric, then how the result was obtained.
 
 mod arms;
 mod metrics;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where kswapd spent its time: its most frequent functions, arm beside arm.
+//! Where kswapd spent its time: its most frequent functions, one column for each arm.
 
 use super::arms::beside;
 use crate::text::kit::{Page, Role};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands below: how it was found out, and what makes it less sure.
+//! The remarks below a trial: how the result was obtained, and what makes it less certain.
 
 use pagewise_model::{Trial, TrialMetric};
 
@@ -14,7 +14,7 @@ pub(super) fn print(page: &mut Page, trial: &Trial) {
         }
     };
     quiet(&phrases::method(trial));
-    // of several arms each shows another
+    // with more than two arms each has a detectable effect of its own
     let primary = trial.metrics.first().filter(|_| !lineup::is_wide(trial));
     let judged = primary.filter(|primary| phrases::is_judged(trial.clock, primary));
     if let Some(detectable) = judged.and_then(|it| it.detectable_effect) {
