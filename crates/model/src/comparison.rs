@@ -17,7 +17,8 @@ pub struct Comparison {
     pub relation: Relation,
     /// What `relation` follows from, in sentences.
     pub reasons: Vec<String>,
-    /// Time from the first to the second in seconds; `null` unless both are of the same boot and in this order.
+    /// Time from the first to the second in seconds; `null` unless both are of the same boot and in
+    /// this order.
     pub seconds: Option<f64>,
     /// Settings and devices that differ.
     pub settings: Vec<SettingChange>,

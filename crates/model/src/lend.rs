@@ -166,13 +166,14 @@ pub struct GroupSpec {
     /// The limit on swap (`memory.swap.max`; with version 1, `memory.memsw.limit_in_bytes` is set
     /// to this plus `max`, which is required then).
     pub swap_max: Option<Bytes>,
-    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2 only.
+    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2
+    /// only.
     pub zswap_max: Option<Bytes>,
     /// Whether zswap may write its pages back to disk (`memory.zswap.writeback`); cgroup version 2
     /// only.
     pub zswap_writeback: Option<bool>,
-    /// The group's own swappiness (`memory.swappiness`). Cgroup version 2 has no such file: there the
-    /// value is ignored, and `vm.swappiness` applies.
+    /// The group's own swappiness (`memory.swappiness`). Cgroup version 2 has no such file: there
+    /// the value is ignored, and `vm.swappiness` applies.
     pub swappiness: Option<u32>,
 }
 

@@ -156,7 +156,8 @@ mod tests {
         assert_eq!(Name::from("café").as_str(), "café");
     }
 
-    /// Arabic letter mark, tags, a variation selector, a soft hyphen, a Hangul filler, an annotation.
+    /// Arabic letter mark, tags, a variation selector, a soft hyphen, a Hangul filler, an
+    /// annotation.
     #[test]
     fn what_shows_nothing_becomes_visible() {
         for hidden in

@@ -15,7 +15,8 @@ pub struct Pick {
     pub winner: Compressor,
     /// Its value, in `unit`.
     pub value: f64,
-    /// `bytes_per_second`, `ns`, `iops`, `original_per_memory_used` or, for balanced, `times_ideal`.
+    /// `bytes_per_second`, `ns`, `iops`, `original_per_memory_used` or, for balanced,
+    /// `times_ideal`.
     pub unit: Name,
     /// The second best; `null` if only one algorithm was measured.
     pub runner_up: Option<RunnerUp>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How zsmalloc, the allocator of zram, uses its memory: by size class, and in bands of sizes for display.
+//! How zsmalloc, the allocator of zram, uses its memory: by size class, and in bands of sizes for
+//! display.
 //!
 //! An object is stored in the smallest class that it fits. The pages of a class are allocated as
 //! zspages, groups of 1 to 16 pages. Slots of a zspage that hold no object are wasted until it is
