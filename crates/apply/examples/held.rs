@@ -8,8 +8,8 @@
 //! held huge MIB OF EACH    the same, in huge pages from the start
 //! held heap MIB            memory from the allocator, in pieces of 64 KiB
 //! held cut PIECES          PIECES adjacent mappings of one page each
-//! held threads COUNT MIB   COUNT threads; one after the other allocates MIB in pieces of 1 KiB, keeps
-//!                          one of 64 and frees the others; no thread exits
+//! held threads COUNT MIB   COUNT threads; one after the other allocates MIB in pieces of 1 KiB,
+//!                          keeps one of 64 and frees the others; no thread exits
 //! ```
 //! Commands: `check` (prints `wrong` if contents changed), `fork` (a child shares all of the
 //! memory; `done` is followed by its id), `reap` (the child exits), `write` (every 16th page is

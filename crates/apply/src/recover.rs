@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Cleans up after killed runs, by their journals, and reports the result for each loan.
 //!
-//! A conflict is reported at every start until somebody asks for [`Conflicts::Close`], as `pagewise
-//! undo` does: it is reported once more and closed, and the value of the other program stays.
+//! A conflict is reported at every start until somebody asks for [`Conflicts::Close`], as
+//! `pagewise undo` does: it is reported once more and closed, and the value of the other program
+//! stays.
 
 use std::path::Path;
 

@@ -88,8 +88,8 @@ pub struct BenchRow {
 pub struct Reference {
     /// Its name, as `block path`.
     pub name: Name,
-    /// Which layers a request passes: `block` if it takes the same path as one to zram; otherwise
-    /// the layer at which it ends, `file` or `memory`.
+    /// The lowest layer that its requests reach: `block` as for zram, `file` without the block
+    /// layer, or `memory` for a plain copy.
     pub layer: Name,
     /// What it is and what it is a measure of.
     pub what: Name,
@@ -260,11 +260,11 @@ pub struct FaultRow {
     pub p999_ns: f64,
     /// CPU time to touch a page, readahead included.
     pub in_cpu_ns_per_page: f64,
-    /// Value of the round with the least and of the round with the most.
+    /// The smallest and the largest value of a round.
     pub in_cpu_spread: Ends<f64>,
     /// CPU time to swap a page out.
     pub out_cpu_ns_per_page: f64,
-    /// Value of the round with the least and of the round with the most.
+    /// The smallest and the largest value of a round.
     pub out_cpu_spread: Ends<f64>,
 }
 
@@ -278,7 +278,7 @@ pub struct SwapOutCost {
     pub swapped_out_pages: u64,
     /// CPU time of one page: the median over rounds.
     pub cpu_ns_per_page: f64,
-    /// Value of the round with the least and of the round with the most.
+    /// The smallest and the largest value of a round.
     pub cpu_spread: Ends<f64>,
 }
 
@@ -297,7 +297,7 @@ pub struct WritebackCost {
     pub written_share: f64,
     /// CPU time of one page.
     pub cpu_ns_per_page: f64,
-    /// Value of the round with the least and of the round with the most.
+    /// The smallest and the largest value of a round.
     pub cpu_spread: Ends<f64>,
 }
 

@@ -13,8 +13,8 @@ use crate::{
 /// The page contents that were used for all measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchInput {
-    /// Where the contents came from, as `redis-server (pid 4121)` or, if generated, `made up:
-    /// text:100`.
+    /// Where the contents came from: `redis-server (pid 4121)` or, if generated,
+    /// `made up: text:100`.
     pub name: Name,
     /// Number of pages.
     pub pages: u64,

@@ -18,7 +18,7 @@ use crate::Name;
 pub struct Compressor {
     /// The kernel's name for the algorithm.
     pub algorithm: Name,
-    /// Its level; `null` for the kernel's default.
+    /// Its level; missing for the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
 }

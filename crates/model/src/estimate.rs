@@ -47,7 +47,7 @@ pub struct Estimate {
     pub sized_pages: u64,
     /// Pages that are in swap already: neither sampled nor counted above.
     pub swapped_pages: u64,
-    /// Why the sample is smaller than requested; `null` if it is not.
+    /// Why the sample is smaller than requested; missing if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<String>,
     /// Pages of zeros.
@@ -136,7 +136,7 @@ pub enum MemoryKind {
 pub struct AlgorithmEstimate {
     /// The kernel's name of the algorithm.
     pub name: Name,
-    /// Its level; `null` for the kernel's default.
+    /// Its level; missing for the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
     /// The kernel whose behaviour is reproduced.

@@ -76,11 +76,12 @@ pub struct ZramDevice {
 pub struct ZswapSpec {
     /// The kernel's name of the compressor.
     pub algorithm: String,
-    /// Size limit of the pool, in percent of RAM; `None` keeps the host's setting.
+    /// Size limit of the pool, in percent of RAM; if missing, the host's setting
+    /// is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pool_percent: Option<u8>,
-    /// A full pool accepts pages again once it is below this percentage of its limit; `None` keeps
-    /// the host's setting.
+    /// A full pool accepts pages again once it is below this percentage of its limit; if missing,
+    /// the host's setting is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_threshold_percent: Option<u8>,
     /// Whether the shrinker writes cold pages of the pool back to swap.

@@ -156,7 +156,7 @@ pub struct TrialArm {
     pub name: String,
     /// Its settings; empty for the machine as it is.
     pub settings: Vec<TrialSetting>,
-    /// Its swap areas; missing for the machine's own swap, empty for no swap at all.
+    /// Its swap areas; `None` for the machine's own swap, empty for no swap at all.
     pub swap: Option<Vec<TrialSwap>>,
     /// The program it runs instead of the experiment's.
     pub program: Option<Program>,
@@ -346,7 +346,7 @@ pub struct TrialMetric {
     pub detectable_effect: Option<f64>,
     /// Numbers of the runs that differ much from the others of their arm. They are not excluded.
     pub outliers: Vec<u32>,
-    /// Why there is no estimate; `null` if there is one.
+    /// Why there is no estimate; missing if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
 }
@@ -452,7 +452,7 @@ pub struct Trial {
     pub seed: u64,
     /// Warm-up runs, which were discarded.
     pub warm_up_runs: u32,
-    /// What was predicted before the first pair; missing if no prediction was possible.
+    /// What was predicted before the first pair; `null` if no prediction was possible.
     pub forecast: Option<TrialForecast>,
     /// Interference during the experiment.
     pub noise: TrialNoise,

@@ -6,8 +6,9 @@ use crate::Name;
 /// Characters of a container's id that are shown, as in `docker ps`.
 const ID: usize = 12;
 
-/// The container or unit that a cgroup's path names, in the form that other tools accept: `docker
-/// 5f3c1d0e77aa`, `nginx.service`; otherwise the last folder of the path. `None` for the root.
+/// The container or unit that a cgroup's path names, in the form that other tools accept:
+/// `docker 5f3c1d0e77aa`, `nginx.service`; otherwise the last folder of the path. `None` for the
+/// root.
 ///
 /// If several are nested, the deepest container counts, otherwise the deepest service or scope:
 /// cgroups that a service creates below itself are not known to other tools.
