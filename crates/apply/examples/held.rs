@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program to be collapsed by the tests: it holds memory as it is told, says `ready` and waits
-//! until its input ends. Each further line on its input is an order, answered by `done`.
+//! A program whose memory the tests collapse: it allocates memory as its arguments say, prints
+//! `ready` and waits until its input ends. Each further line of its input is a command, answered
+//! with `done`.
 //!
 //! ```text
-//! held map MIB OF EACH     of EACH pages one after the other, OF are written; aligned to 2 MiB
-//! held huge MIB OF EACH    the same, in huge pages from the beginning
+//! held map MIB OF EACH     MIB of memory, aligned to 2 MiB; of every EACH pages, OF are written
+//! held huge MIB OF EACH    the same, in huge pages from the start
 //! held heap MIB            memory from the allocator, in pieces of 64 KiB
-//! held cut PIECES          so many mappings of a page each, beside each other
-//! held threads COUNT MIB   so many threads, of which each in its turn fills MIB in pieces of 1 KiB,
-//!                          keeps one of 64 and frees the others; all of them stay
+//! held cut PIECES          PIECES adjacent mappings of one page each
+//! held threads COUNT MIB   COUNT threads; one after the other allocates MIB in pieces of 1 KiB,
+//!                          keeps one of 64 and frees the others; no thread exits
 //! ```
-//! Orders: `check` (answers `wrong` where contents changed), `fork` (a child shares all of it; `done`
-//! is followed by its id), `reap` (the child ends), `write` (every 16th page is written again, with
-//! the same), `lock` (it may not leave RAM), `off` and `on` (whether it may have huge pages at all).
+//! Commands: `check` (prints `wrong` if contents changed), `fork` (a child shares all of the
+//! memory; `done` is followed by its id), `reap` (the child exits), `write` (every 16th page is
+//! written again with the same contents), `lock` (mlock), `off` and `on` (whether the process may
+//! have huge pages at all).
 
 #![expect(unsafe_code, reason = "arranges memory in ways that no safe wrapper offers")]
 #![allow(clippy::disallowed_methods, reason = "a program of the tests, not of the product")]
@@ -35,13 +37,14 @@ impl Held {
         let length = mib << 20;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: without MAP_FIXED a new place is chosen, so nothing that is used is replaced.
+        // SAFETY: without MAP_FIXED the kernel chooses unused addresses, so no existing mapping is
+        // replaced.
         let at =
             unsafe { libc::mmap(std::ptr::null_mut(), length + BLOCK, protection, flags, -1, 0) };
         assert_ne!(at, libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
         let offset = at.cast::<u8>().align_offset(BLOCK);
-        // SAFETY: the mapping is `BLOCK` longer than what is used of it, is never unmapped, and
-        // nobody else has a reference into it.
+        // SAFETY: the mapping is `BLOCK` longer than the part that is used, is never unmapped, and
+        // nothing else has a reference into it.
         let memory = unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>().add(offset), length) };
         if huge {
             // SAFETY: the range is ours; this advice changes no contents.
@@ -78,7 +81,7 @@ impl Held {
         self.child = unsafe { libc::fork() };
         if self.child == 0 {
             loop {
-                // SAFETY: waiting has no preconditions.
+                // SAFETY: pause has no preconditions.
                 unsafe { libc::pause() };
             }
         }
@@ -86,7 +89,7 @@ impl Held {
     }
 
     fn reap(&mut self) {
-        // SAFETY: the child is ours and not waited for yet, so its id is still its own.
+        // SAFETY: the child is ours and was not waited for yet, so its id was not reused.
         unsafe {
             libc::kill(self.child, libc::SIGKILL);
             libc::waitpid(self.child, std::ptr::null_mut(), 0);
@@ -99,11 +102,12 @@ impl Held {
         assert_eq!(locked, 0, "mlock: {}", std::io::Error::last_os_error());
     }
 
-    /// Makes every second of the first pages unreadable: each border is one between mappings.
+    /// Makes every second one of the first pages unreadable, so that each page is a mapping of its
+    /// own.
     fn cut(&self, pieces: usize) {
         for page in (0..pieces).step_by(2) {
             let at = self.memory.as_ptr().wrapping_add(page * PAGE).cast_mut().cast();
-            // SAFETY: the page is ours, within `memory`, and is not looked at any more.
+            // SAFETY: the page is ours, within `memory`, and is not accessed any more.
             let done = unsafe { libc::mprotect(at, PAGE, libc::PROT_NONE) };
             assert_eq!(done, 0, "mprotect: {}", std::io::Error::last_os_error());
         }
@@ -132,7 +136,7 @@ fn disable(disabled: libc::c_ulong) {
     assert_eq!(done, 0, "prctl: {}", std::io::Error::last_os_error());
 }
 
-/// Each has an arena of its own, where the allocator has that many.
+/// Each thread has an arena of its own, if the allocator has that many.
 fn threads(count: usize, mib: usize) {
     let (turn, filled) = (Arc::new(Mutex::new(())), Arc::new(Barrier::new(count + 1)));
     for _ in 0..count {
@@ -153,7 +157,7 @@ fn threads(count: usize, mib: usize) {
     filled.wait();
 }
 
-/// Never zero.
+/// The byte that fills a page; never zero.
 fn content(page: usize) -> u8 {
     u8::try_from(page % 251 + 1).unwrap_or(1)
 }

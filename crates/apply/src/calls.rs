@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: swapon, swapoff, and the handler of signals that say that this program is
-//! broken.
+//! System calls without a safe wrapper: swapon, swapoff, and installing a handler for fatal
+//! signals.
 //!
 //! The only module of the crate with `unsafe`.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// `SWAP_FLAG_PREFER`: the lower bits are a priority.
 const PREFER: libc::c_int = 0x8000;
 
-/// Switches a swap area on.
+/// Enables a swap area.
 pub(crate) fn swap_on(area: &str, priority: Option<i16>) -> io::Result<()> {
     let area = CString::new(area)?;
     let flags = match priority {
@@ -23,20 +23,21 @@ pub(crate) fn swap_on(area: &str, priority: Option<i16>) -> io::Result<()> {
         Some(_) => return Err(io::ErrorKind::InvalidInput.into()),
         None => 0,
     };
-    // SAFETY: `area` is a string that ends in a zero and lives until the call is over; swapon only
-    // reads it.
+    // SAFETY: `area` is a string that ends in a zero byte and lives until the call returns; swapon
+    // only reads it.
     answered(unsafe { libc::swapon(area.as_ptr(), flags) })
 }
 
-/// Switches a swap area off: all that is in it comes back into memory first.
+/// Disables a swap area. The kernel first reads all its pages back into memory.
 pub(crate) fn swap_off(area: &str) -> io::Result<()> {
     let area = CString::new(area)?;
     // SAFETY: as for swapon.
     answered(unsafe { libc::swapoff(area.as_ptr()) })
 }
 
-/// Switches a swap area off for as long as `goes_on` says so; then the area stays on, and this answers
-/// `Interrupted`. The kernel ends swapoff at any signal that has a handler.
+/// Disables a swap area, but gives up as soon as `goes_on` returns false: the area then stays
+/// enabled and this returns `Interrupted`. The kernel aborts swapoff at any signal that has a
+/// handler.
 pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> io::Result<()> {
     const BETWEEN: Duration = Duration::from_millis(20);
     let area = CString::new(area)?;
@@ -51,10 +52,10 @@ pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> i
         });
         while !worker.is_finished() {
             let thread = thread_id.load(Ordering::SeqCst);
-            // again and again: a signal that comes before the call does not end it
+            // repeatedly: a signal that arrives before the call does not interrupt it
             if thread != 0 && !goes_on() {
-                // SAFETY: tgkill takes three numbers. The thread is one of this process and has not been
-                // joined; a signal to a thread that has just ended fails and does nothing.
+                // SAFETY: tgkill takes three numbers. The thread belongs to this process and has
+                // not been joined; a signal to a thread that has just ended fails without effect.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
             }
             std::thread::sleep(BETWEEN);
@@ -63,10 +64,10 @@ pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> i
     })
 }
 
-/// From now on this signal interrupts system calls and does nothing else.
+/// Installs an empty handler: from now on this signal only interrupts system calls.
 fn handle_by_nothing(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: as for `handle`; the handler does nothing.
+    // SAFETY: as for `handle`; the handler is empty.
     answered(unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -78,7 +79,7 @@ fn answered(answer: libc::c_int) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Signals that end a program which is broken or over a limit of the kernel. abort() raises the first.
+/// Signals that terminate a program that is broken or exceeds a limit. abort() raises the first.
 const FATAL: [libc::c_int; 9] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -91,10 +92,12 @@ const FATAL: [libc::c_int; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// What is started when one of them comes: laid out before, as a handler may not allocate.
+/// The command that is started by the handler. Prepared in advance, because a signal handler must
+/// not allocate.
 #[derive(Debug)]
 struct HandlerCommand {
-    /// Whose end is waited for. A child that was forked has the handler too and starts nothing.
+    /// The process whose end the command waits for. A forked child inherits the handler but must
+    /// not start it.
     pid: libc::pid_t,
     arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,
@@ -102,14 +105,15 @@ struct HandlerCommand {
 
 static START: AtomicPtr<HandlerCommand> = AtomicPtr::new(ptr::null_mut());
 
-/// This program's own file, also where it was replaced or removed since.
+/// This program's own executable, even if its file was replaced or removed since.
 const OURSELVES: &CStr = c"/proc/self/exe";
 
-/// From now on a fatal signal starts this program anew with these arguments and this environment, once
-/// this process is gone. What is laid out for that is never freed: a handler may be reading it.
+/// After this, a fatal signal starts this program again with these arguments and this environment,
+/// once this process is gone. The prepared command is never freed, because a handler may be reading
+/// it.
 ///
 /// # Errors
-/// Where a text holds a zero byte, or the kernel refuses a handler.
+/// If a string contains a zero byte, or the kernel refuses a handler.
 pub(crate) fn start_after_crash(
     arguments: Vec<CString>,
     environment: Vec<CString>,
@@ -126,20 +130,21 @@ pub(crate) fn start_after_crash(
     FATAL.into_iter().try_for_each(handle)
 }
 
-/// A fatal signal ends the process as usual again.
+/// After this, a fatal signal only terminates the process.
 pub(crate) fn start_nothing() {
     START.store(ptr::null_mut(), Ordering::SeqCst);
 }
 
-/// Whether a fatal signal would start something.
+/// Whether a fatal signal would start a command.
 pub(crate) fn starts_after_crash() -> bool {
     !START.load(Ordering::SeqCst).is_null()
 }
 
 fn handle(signal: libc::c_int) -> io::Result<()> {
-    // SAFETY: sigaction is a C struct of which all zeros is a value: no flags, an empty mask. `crashed`
-    // has the type that a handler without SA_SIGINFO has and keeps to async-signal-safe calls. On the
-    // alternate stack, where the thread has one, it also runs when the stack is used up.
+    // SAFETY: sigaction is a C struct for which all zeros is a valid value: no flags, an empty
+    // mask. `crashed` has the type of a handler without SA_SIGINFO and makes only async-signal-safe
+    // calls. If the thread has an alternate stack, the handler runs on it and works even after a
+    // stack overflow.
     answered(unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = crashed as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -148,13 +153,14 @@ fn handle(signal: libc::c_int) -> io::Result<()> {
     })
 }
 
-/// Forks who starts what was laid out, then ends this process as the signal would have.
+/// The handler: forks a child that starts the prepared command, then lets the signal terminate this
+/// process.
 extern "C" fn crashed(signal: libc::c_int) {
     let start = START.swap(ptr::null_mut(), Ordering::SeqCst);
-    // SAFETY: `start` is null or was made by `start_after_crash` and is never freed. getpid, signal and
-    // raise are async-signal-safe. fork of the C library may wait for a lock of the allocator, which the
-    // thread that crashed may hold, so the system call is used: with these flags and no stack clone is
-    // fork, and the child keeps to system calls.
+    // SAFETY: `start` is null or was made by `start_after_crash` and is never freed. getpid, signal
+    // and raise are async-signal-safe. fork of the C library may wait for a lock of the allocator,
+    // which the crashed thread may hold, so the system call is used: with these flags and no stack,
+    // clone is fork, and the child makes only system calls.
     unsafe {
         if let Some(start) = start.as_ref() {
             let parent = libc::getpid();
@@ -165,28 +171,29 @@ extern "C" fn crashed(signal: libc::c_int) {
                 start_once_gone(start, parent);
             }
         }
-        // it comes when this handler returns
+        // the signal is delivered when this handler returns
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
 }
 
-/// The longest wait for the process that crashed: it may write a core first.
+/// Number of polls of 5 ms: the longest wait for the crashed process, which may write a core dump
+/// first.
 const LOOKS: u32 = 12_000;
 static BETWEEN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
-/// The child's life.
+/// What the forked child does.
 ///
 /// # Safety
 /// Only after a fork: it closes all files.
 unsafe fn start_once_gone(start: &HandlerCommand, parent: libc::pid_t) -> ! {
-    // SAFETY: all of these are system calls without a precondition but that pointers are good: those of
-    // `start` are to texts and lists that end in zero, the others to values on this stack.
+    // SAFETY: all of these are system calls whose only precondition is valid pointers: those in
+    // `start` point to zero-terminated strings and lists, the others to values on this stack.
     unsafe {
-        // a Ctrl-C at the terminal shall not stop it
+        // so that Ctrl-C at the terminal does not stop it
         libc::setsid();
-        // the lock of the session and ends of pipes, of which somebody may wait for the end; standard
-        // output belongs to the answer
+        // closes the lock of the session, and pipes whose reader may wait for their end; standard
+        // output is reserved for the program's result
         libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
         let (first, last, flags): (libc::c_uint, libc::c_uint, libc::c_uint) =
             (3, libc::c_uint::MAX, 0);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Configuration files below `/etc`, as `live.rs` reads, writes and removes them.
+//! Reads, writes and removes configuration files below `/etc`, for `live.rs`.
 //!
-//! No symbolic link is followed, neither in the last part of a path nor before it: who may change one
-//! folder on the way could otherwise let root write anywhere. Each call opens the folder anew and works
-//! in it by its handle.
+//! No symbolic link is followed, neither in the last part of a path nor before it: otherwise a user
+//! who may change one folder of the path could make root write anywhere. Each call opens the folder
+//! again and works relative to its file descriptor.
 //!
-//! A file is written beside its name, synced, and renamed: a power cut leaves the old contents or the new.
+//! A file is written under a temporary name, synced, and renamed: a power cut leaves the old
+//! contents or the new.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,17 +22,17 @@ use rustix::io::Errno;
 use crate::host_ops::{Config, Staged};
 use crate::journal::FileText;
 
-/// No configuration file is longer.
+/// Longest configuration file that is read.
 pub(crate) const MAX_CONFIG: usize = 256 << 10;
 
 const LABEL: &str = "security.selinux";
-/// A context is a few words.
+/// Longest SELinux context that is read; a context is a few words.
 const MAX_LABEL: usize = 4096;
 const READ_BY_ALL: u32 = 0o644;
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const ETC: &str = "/etc";
 
-/// The folder that stands for `/etc`: another one only in a debug build, for tests.
+/// The folder used as `/etc`. Only a debug build can replace it, for tests.
 fn etc() -> std::path::PathBuf {
     #[cfg(debug_assertions)]
     if let Some(folder) = std::env::var_os("PAGEWISE_TEST_ETC") {
@@ -40,7 +41,7 @@ fn etc() -> std::path::PathBuf {
     ETC.into()
 }
 
-/// The folder of this path below `/etc`, open.
+/// Opens the folder of this path below `/etc`.
 fn open_folder(path: &str) -> io::Result<OwnedFd> {
     let below = path.strip_prefix(ETC).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let below = below.ok_or_else(|| io::Error::other(format!("{path} is not below {ETC}")))?;
@@ -64,7 +65,7 @@ fn open_parent(path: &str) -> io::Result<(OwnedFd, &str)> {
     Ok((open_folder(folder)?, name))
 }
 
-/// What stands by that name.
+/// Reads what exists under that name.
 pub(crate) fn read(path: &str) -> io::Result<Config> {
     let (folder, name) = match open_parent(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Config::Missing),
@@ -110,7 +111,7 @@ fn read_file(folder: &OwnedFd, name: &str) -> io::Result<Config> {
     })
 }
 
-/// The SELinux context, if the file system keeps one.
+/// The SELinux context of a file, if the file system stores one.
 fn label(file: &OwnedFd) -> Option<String> {
     let mut bytes = vec![0; MAX_LABEL];
     let length = fgetxattr(file, LABEL, &mut bytes[..]).ok()?;
@@ -118,7 +119,7 @@ fn label(file: &OwnedFd) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Why nothing can be written in that folder, or in the nearest one above it that exists.
+/// The error if that folder, or the nearest existing one above it, is not writable.
 pub(crate) fn may_write(folder: &str) -> io::Result<()> {
     let mut path = folder;
     loop {
@@ -139,7 +140,7 @@ pub(crate) fn may_write(folder: &str) -> io::Result<()> {
     }
 }
 
-/// Makes a new file or link; there must be nothing of that name.
+/// Creates a new file or link; fails if the name exists.
 pub(crate) fn stage(path: &str, staged: Staged<'_>) -> io::Result<()> {
     let (folder, name) = open_parent(path)?;
     let (text, like) = match staged {
@@ -164,7 +165,7 @@ pub(crate) fn sync_file(path: &str) -> io::Result<()> {
     File::from(openat(&folder, name, flags, Mode::empty())?).sync_all()
 }
 
-/// Both names must be in one folder.
+/// Renames within one folder.
 pub(crate) fn rename(from: &str, to: &str) -> io::Result<()> {
     let (folder, name) = open_parent(to)?;
     let staged = from.rsplit('/').next().unwrap_or(from);
@@ -185,7 +186,8 @@ pub(crate) fn remove(path: &str) -> io::Result<()> {
 pub(crate) fn make_folder(path: &str) -> io::Result<()> {
     let (folder, name) = open_parent(path)?;
     mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
-    // the mask of this process does not concern others who read the configuration
+    // mode as given, whatever the umask of this process: other users must be able to read the
+    // configuration
     let made = openat(
         &folder,
         name,
@@ -200,7 +202,7 @@ pub(crate) fn remove_folder(path: &str) -> io::Result<()> {
     Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
 }
 
-/// The hash of `/etc/machine-id`, which the redirection for tests does not concern.
+/// The hash of `/etc/machine-id`. The test folder does not replace this file.
 pub(crate) fn machine_id_hash() -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(CWD, "/etc/machine-id", flags, Mode::empty()).ok()?;

@@ -1,119 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why something is not lent, or does not go back.
+//! Errors of lending, returning and applying.
 
 use std::io;
 
 use pagewise_model::{Advice, Bytes};
 
-/// What went wrong, with what was expected and found. What became of what had been lent is not said
-/// here: [`Session::end`](crate::Session::end) does.
+/// What went wrong, with what was expected and what was found. Whether loans were returned is not
+/// part of the error; see [`Session::end`](crate::Session::end).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Only one run borrows at a time.
+    /// Another run holds the lock: only one may borrow at a time.
     #[error("{state}: another run of pagewise borrows from this machine ({})", holder(*.pid))]
     Busy {
-        /// The folder that both use.
+        /// The folder of journals that both use.
         state: String,
-        /// The other run, where it has said so.
+        /// The process of the other run, if its lock file names it.
         pid: Option<u32>,
     },
-    /// The folder of journals, or a file in it.
+    /// The folder of journals, or a file in it, could not be used.
     #[error("{path}")]
     State {
-        /// Which.
+        /// The folder or file.
         path: String,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Somebody else could put journals there, or another folder in its place.
+    /// Another user could put journals there, or replace the folder.
     #[error("{path} cannot hold the journals, by which settings are written: {why}")]
     Untrusted {
-        /// The folder of journals or of the lock, or one above it.
+        /// The folder of journals or of the lock, or a folder above it.
         path: String,
-        /// Whose it is, or who may write there.
+        /// Who owns it, or who may write to it.
         why: String,
     },
-    /// The ledger of measured gains is not read or not written.
+    /// The ledger of measured gains cannot be read or written.
     #[error("{path}: {why}")]
     Ledger {
         /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The kernel refused something.
+    /// The kernel refused an operation.
     #[error("{doing}")]
     Kernel {
-        /// What was tried, as `zram1: disksize = 4096`.
+        /// The operation, such as `zram1: disksize = 4096`.
         doing: String,
-        /// What it said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel took something and made something else of it.
+    /// The kernel accepted a value but stored another one.
     #[error("{what}: wrote {wrote:?}, found {found:?} after it")]
     Changed {
         /// The knob or file.
         what: String,
-        /// What was asked for.
+        /// The value that was written.
         wrote: String,
-        /// What stands there.
+        /// The value that was read back.
         found: String,
     },
-    /// This kernel lacks it.
+    /// The kernel or host lacks something.
     #[error("{what}: {why}")]
     Absent {
-        /// What was asked for.
+        /// What was requested.
         what: String,
-        /// What is not there.
+        /// What is missing.
         why: &'static str,
     },
-    /// The table of knobs has no such row.
+    /// No setting of this name is in the knob table.
     #[error("{0}: no knob of that name")]
     NoKnob(String),
-    /// A knob that cannot be put back is not lent.
+    /// A knob is not lent because its value could not be restored.
     #[error("{name}: it cannot be borrowed: {why}")]
     NotLent {
         /// The knob.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A value outside of what the knob takes.
+    /// A value that the knob does not accept.
     #[error("{name}: expected {expected}, found {found:?}")]
     Value {
         /// The knob.
         name: String,
-        /// What it takes.
+        /// What it accepts.
         expected: String,
-        /// What was asked for.
+        /// The value that was requested.
         found: String,
     },
-    /// Strangers' pages would land on our area, and ours on theirs.
+    /// Other swap is enabled: pages of other programs would be swapped to our area, and ours to
+    /// theirs.
     #[error("the host's own swap is on: {}", areas.join(", "))]
     OtherSwap {
-        /// Which.
+        /// The other swap areas.
         areas: Vec<String>,
     },
-    /// What is in the area does not fit into memory.
+    /// The contents of the swap area do not fit into memory.
     #[error("{area}: {used} of it are in use and {available} of memory are available")]
     NoRoom {
         /// The swap area.
         area: String,
-        /// What it holds.
+        /// How much of it is in use.
         used: Bytes,
-        /// What there is.
+        /// The available memory.
         available: Bytes,
     },
-    /// The contents of a swap area do not certainly fit elsewhere, so it stays on.
+    /// It is not certain that the contents of a swap area fit elsewhere, so it stays enabled.
     #[error("{area} stays on: {why}")]
     WontFit {
         /// The swap area.
         area: String,
-        /// What would happen.
+        /// What could happen.
         why: String,
     },
-    /// A plan writes configuration to known places only.
+    /// A plan may write configuration only to known places.
     #[error("{what}: {why}")]
     Place {
         /// The file or link.
@@ -121,23 +122,23 @@ pub enum Error {
         /// Where it may be.
         why: String,
     },
-    /// The machine is no longer as it was when the plan was made.
+    /// The machine has changed since the plan was made.
     #[error("{what}: the plan expects {planned}, found {found}")]
     Stale {
         /// The knob, file or device.
         what: String,
-        /// What was there when the plan was made.
+        /// The state when the plan was made.
         planned: String,
-        /// What is there now.
+        /// The state now.
         found: String,
     },
-    /// Ctrl-C, before or between two steps of a plan.
+    /// The user stopped the run (Ctrl-C) before or between two steps of a plan.
     #[error("stopped by Ctrl-C")]
     Stopped,
-    /// Programs suffered after a plan was carried out.
+    /// Programs came under memory pressure after a plan was applied.
     #[error("{0}")]
     Strained(String),
-    /// A plan was interrupted: it is neither applied nor undone.
+    /// A plan was interrupted: it is neither fully applied nor undone.
     #[error("plan {plan} was interrupted, and its journal {id} names changes that are in force")]
     Interrupted {
         /// The number of its journal.
@@ -145,7 +146,7 @@ pub enum Error {
         /// The id of the plan.
         plan: String,
     },
-    /// A plan is on trial.
+    /// A plan is on trial, so no other may be applied.
     #[error("plan {plan} (journal {id}) is on trial")]
     OnTrial {
         /// The number of its journal.
@@ -153,15 +154,15 @@ pub enum Error {
         /// The id of the plan.
         plan: String,
     },
-    /// No plan of that name is on trial.
+    /// No plan with that number or id is on trial.
     #[error("plan {id} is not on trial; on trial {}", those(known))]
     NotOnTrial {
-        /// What was asked for.
+        /// The number or id that was given.
         id: String,
-        /// Those that are.
+        /// The plans on trial.
         known: Vec<String>,
     },
-    /// A later plan changed the same.
+    /// A later plan changed the same setting, file or device.
     #[error("plan {plan} (journal {id}) changed {target} later")]
     Under {
         /// The number of the later plan's journal.
@@ -171,53 +172,53 @@ pub enum Error {
         /// What both changed.
         target: String,
     },
-    /// A file would not fit.
+    /// A file does not fit into its file system.
     #[error("{folder}: expected room for {requested} and some to spare, found {found}")]
     NoSpace {
-        /// Where it was to be.
+        /// The folder for it.
         folder: String,
         /// Its size.
         requested: Bytes,
-        /// What is free.
+        /// The free space.
         found: Bytes,
     },
-    /// Only what was lent is used.
+    /// A device or file that this session did not lend: it is not used.
     #[error("{0}: expected a device or file that this session made")]
     NotOurs(String),
-    /// It is switched on already.
+    /// The swap area is enabled already.
     #[error("{0}: it is swapped to already")]
     IsOn(String),
-    /// Something that was taken later rests on it.
+    /// A later loan depends on it, so it cannot be returned yet.
     #[error("it has to wait for what rests on it: {by}")]
     Held {
-        /// What.
+        /// The later loan.
         by: String,
     },
-    /// It cannot be told from what others have, so it is left as it is.
+    /// It may belong to somebody else, so it is left unchanged.
     #[error("{what}: {why}")]
     Uncertain {
-        /// What.
+        /// The device, file or setting.
         what: String,
-        /// Why not.
+        /// Why it is not certain.
         why: String,
     },
-    /// No journal of that number or name.
+    /// There is no journal of that number or name.
     #[error("no journal {id}; there {}", those(known))]
     NoJournal {
-        /// What was asked for.
+        /// The number or name that was given.
         id: String,
-        /// Those that there are.
+        /// The journals that exist.
         known: Vec<String>,
     },
     /// A journal could not be removed.
     #[error("{path}: not removed")]
     Kept {
-        /// Its file.
+        /// The journal file.
         path: String,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// It went back already.
+    /// The loan was returned already.
     #[error("loan {0} is not open")]
     NotOpen(u64),
 }
@@ -304,9 +305,9 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Says what was tried.
+/// Adds to a system error what was being done.
 pub(crate) trait Doing<T> {
-    /// The error of the kernel with it.
+    /// Converts the error to [`Error::Kernel`] with this description.
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A machine in memory that behaves like the kernel where loans depend on it, and that can fail or
-//! kill us at any write.
+//! A simulated machine that behaves like the kernel as far as loans depend on it. It can fail, or
+//! kill the process, at any write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -17,18 +17,18 @@ use crate::host_ops::{
 };
 use crate::journal::{FileText, Identity};
 
-/// What happens at the write of that number, the first being 0.
+/// A fault at the write of that number, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It fails; a journal then has half a line.
+    /// This write fails; if it is to a journal, half the line is written.
     Fail(usize),
-    /// It and every later one fail, those of the journal too.
+    /// This and every later write fails, including those to the journal.
     FailOn(usize),
-    /// It and every later one fail, but the journal is written.
+    /// This and every later write fails, except those to the journal.
     Stuck(usize),
-    /// We are killed before it; a journal then has half a line.
+    /// The process is killed before this write; if it is to a journal, half the line is written.
     KillBefore(usize),
-    /// We are killed right after it.
+    /// The process is killed right after this write.
     KillAfter(usize),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct FakeZram {
     pub(crate) backing: Option<String>,
 }
 
-/// What a device has before somebody chooses an algorithm, and after a reset.
+/// The algorithm of a device before one is chosen, and after a reset.
 const DEFAULT_ALGORITHM: &str = "lzo";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,14 +50,14 @@ pub(crate) struct FakeGroup {
     pub(crate) limits: BTreeMap<String, String>,
 }
 
-/// What can be borrowed, as it stands.
+/// The state of everything that can be borrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) knobs: BTreeMap<String, String>,
     pub(crate) zrams: BTreeMap<u32, FakeZram>,
     pub(crate) swaps: BTreeSet<String>,
     pub(crate) priorities: BTreeMap<String, i32>,
-    /// Files, links and folders of configuration, as programs see them.
+    /// Configuration files, links and folders, as programs see them.
     pub(crate) config: BTreeMap<String, Config>,
     pub(crate) groups: BTreeMap<String, FakeGroup>,
     pub(crate) files: BTreeMap<String, u64>,
@@ -69,57 +69,57 @@ pub(crate) struct State {
 pub(crate) struct FakeHost {
     pub(crate) state: State,
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
-    /// What of the configuration is on the disk.
+    /// The part of the configuration that is on disk.
     pub(crate) disk: FakeDisk,
-    /// What systemd has read of its units: the configuration as it was then.
+    /// The units that systemd has loaded: the configuration at the time of the last reload.
     pub(crate) units: BTreeMap<String, Config>,
-    /// What systemd was told, in order.
+    /// Calls of systemd, in order.
     pub(crate) calls_of_systemd: Vec<String>,
-    /// When the timer of a trial ends, in seconds.
+    /// When the timer of a trial expires, in seconds.
     pub(crate) timer: Option<u64>,
-    /// The commit limit is full, and `vm.overcommit_memory` is 2.
+    /// Whether `vm.overcommit_memory` is 2 and the commit limit is reached.
     pub(crate) is_strict: bool,
     /// Processes that the kernel has killed.
     pub(crate) oom_kills: u64,
-    /// What else stands in the folder of journals.
+    /// Other entries in the folder of journals.
     pub(crate) others: BTreeSet<String>,
     pub(crate) unified: bool,
     pub(crate) boot: u32,
     pub(crate) faults: Vec<Fault>,
     pub(crate) deeds: usize,
     pub(crate) is_dead: bool,
-    /// The disk of the journals.
+    /// Whether the disk of the journals is mounted read-only.
     pub(crate) is_read_only: bool,
-    /// Bytes of memory that are available.
+    /// Available memory in bytes.
     pub(crate) available: u64,
-    /// Cgroups of others.
+    /// Cgroups that other programs made.
     pub(crate) groups: Vec<GroupCharge>,
-    /// Of every folder.
+    /// Inode number of every folder.
     pub(crate) inode: u64,
     newest_diskseq: u64,
-    /// Milliseconds; every write takes one.
+    /// Simulated clock in milliseconds; every write advances it by one.
     pub(crate) clock: u64,
-    /// When each disk was made, by its sequence number.
+    /// When each disk was created, by its sequence number.
     pub(crate) made: BTreeMap<u64, u64>,
-    /// Whether the kernel tells when.
+    /// Whether the kernel reports the creation times.
     pub(crate) tells_times: bool,
-    /// Of files and groups that were made, by their paths.
+    /// Inode numbers of created files and groups, by path.
     pub(crate) inodes: BTreeMap<String, u64>,
     newest_inode: u64,
-    /// Every value that was written, and where.
+    /// Every value that was written, with its path.
     pub(crate) written: Vec<(String, String)>,
-    /// Words that only made the kernel tell something.
+    /// Written words that only make the kernel report something.
     pub(crate) lines: Vec<String>,
-    /// zswap was switched on since boot.
+    /// Whether zswap was enabled since boot.
     knows_zswap: bool,
 }
 
-/// A file as a plan makes it.
+/// A file with the owner and mode that a plan gives it.
 pub(crate) fn new_file(text: &str) -> FileText {
     FileText { text: text.to_owned(), mode: 0o644, user: 0, group: 0, label: None }
 }
 
-/// The machine of every plan here.
+/// The machine for which all test plans are made.
 pub(crate) fn fake_machine() -> PlannedMachine {
     PlannedMachine {
         machine_id_hash: Some("0123456789abcdef".to_owned()),
@@ -128,12 +128,13 @@ pub(crate) fn fake_machine() -> PlannedMachine {
     }
 }
 
-/// What stands by a name on the disk, and whether its contents are certain to be there.
+/// An entry on disk, and whether its contents are certain to be there.
 type OnDisk = (Config, bool);
-/// Names that change together.
+/// Names that change in one operation.
 type NameChange = Vec<(String, Option<OnDisk>)>;
 
-/// The disk under the configuration: what was synced, and the changes of names that were not, in order.
+/// The disk that holds the configuration: what was synced, and the name changes that were not
+/// synced, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FakeDisk {
     synced: BTreeMap<String, OnDisk>,
@@ -172,7 +173,8 @@ impl FakeDisk {
         self.pending = later;
     }
 
-    /// Each folder has some of its changes, the earlier ones; contents that were not synced are empty.
+    /// For each folder, some of its name changes are on disk, earlier ones first; contents that
+    /// were not synced are empty.
     fn after_power_loss(&self, luck: usize) -> BTreeMap<String, Config> {
         let mut found = self.synced.clone();
         let folders: BTreeSet<&str> = self.pending.iter().map(|it| folder_of(&it[0].0)).collect();
@@ -201,14 +203,14 @@ fn apply(names: &mut BTreeMap<String, OnDisk>, change: NameChange) {
     }
 }
 
-/// Hands on a world that others see too.
+/// A handle to a simulated machine that several owners share.
 #[derive(Debug, Clone)]
 pub(crate) struct Fake(Arc<Mutex<FakeHost>>);
 
 pub(crate) const STATE: &str = "/state";
 pub(crate) const MOUNT: &str = "/cg";
 pub(crate) const DISK: &str = "/disk";
-/// Our own process.
+/// The process id of the simulated run.
 pub(crate) const PID: u32 = 4711;
 
 const VM: &str = "/proc/sys/vm";
@@ -230,7 +232,7 @@ const ZSWAP_KNOBS: [(&str, &str); 5] = [
 ];
 
 impl Fake {
-    /// A machine with a zram device of somebody else.
+    /// A machine with a zram device that belongs to somebody else.
     pub(crate) fn new(unified: bool, is_loaded: bool) -> Self {
         let of_vm = KNOBS.map(|(name, value)| (format!("{VM}/{name}"), value.to_owned()));
         let of_zswap =
@@ -283,12 +285,12 @@ impl Fake {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Another machine, in the same state.
+    /// A second machine in the same state.
     pub(crate) fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.world().clone())))
     }
 
-    /// A new process: nothing fails any more.
+    /// Starts a new process, for which no faults are planned.
     pub(crate) fn revive(&self) {
         let mut world = self.world();
         world.faults.clear();
@@ -298,7 +300,7 @@ impl Fake {
 }
 
 impl FakeHost {
-    /// The machine is started anew: what the kernel held is as it was at first.
+    /// Reboots the machine: kernel state is reset.
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
         self.timer = None;
@@ -306,7 +308,7 @@ impl FakeHost {
         let (files, config) = (self.state.files.clone(), self.state.config.clone());
         self.state = State { files, config, ..at_boot.clone() };
         self.units = self.state.config.clone();
-        // as systemd-sysctl does
+        // sets the values as systemd-sysctl does
         let texts = self.state.config.clone().into_iter().filter_map(|(path, entry)| match entry {
             Config::File(file) if path.starts_with("/etc/sysctl.d/") => Some(file.text),
             _ => None,
@@ -319,14 +321,15 @@ impl FakeHost {
         }
     }
 
-    /// The power fails: of the names that were changed last, and of contents, only what was synced is certain.
+    /// Cuts the power: of the latest name changes and contents, only those that were synced are
+    /// certain to remain.
     pub(crate) fn lose_power(&mut self, luck: usize, at_boot: &State) {
         self.state.config = self.disk.after_power_loss(luck);
         self.disk = FakeDisk::holding(&self.state.config);
         self.boot(at_boot);
     }
 
-    /// Configuration that is there from the start.
+    /// Adds configuration that exists from the start.
     pub(crate) fn put_config(&mut self, path: &str, entry: Config) {
         self.state.config.insert(path.to_owned(), entry);
         self.disk = FakeDisk::holding(&self.state.config);
@@ -406,7 +409,7 @@ impl FakeHost {
         Ok(number)
     }
 
-    /// What is made by a name is never what had that name before.
+    /// A newly created entry gets a new inode number, even under a name that existed before.
     pub(crate) fn new_inode(&mut self, path: &str) {
         self.newest_inode += 1;
         self.inodes.insert(path.to_owned(), self.newest_inode);
@@ -521,7 +524,7 @@ impl FakeHost {
         match parts.as_slice() {
             ["", "proc", "sys", "vm", name] => self.set_knob(name, value),
             ["", "sys", "module", "zswap", "parameters", name] => self.set_zswap(name, value),
-            // a thread of DAMON, whose state stays what it is when it is told to tell
+            // a kdamond, whose state does not change when it is told to update what it reports
             [.., "kdamonds", _, "state"] if value.starts_with("update_") => {
                 self.lines.push(value.to_owned());
                 Ok(())
@@ -581,8 +584,8 @@ impl FakeHost {
         }
     }
 
-    /// Until zswap is switched on for the first time it believes every compressor; then it takes lzo for one
-    /// that it has not, and later refuses that.
+    /// Until zswap is first enabled, any compressor name is accepted; when it is enabled, lzo
+    /// replaces an unknown one. After that, unknown names are refused.
     fn set_zswap(&mut self, name: &str, value: &str) -> io::Result<()> {
         let is_there = |compressor: &str| ["lzo", "lz4"].contains(&compressor);
         let compressor = format!("{ZSWAP}/compressor");
@@ -602,7 +605,8 @@ impl FakeHost {
         Ok(())
     }
 
-    /// Of dirty_ratio and dirty_bytes one rules and the other is 0; min_free_kbytes is whole pages.
+    /// Of dirty_ratio and dirty_bytes, one is active and the other reads 0; min_free_kbytes is
+    /// rounded to whole pages.
     fn set_knob(&mut self, name: &str, value: &str) -> io::Result<()> {
         let path = |name: &str| format!("{VM}/{name}");
         let other = match name {

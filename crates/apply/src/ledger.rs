@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ledger: a file of measured gains beside the journals, with lines in the form of a journal's.
+//! The ledger: a file of measured gains beside the journals, whose lines have the form of a
+//! journal's.
 //!
-//! Lines are only added. A run that is killed while it adds lines leaves the beginning of one; the next run
-//! cuts that off. A line that somebody changed afterwards stays where it is, is reported and does not count.
+//! Lines are only appended. A run that is killed while appending leaves an incomplete line, which
+//! the next run cuts off. A line that was changed afterwards is kept, is reported and does not
+//! count.
 
 use std::path::Path;
 
@@ -16,21 +18,21 @@ use crate::live::{Live, MAX_JOURNAL};
 
 const NAME: &str = "ledger";
 
-/// What a line records.
+/// The contents of a line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 enum LedgerRecord {
     Measured(LedgerEntry),
 }
 
-/// What the ledger holds.
+/// The contents of the ledger.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LedgerFile {
-    /// Every measurement, the oldest first.
+    /// All measurements, oldest first.
     pub entries: Vec<LedgerEntry>,
-    /// Lines, from 1, that are not as they were written.
+    /// Numbers of the lines, from 1, that are not as they were written.
     pub damaged_lines: Vec<usize>,
-    /// Whether the last line is only the beginning of one.
+    /// Whether the last line is incomplete.
     pub is_torn: bool,
 }
 
@@ -51,10 +53,11 @@ impl LedgerFile {
     }
 }
 
-/// Reads the ledger; it is empty if there is none. Takes no lock and changes nothing.
+/// Reads the ledger; it is empty if the file does not exist. Takes no lock and changes nothing.
 ///
 /// # Errors
-/// If the folder of journals or the file cannot be read, or if somebody else can have written the file.
+/// If the folder of journals or the file cannot be read, or if another user can have written the
+/// file.
 pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
     if !journal::is_there(state)? {
         return Ok(LedgerFile::default());
@@ -64,10 +67,10 @@ pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
     Ok(LedgerFile::parse(&read(&hands, &path)?.unwrap_or_default()))
 }
 
-/// Adds measurements; when this returns, they are on the disk.
+/// Appends measurements; when this returns, they are on disk.
 ///
 /// # Errors
-/// If another run of pagewise changes the machine, if the file cannot be written, or if somebody else can
+/// If another run of Pagewise holds the lock, if the file cannot be written, or if another user can
 /// have written it.
 pub fn add_to_ledger(state: &Path, entries: &[LedgerEntry]) -> Result<(), Error> {
     let _lock = Lock::take(state)?;
@@ -80,7 +83,7 @@ fn path_in(folder: &str) -> String {
     format!("{folder}/{NAME}")
 }
 
-/// Its bytes; `None` if there is no such file.
+/// The bytes of the file; `None` if it does not exist.
 fn read(hands: &dyn HostOps, path: &str) -> Result<Option<Vec<u8>>, Error> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let state = |source| Error::State { path: path.to_owned(), source };
@@ -111,7 +114,7 @@ fn add(hands: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result
         text.push(b'\n');
     }
     for entry in entries {
-        // plain text and numbers always become JSON
+        // serializing plain text and numbers cannot fail
         let record = serde_json::to_vec(&LedgerRecord::Measured(entry.clone())).unwrap_or_default();
         text.extend(summed(&record));
     }
@@ -122,7 +125,8 @@ fn add(hands: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result
     }
     let append = HostChange::Append { journal: &path, line: &text };
     hands.act(&append).map_err(|source| {
-        // what a full disk has only half of is cut off here or by the next run
+        // if the disk is full and has only part of a line, the part is cut off here or by the next
+        // run
         let _ = hands.act(&HostChange::Cut { journal: &path, length });
         state(source)
     })

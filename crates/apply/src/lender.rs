@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A [`Session`] as the [`Lender`] of experiments and benchmarks: our errors become [`Refusal`]s.
+//! Implements [`Lender`] for [`Session`], with our errors converted to [`Refusal`]s.
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ impl Lender for Session {
         self.swap_file(folder, size).map_err(|error| refusal("a swap file", &error))
     }
 
-    /// Version 2 has one swappiness for the host: there `vm.swappiness` reaches the group by itself.
+    /// Cgroup version 2 has no swappiness per group: there `vm.swappiness` applies to the group as
+    /// well.
     fn lend_group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Refusal> {
         let swappiness = spec.swappiness.filter(|_| !self.has_unified_groups());
         let spec = GroupSpec { swappiness, ..*spec };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What Pagewise borrows from a host, and how it goes back. The only writer of settings.
+//! Borrows parts of a host and returns them. The only crate that writes settings.
 //!
-//! A [`Session`] lends parts of the machine: an own zram device, swap, a memory cgroup, the value of
-//! a knob. Each loan is written into a journal, and the journal to the disk, *before* the machine is
-//! touched. What is lent goes back last-first when the session ends, also by a panic that unwinds.
-//! After a crash it goes back by a process of its own ([`Rescue`]); what a killed run or a power cut left
-//! behind, when the next session opens, or by [`recover`].
+//! A [`Session`] lends parts of the machine: a zram device of its own, swap, a memory cgroup, the
+//! value of a knob. Each loan is recorded in a journal, and the journal synced to disk, *before*
+//! the machine is changed. Loans are returned last-first when the session ends, even by a panic
+//! that unwinds. After a crash a separate process returns them ([`Rescue`]); after a kill or a
+//! power cut the next session does, or [`recover`].
 //!
-//! A [plan] is carried out with the same parts, but what it changes stays until somebody undoes it.
+//! A [plan] is applied with the same operations, but its changes stay until somebody undoes it.
 //!
-//! Something goes back only while it is still as it was lent: a knob that somebody else has changed
-//! since keeps its value, and that is told as a conflict.
+//! A value is restored only if it is still the one that we wrote: a knob that somebody else has
+//! changed since keeps its value, and this is reported as a conflict.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pagewise_apply::Error> {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The machine itself: the one place where Pagewise changes anything of it.
+//! The real machine: the only place where Pagewise changes it.
 //!
-//! What is on the host (swap, memory, mounts) is asked of `pagewise-observe`. Only what was or will
-//! be written is read here, fresh each time: the journal, and the file that a write went to. Programs
-//! are started by their names from the folders of the system, whatever PATH says, since we are root.
+//! Values of the host (swap, memory, mounts) are read by `pagewise-observe`. Only what was written
+//! or will be written is read here, directly before or after: the journal, and the file of a
+//! setting. Programs are started by name from the system's folders, whatever PATH contains, because
+//! we are root.
 //!
-//! A path may come from a journal, and a journal may have been planted. So links are not followed, a
-//! setting is written into a file system of the kernel only, and a file is removed or filled only
-//! while it is the one that is meant.
+//! A path may come from a journal, and a journal may have been forged. So links are not followed, a
+//! setting is written only to a file in one of the kernel's file systems, and a file is removed or
+//! filled only if it has the recorded identity.
 
 #![expect(clippy::disallowed_methods, reason = "this is where settings are written and read back")]
 
@@ -40,15 +41,15 @@ use crate::host_ops::{
 use crate::journal::Identity;
 use crate::loan::zram;
 
-/// No journal is longer: a session of a thousand loans writes half of a megabyte.
+/// Longest journal that is read: a session of a thousand loans writes half a megabyte.
 pub(crate) const MAX_JOURNAL: u64 = 16 << 20;
-/// No file of a setting is longer.
+/// Longest file of a setting that is read.
 const MAX_SETTING: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Live {
     host: HostRoot,
-    /// Set when the user wants to stop what takes long.
+    /// Set when the user wants to stop long operations.
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -57,7 +58,7 @@ impl Live {
         Ok(Self { host: HostRoot::live()?, stop: None })
     }
 
-    /// The same, which ends a swapoff, or the writing of a file, when this is set.
+    /// A handle that aborts swapoff, or filling a file, when `stop` is set.
     pub(crate) fn stopped_by(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
@@ -78,7 +79,7 @@ impl Live {
     }
 }
 
-/// The folder of state as it is spelled in the journal's path.
+/// The folder of journals, as it is spelled in the journal's path.
 pub(crate) fn resolved(folder: &Path) -> Result<String, Error> {
     let describe = |source| Error::State { path: folder.display().to_string(), source };
     in_words(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
@@ -126,7 +127,7 @@ impl HostOps for Live {
         }
     }
 
-    /// In a single read: each one makes a device.
+    /// Uses a single read, because each read creates a device.
     fn hot_add(&mut self) -> io::Result<u32> {
         let mut text = [0; 32];
         let length = File::open("/sys/class/zram-control/hot_add")?.read(&mut text)?;
@@ -244,7 +245,7 @@ impl HostOps for Live {
                 kernel,
             },
             container: now.host.container.value().map(|kind| kind.as_str().to_owned()),
-            // as sd_booted() does
+            // the test that sd_booted() uses
             has_systemd: Path::new("/run/systemd/system").is_dir(),
         }
     }
@@ -308,14 +309,15 @@ fn whole_percent(stall: &Stall) -> u64 {
     whole
 }
 
-/// What a zram device with a `mem_limit` can still take of data that does not compress; `None` without a limit.
+/// How much more incompressible data a zram device with a `mem_limit` can take; `None` if it has no
+/// limit.
 fn limit_left(device: &Zram) -> Option<Bytes> {
     let stat = &device.mm_stat;
     let limit = stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
     Some(limit.saturating_sub(stat.memory_used.get().unwrap_or_default()))
 }
 
-/// `swappiness` is that of the host.
+/// `swappiness` is the host's value, for groups without their own.
 fn group_charge(group: &Cgroup, swappiness: Option<u64>) -> GroupCharge {
     GroupCharge {
         path: group.path.as_str().to_owned(),
@@ -340,7 +342,7 @@ fn limited(file: File, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A file of the kernel that wakes whoever waits for it when it has changed.
+/// A file of the kernel that can be polled for changes.
 #[derive(Debug)]
 pub(crate) struct WatchedFile(File);
 
@@ -349,7 +351,7 @@ impl WatchedFile {
         File::open(path).map(Self)
     }
 
-    /// What it says now; from here on a change wakes.
+    /// The current number in the file; changes after this call wake [`Self::wait`].
     pub(crate) fn number(&mut self) -> io::Result<u64> {
         let mut text = [0; 32];
         let length = self.0.read_at(&mut text, 0)?;
@@ -358,7 +360,7 @@ impl WatchedFile {
         text.trim().parse().map_err(strange)
     }
 
-    /// Until it has changed, a signal came, or the time is over.
+    /// Waits until the file changes, a signal arrives, or the time is over.
     pub(crate) fn wait(&self, most: Duration) -> io::Result<()> {
         let timeout = Timespec::try_from(most).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&self.0, PollFlags::PRI)], Some(&timeout)) {
@@ -368,12 +370,12 @@ impl WatchedFile {
     }
 }
 
-/// Whether we may write into a file that is there; it is opened and left as it is.
+/// Whether an existing file is writable; it is opened, but not changed.
 pub(crate) fn may_write(path: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path).map(drop)
 }
 
-/// In a single write, into a file that is there and that the kernel makes.
+/// Writes a value in a single write to an existing file of the kernel.
 pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
     let mut file = plain(OpenOptions::new().write(true)).open(path)?;
     if !SETTINGS.contains(&rustix::fs::fstatfs(&file)?.f_type) {
@@ -386,7 +388,7 @@ pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
     Err(io::Error::other(format!("took {written} of {} bytes", value.len())))
 }
 
-/// A process that is looked for and killed by the same handle: its number cannot become another's.
+/// Checks and kills the process through the same pidfd, so that a reused process id is not killed.
 fn kill(pid: u32, group: &str) -> io::Result<()> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -406,17 +408,17 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
     }
 }
 
-/// Follows no link in the last part of a path, and never waits for somebody at a pipe's other end.
+/// Follows no link in the last part of a path, and never blocks on the other end of a pipe.
 fn plain(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
 }
 
-/// The file systems whose files are settings: proc, sysfs, debugfs, cgroups of version 1 and 2.
+/// File systems whose files are settings: proc, sysfs, debugfs, cgroup versions 1 and 2.
 const SETTINGS: [FsWord; 5] =
     [PROC_SUPER_MAGIC, libc::SYSFS_MAGIC, libc::DEBUGFS_MAGIC, GROUPS[0], GROUPS[1]];
 const GROUPS: [FsWord; 2] = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
 
-/// A folder that is a cgroup.
+/// Opens a folder that must be a cgroup.
 fn open_group(folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
@@ -430,12 +432,12 @@ fn identity(found: &Metadata) -> Identity {
     Identity { device: found.dev(), inode: found.ino() }
 }
 
-/// A plain file with one name, ours, that nobody else may write to.
+/// Whether it is a regular file with one link that we own and nobody else may write to.
 fn is_own(found: &Metadata) -> bool {
     distrust(found).is_none()
 }
 
-/// Why a file may say what somebody else wants.
+/// Why the contents of a file may come from another user; `None` if they cannot.
 fn distrust(found: &Metadata) -> Option<String> {
     let ours = rustix::process::geteuid().as_raw();
     let mode = found.mode() & 0o7777;
@@ -461,7 +463,7 @@ fn kind_of(kind: FileType) -> &'static str {
     }
 }
 
-/// A file that only we can have written.
+/// Opens a file that only we can have written.
 fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     let file = plain(options).open(path)?;
     match distrust(&file.metadata()?) {
@@ -470,10 +472,10 @@ fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Empty: what it is for comes when the journal says which file it is.
+/// Creates an empty file; it is filled only after the journal has recorded its identity.
 fn make_file(path: &str) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    // btrfs swaps to no file that it copies on write; other file systems know no such flag
+    // btrfs cannot swap to a copy-on-write file; other file systems do not know the flag
     if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
         let _ = rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW);
     }
@@ -481,8 +483,9 @@ fn make_file(path: &str) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Without holes, since the kernel swaps to no file that has any. Where the file system cannot allocate blocks
-/// without writing them, zeros are written, until somebody stops that.
+/// Allocates the file without holes, because the kernel does not swap to a file that has any. If
+/// the file system cannot allocate blocks without writing them, zeros are written; this can be
+/// stopped.
 fn fill_file(
     path: &str,
     meant: Identity,
@@ -516,7 +519,8 @@ fn write_zeros(to: &mut impl Write, size: Bytes, is_stopped: &dyn Fn() -> bool) 
     Ok(())
 }
 
-/// Looked at and removed in the same folder, whatever becomes of the path to it meanwhile.
+/// Checks and removes the file in the same open folder, so a change of its path meanwhile has no
+/// effect.
 fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let folder = File::open(if folder.is_empty() { "/" } else { folder })?;
@@ -528,7 +532,7 @@ fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// The name itself, where it is a link.
+/// Removes the name itself, even if it is a link.
 fn forget(journal: &str) -> io::Result<()> {
     #[cfg(debug_assertions)]
     if keep_for_tests(journal).is_ok() {
@@ -538,8 +542,8 @@ fn forget(journal: &str) -> io::Result<()> {
     sync_folder(journal)
 }
 
-/// For tests of what a run has lent: where there is a folder `ended` beside the journals, a debug build keeps them
-/// there.
+/// For tests that examine what a run lent: if a folder `ended` exists beside the journals, a debug
+/// build moves ended journals there.
 #[cfg(debug_assertions)]
 fn keep_for_tests(journal: &str) -> io::Result<()> {
     let (folder, name) = journal.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
@@ -547,7 +551,7 @@ fn keep_for_tests(journal: &str) -> io::Result<()> {
     fs::rename(journal, format!("{folder}/ended/{now}-{name}"))
 }
 
-/// So that a power cut does not bring back or lose the name of a file.
+/// Syncs the folder, so that a power cut does not restore or lose the name of a file.
 fn sync_folder(path: &str) -> io::Result<()> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
     File::open(folder)?.sync_all()
@@ -571,10 +575,10 @@ fn cut(journal: &str, length: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The timer of a plan on trial.
+/// The systemd timer that undoes a plan on trial.
 const TIMER: &str = "pagewise-unconfirmed-timer";
 
-/// Tried again if another run has the lock just then.
+/// systemd starts the unit again if another run holds the lock at that time.
 fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
     let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
     let environment = format!("--setenv=PAGEWISE_STATE={state}");
@@ -595,7 +599,8 @@ fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
     run("systemd-run", &arguments)
 }
 
-/// The timer, not what it has started: that may be who stops it. Without systemd there is none.
+/// Stops the timer but not the service that it started, which may be this process. Without systemd
+/// there is no timer.
 fn disarm() -> io::Result<()> {
     let timer = format!("{TIMER}.timer");
     match run("systemctl", &["is-active", "--quiet", &timer]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Any sequence of loans, stopped at any write: after the next start all is as it was, or the journal
-//! names what is not.
+//! Any sequence of loans, stopped at any write: after the next start the initial state is restored,
+//! or the journal names the difference.
 
 use std::path::{Path, PathBuf};
 
@@ -17,22 +17,22 @@ use crate::recover::{Conflicts, recover_all};
 use crate::session::Session;
 use pagewise_model::undo::{Outcome, Recovered};
 
-/// What a run does.
+/// A step of a run.
 #[derive(Debug, Clone)]
 enum Step {
     Zram,
-    /// One that writes idle pages to a disk, so seldom that it never does.
+    /// A device with a backing disk, with such a long interval that nothing is written.
     ZramWithDisk,
     SwapFile,
-    /// On the newest thing that can be swapped to.
+    /// Swap on the newest device or file.
     SwapOn,
     Group,
     /// A process joins the newest group.
     Join(u32),
     Knob(&'static str, u32),
-    /// With this compressor, one of which the kernel lacks.
+    /// With this compressor; the kernel lacks one of those used.
     Zswap(&'static str),
-    /// One of those taken so far.
+    /// Returns one of the loans so far.
     GiveBack(usize),
 }
 
@@ -67,7 +67,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// A knob's value that lies in its domain.
+/// A value in the domain of a knob.
 fn value(name: &str, seed: u32) -> String {
     match name {
         "vm.dirty_bytes" => (8192 + seed).to_string(),
@@ -76,7 +76,7 @@ fn value(name: &str, seed: u32) -> String {
     }
 }
 
-/// Does it all, whatever fails; the session ends by itself.
+/// Carries out all steps, even if some fail, and lets the session end.
 fn run(fake: &Fake, steps: &[Step]) {
     let mut session = Session::over(Box::new(fake.clone()), STATE);
     session.allow_devices();
@@ -151,7 +151,7 @@ fn recover(fake: &Fake) -> Vec<Recovered> {
     recover_all(&mut fake.clone(), STATE, Conflicts::Keep).expect("a folder that can be read")
 }
 
-/// Recovered, and killed at that again and again, then at peace.
+/// Recovers, with kills during recovery, then once without faults.
 fn recover_at_last(fake: &Fake, kills: &[usize]) {
     for kill in kills {
         fake.revive();
@@ -167,11 +167,11 @@ fn names_of_open(fake: &Fake) -> String {
     journals.values().flat_map(|bytes| open_in(bytes)).collect::<Vec<_>>().join("\n")
 }
 
-/// What differs is named in `names`.
+/// Each difference is named in `names`.
 fn assert_named(before: &State, after: &State, names: &str) -> Result<(), TestCaseError> {
     let named = |what: &str| prop_assert_named(names, what);
     for number in after.zrams.keys().filter(|number| !before.zrams.contains_key(number)) {
-        // one that could not be announced is named without its number
+        // a device that could not be recorded is named without its number
         if !names.contains("a zram device") {
             named(&format!("zram{number}"))?;
         }
@@ -202,7 +202,7 @@ fn prop_assert_named(names: &str, what: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a journal allows to be written into knobs: the way back of each value that it names.
+/// The values that a journal allows to be restored: the `back` of each setting that it names.
 fn ways_back(journal: &[u8]) -> Vec<(String, String)> {
     let records = Reading::parse(journal).records.into_iter();
     let back = records.filter_map(|record| match record {
@@ -212,7 +212,7 @@ fn ways_back(journal: &[u8]) -> Vec<(String, String)> {
     back.collect()
 }
 
-/// What recovery wrote into knobs, and what it says.
+/// Recovers a copy of the machine with this journal; returns the machine and the results.
 fn recovered_with(fake: &Fake, path: &str, journal: Vec<u8>) -> (Fake, Vec<Recovered>) {
     let machine = fake.copy();
     machine.world().journals.insert(path.to_owned(), journal);
@@ -228,7 +228,7 @@ fn only_ways_back(machine: &Fake, allowed: &[(String, String)]) -> Result<(), Te
     Ok(())
 }
 
-/// A killed run, its journal, and the machine before it.
+/// A machine after a killed run, its initial state, and the path and contents of its journal.
 fn killed(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, String, Vec<u8>)> {
     let fake = Fake::new(unified, true);
     let before = state(&fake);
@@ -243,8 +243,9 @@ fn killed(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, Stri
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// A journal with a byte changed, whichever: no value is written that its other lines do not name,
-    /// nothing of others is touched, the damage is told, and the journal stays as it was found.
+    /// A journal with any byte changed: no value is written that its other lines do not name,
+    /// nothing of others is touched, the damage is reported, and the journal is kept as it was
+    /// found.
     #[test]
     fn a_changed_byte_is_told_and_writes_nothing_else(
         steps in prop::collection::vec(step(), 1..8),
@@ -257,8 +258,8 @@ proptest! {
             let mut damaged = journal.clone();
             damaged[byte] ^= change;
             let reading = Reading::parse(&damaged);
-            // half a line announced nothing: what it becomes by the change is no matter, nor the end
-            // of a last line
+            // half a line announced nothing: a change in it does not matter, nor does one in the
+            // last line end
             if reading == Reading::parse(&journal) || reading.lacks_end {
                 continue;
             }
@@ -272,8 +273,8 @@ proptest! {
         }
     }
 
-    /// A journal cut anywhere, as by a disk that lost its end: no value is written that it does not name,
-    /// and every loan that it still names is put back, or told.
+    /// A journal cut anywhere, as by a disk that lost its end: no value is written that it does not
+    /// name, and every loan that it still names is returned or reported.
     #[test]
     fn a_cut_journal_gives_back_all_that_it_still_names(
         steps in prop::collection::vec(step(), 1..8),
@@ -295,7 +296,7 @@ proptest! {
     }
 }
 
-/// What was there before a run is there after it.
+/// What existed before a run exists after it.
 fn assert_theirs_stay(before: &State, after: &State) -> Result<(), TestCaseError> {
     for (number, device) in &before.zrams {
         prop_assert_eq!(after.zrams.get(number), Some(device));
@@ -310,7 +311,7 @@ fn assert_theirs_stay(before: &State, after: &State) -> Result<(), TestCaseError
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Without any fault a session leaves nothing, not even a journal.
+    /// Without faults a session leaves nothing, not even a journal.
     #[test]
     fn all_goes_back(steps in prop::collection::vec(step(), 0..14), unified: bool, is_loaded: bool) {
         let fake = Fake::new(unified, is_loaded);
@@ -320,8 +321,8 @@ proptest! {
         prop_assert!(fake.world().journals.is_empty());
     }
 
-    /// Wherever writes fail or the process is killed, recovery included, the next start has all
-    /// back; before it, whatever is not back is named.
+    /// Wherever writes fail or the process is killed, including during recovery, the next start
+    /// restores everything; before that, whatever is not restored is named.
     #[test]
     fn all_goes_back_or_is_named(
         steps in prop::collection::vec(step(), 1..14),
@@ -341,7 +342,7 @@ proptest! {
         prop_assert!(journals.is_empty(), "{:?}", journals);
     }
 
-    /// After a boot the kernel's own things are gone; files on disk are removed.
+    /// After a reboot kernel objects are gone; files on disk are removed.
     #[test]
     fn after_a_boot_nothing_remains(
         steps in prop::collection::vec(step(), 1..14),
@@ -359,8 +360,8 @@ proptest! {
         prop_assert!(fake.world().journals.is_empty());
     }
 
-    /// What others do between the kill and the next start stays: a device of theirs, whatever its
-    /// number, and a knob that they set, which is told until somebody has asked for it.
+    /// Changes by others between the kill and the next start are kept: a new device, whatever its
+    /// number, and a knob, which is reported until somebody has asked for it.
     #[test]
     fn what_others_did_stays(
         steps in prop::collection::vec(step(), 1..14),
@@ -397,7 +398,7 @@ proptest! {
         };
         prop_assert!(!is_disputed || conflicts(&recovered) > 0);
         prop_assert_eq!(state(&fake), expected.clone());
-        // it is told again, then closed, then forgotten
+        // it is reported once more, then closed, then forgotten
         let again = recover_all(&mut fake.clone(), STATE, Conflicts::Close).expect("readable");
         prop_assert_eq!(conflicts(&again), conflicts(&recovered));
         prop_assert!(recover(&fake).is_empty());

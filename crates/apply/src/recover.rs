@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Journals that were left behind → the machine as it was before, and what became of each loan.
+//! Cleans up after killed runs, by their journals, and reports the result for each loan.
 //!
-//! A conflict is told at every start until somebody asks for [`Conflicts::Close`], as `pagewise
-//! undo` does: told once more, it is closed, and what the other made of it stays.
+//! A conflict is reported at every start until somebody asks for [`Conflicts::Close`], as
+//! `pagewise undo` does: it is reported once more and closed, and the value of the other program
+//! stays.
 
 use std::path::Path;
 
@@ -16,19 +17,20 @@ use crate::loan::zram;
 use pagewise_model::Advice;
 use pagewise_model::undo::{Outcome, Recovered, Return, SkippedJournal};
 
-/// What becomes of a conflict that has been told.
+/// What to do with a conflict that has been reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflicts {
-    /// The journal keeps naming it.
+    /// The journal keeps the entry.
     Keep,
-    /// It is settled with that.
+    /// The entry is settled.
     Close,
 }
 
-/// Puts back what earlier runs left behind. Nothing is made where nothing is: the folder neither.
+/// Returns what earlier runs left behind. Creates nothing if there is no journal, not even the
+/// folder.
 ///
 /// # Errors
-/// Where a run still borrows, or the folder cannot be read and written: only root may.
+/// If a run holds the lock, or the folder cannot be read and written: only root may.
 pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Error> {
     if !journal::is_there(state)? {
         return Ok(Vec::new());
@@ -39,11 +41,12 @@ pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Err
     recover_all(&mut hands, &folder, conflicts)
 }
 
-/// Removes a journal that cannot be settled, after all in it has been put back that can be. What is
-/// not settled in the answer stays on the machine as it is, and no journal names it any more.
+/// Removes a journal that cannot be settled, after everything that can be returned was returned.
+/// Loans that the result lists as not settled stay on the machine, and no journal names them any
+/// more.
 ///
 /// # Errors
-/// Where there is no such journal, or it cannot be removed.
+/// If there is no such journal, or it cannot be removed.
 pub fn forget(state: &Path, id: &str) -> Result<Recovered, Error> {
     if !journal::is_there(state)? {
         return Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() });
@@ -78,7 +81,7 @@ pub(crate) fn forget_one(
     Ok(Recovered { unnoted: None, ..recovered })
 }
 
-/// The newest first: what came last goes back first.
+/// Recovers all journals, newest first, because later changes must be undone first.
 pub(crate) fn recover_all(
     hands: &mut dyn HostOps,
     folder: &str,
@@ -92,7 +95,8 @@ pub(crate) fn recover_all(
     let boot_id = boot_id(hands)?;
     for path in paths.iter().rev() {
         let (recovered, _) = recover_one(hands, path, conflicts, &boot_id);
-        // a run that was killed between giving the last back and removing its journal left nothing
+        // a run that was killed after returning the last loan and before removing its journal left
+        // nothing
         if recovered.is_worth_telling() {
             all.push(recovered);
         }
@@ -104,7 +108,8 @@ pub(crate) fn boot_id(hands: &dyn HostOps) -> Result<String, Error> {
     hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
 }
 
-/// What became of it, and whether its file is gone. One journal never keeps another from being read.
+/// The result of one journal, and whether its file was removed. A failure in one does not prevent
+/// others from being read.
 pub(crate) fn recover_one(
     hands: &mut dyn HostOps,
     path: &str,
@@ -166,9 +171,11 @@ pub(crate) fn recover_one(
     (recovered, is_removed)
 }
 
-/// Stops the units of files that a plan wrote before this boot, now that the files are gone: systemd reads units
-/// before it starts one. This comes before systemd reads its units again: the unit that undoes a plan on trial is
-/// among those files, and with it goes the order by which the plan's units wait for it. If another file of zram-generator has the device, its swap is started.
+/// Stops the units in files that a plan wrote before this boot, now that the files are removed:
+/// systemd loads a unit before it starts it. This must come before systemd reloads its units: the
+/// unit that undoes a plan on trial is among those files, and without it the ordering by which the
+/// plan's units wait is lost. If another file of zram-generator sets up the device, its swap is
+/// started.
 fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
     const OWN_UNIT: &str = "pagewise-unconfirmed.service";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
@@ -201,7 +208,8 @@ fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
     }
 }
 
-/// Its name says it, and its first line; where they contradict each other, neither is believed.
+/// The boot is stated in the journal's name and in its first line; if these contradict each other,
+/// it is unknown.
 fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     let began = reading.began().map(|(boot, _)| boot);
     let message = match (name.boot, began) {
@@ -215,13 +223,14 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     }
 }
 
-/// As it was taken, but what is to go back last comes first: systemd reads its units when the files are back.
+/// The order of taking, but with the loans that must be returned last at the front: systemd reloads
+/// its units after the files were restored.
 pub(crate) fn in_order(mut open: Vec<Open>) -> Vec<Open> {
     open.sort_by_key(|it| it.what != Loan::Units);
     open
 }
 
-/// All of it, the last first.
+/// Returns all loans, last first.
 fn put_back(
     hands: &mut dyn HostOps,
     journal: &mut Journal,
@@ -247,8 +256,8 @@ fn put_back(
     returns
 }
 
-/// Puts one loan back and notes that. A note that cannot be written does no harm: the next start
-/// finds nothing to put back.
+/// Returns one loan and records that. If the record cannot be written, this does no harm: the next
+/// start finds nothing to return.
 pub(crate) fn settle(
     hands: &mut dyn HostOps,
     journal: &mut Journal,
@@ -269,12 +278,12 @@ pub(crate) fn settle(
     Ok(outcome)
 }
 
-/// What could not be put back, as an outcome.
+/// An error while returning, as an outcome.
 pub(crate) fn settled_or_left(outcome: Result<Outcome, Error>) -> Outcome {
     outcome.unwrap_or_else(|error| Outcome::Left { why: told(&error), next: error.next() })
 }
 
-/// An error with its cause.
+/// An error with its cause, as text.
 pub(crate) fn told(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A crash while something is lent → `pagewise undo` at once, by a process of its own.
+//! Runs `pagewise undo` in a separate process at once if this process crashes while something is
+//! lent.
 //!
-//! The release build aborts on a panic, and an abort, a fault or a limit of the kernel (SIGXCPU, SIGXFSZ)
-//! ends a process without a chance to put anything back. The journal knows what is lent, so a handler of
-//! those signals forks a child that waits for the end of this process, with which its lock goes, and
-//! becomes `pagewise undo`. What it says comes on standard error. Against SIGKILL nothing helps but the
-//! next run or an undo by hand.
+//! The release build aborts on a panic, and an abort, a fault or a limit of the kernel (SIGXCPU,
+//! SIGXFSZ) ends a process before it can return anything. The journal names the loans, so a handler
+//! of those signals forks a child that waits until this process is gone and its lock is released,
+//! and then executes `pagewise undo`. Its output goes to standard error. After SIGKILL, only the
+//! next run or a manual undo returns the loans.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -17,15 +18,15 @@ use crate::calls;
 /// See [`state_folder`](crate::state_folder).
 const STATE: &str = "PAGEWISE_STATE";
 
-/// While this lives, a crash of this process starts `pagewise undo`.
+/// As long as this exists, a crash of this process starts `pagewise undo`.
 #[derive(Debug)]
 pub struct Rescue(());
 
 impl Rescue {
-    /// Gets ready. `state` is the folder of the journals.
+    /// Installs the handlers. `state` is the folder of the journals.
     ///
     /// # Errors
-    /// Where the kernel refuses the handlers.
+    /// If the kernel refuses the handlers.
     pub fn ready(state: &Path) -> io::Result<Self> {
         let state = std::path::absolute(state)?;
         let others = std::env::vars_os().filter(|(name, _)| name != STATE);
@@ -36,7 +37,7 @@ impl Rescue {
         Ok(Self(()))
     }
 
-    /// Whether one lives.
+    /// Whether a [`Rescue`] exists.
     #[must_use]
     pub fn is_ready() -> bool {
         calls::starts_after_crash()

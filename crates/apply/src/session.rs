@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one run borrows: taken one after the other, given back last-first.
+//! The loans of one run: taken one after the other, returned last-first.
 //!
-//! Each loan is announced in the journal, taken, and noted as done. One that cannot be taken whole
-//! goes back at once, so that the run may go on without it.
+//! Each loan is announced in the journal, taken, and recorded as done. If taking one fails halfway,
+//! it is undone at once, so that the run can continue without it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ use crate::loan::{file, group, knob, module, swap, zram, zswap};
 use crate::recover::{Conflicts, in_order, recover_all, settle, settled_or_left};
 use pagewise_model::undo::{Outcome, Recovered, Return};
 
-/// Everything that this run has borrowed.
+/// All loans of this run.
 pub struct Session {
     hands: Box<dyn HostOps + Send>,
     folder: String,
     journal: Option<Journal>,
     open: Vec<Open>,
-    /// Of zram devices with a backing device, by the loan of the device.
+    /// Writeback threads of zram devices with a backing device, by the loan of the device.
     writers: BTreeMap<u64, Writer>,
     next: u64,
     pub(crate) shares_swap: bool,
@@ -51,11 +51,11 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Makes sure that nobody else borrows, puts back what earlier runs left behind, and is ready to
-    /// lend. `state` is the folder for journals; see [`state_folder`](crate::state_folder).
+    /// Takes the lock, returns what earlier runs left behind, and prepares to lend. `state` is the
+    /// folder of journals; see [`state_folder`](crate::state_folder).
     ///
     /// # Errors
-    /// Where another run borrows, or the folder cannot be written: only root may.
+    /// If another run holds the lock, or the folder is not writable: only root may.
     pub fn open(state: &Path) -> Result<(Self, Vec<Recovered>), Error> {
         let lock = Lock::take(state)?;
         let mut hands = Live::new().doing(|| "/".to_owned())?;
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// For the steps of a plan: its journal is there, with the plan in it.
+    /// A session for the steps of a plan, whose journal exists already and contains the plan.
     pub(crate) fn for_plan(
         mut hands: Box<dyn HostOps + Send>,
         folder: &str,
@@ -101,18 +101,19 @@ impl Session {
         Ok(session)
     }
 
-    /// The file of the journal, if there is one.
+    /// The journal file, if there is one.
     pub(crate) fn journal_path(&self) -> Option<&str> {
         self.journal.as_ref().map(Journal::path)
     }
 
-    /// What was taken so far stays, as the journal says.
+    /// Keeps everything that was taken so far; the journal continues to name it.
     pub(crate) fn leave(&mut self) {
         self.open.clear();
         self.journal = None;
     }
 
-    /// What was taken after this loan goes back, the last first; the others stay, as the journal says.
+    /// Returns what was taken after this loan, last first; everything else is kept, and the journal
+    /// continues to name it.
     pub(crate) fn give_back_after(&mut self, loan: LoanId) -> Vec<Return> {
         let later: Vec<Open> = self.open.iter().filter(|it| it.id > loan.0).cloned().collect();
         let later = in_order(later).into_iter().rev();
@@ -125,18 +126,18 @@ impl Session {
         returns
     }
 
-    /// Lets swap be switched on although the host has other swap.
+    /// Allows to enable swap although the host has other swap.
     pub fn allow_shared_swap(&mut self) {
         self.shares_swap = true;
     }
 
-    /// Lets whole block devices be swapped to that this session did not make: what they hold is lost. For a
-    /// machine whose disks are nobody's, as a guest's.
+    /// Allows to swap to whole block devices that this session did not create; their contents are
+    /// lost. For a machine whose disks hold no data, such as a guest.
     pub fn allow_devices(&mut self) {
         self.lends_devices = true;
     }
 
-    /// Where swap files are to be made.
+    /// Sets the folder in which swap files are to be created.
     pub fn prefer_swap_folder(&mut self, folder: PathBuf) {
         self.swap_folder = Some(folder);
     }
@@ -147,11 +148,11 @@ impl Session {
         group::mount(self.hands()).is_ok_and(|(_, unified)| unified)
     }
 
-    /// Makes a zram device. Where zram is a module that is not loaded, it is loaded first.
+    /// Creates a zram device. If zram is a module that is not loaded, it is loaded first.
     ///
     /// # Errors
-    /// Where there is no zram, or the kernel refuses the algorithm or the size; or as for
-    /// [`Session::swap_device`] the device for writeback.
+    /// If there is no zram, or the kernel refuses the algorithm or the size; for the writeback
+    /// device as for [`Session::swap_device`].
     pub fn zram(&mut self, spec: &ZramSpec) -> Result<ZramDevice, Error> {
         if let Some(writeback) = &spec.writeback {
             self.unused_device(Path::new(&writeback.device))?;
@@ -186,10 +187,10 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a file for swap in a folder, without holes.
+    /// Creates a file for swap in a folder, without holes.
     ///
     /// # Errors
-    /// Where it does not fit.
+    /// If there is not enough space.
     pub fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Error> {
         let folder = self.hands().resolved(folder).doing(|| folder.display().to_string())?;
         file::plain(&folder)?;
@@ -197,7 +198,7 @@ impl Session {
         self.filled(what, size)
     }
 
-    /// Makes the swap file that was announced so.
+    /// Creates and fills the swap file of this announced loan.
     pub(crate) fn filled(&mut self, what: Loan, size: Bytes) -> Result<SwapFile, Error> {
         let Loan::SwapFile { path, .. } = &what else {
             return Err(Error::NotOurs(what.described(None)));
@@ -212,34 +213,34 @@ impl Session {
         })
     }
 
-    /// Writes the head of a swap area on a device or file of this session and switches it on.
+    /// Writes a swap header to a device or file of this session and enables it as swap.
     ///
     /// # Errors
-    /// Where the kernel refuses, or other swap of the host is on and that was not allowed.
+    /// If the kernel refuses, or other swap of the host is enabled and this was not allowed.
     pub fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Error> {
         let area = area.display().to_string();
         let of_area = self.open.iter().find(|open| open.area().as_deref() == Some(&area));
         let open = of_area.ok_or_else(|| Error::NotOurs(area.clone()))?;
         let diskseq = open.made.map(|device| device.diskseq);
-        // to give the second back would switch off the first
+        // returning the second loan would disable the first one's swap
         if open.held_by(&self.open).is_some() {
             return Err(Error::IsOn(area));
         }
         self.switch_on(&area, diskseq, priority)
     }
 
-    /// The same on a block device that is not of this session: what it holds is lost. mkswap refuses one
-    /// that is mounted.
+    /// The same on a block device that is not part of this session; its contents are lost. mkswap
+    /// refuses a device that is mounted.
     ///
     /// # Errors
-    /// Where that was not allowed, or as for [`Session::swap_on`].
+    /// If this was not allowed, or as for [`Session::swap_on`].
     pub fn swap_device(&mut self, device: &Path, priority: Option<i16>) -> Result<LoanId, Error> {
         let area = self.unused_device(device)?;
         let diskseq = swap::diskseq_of(self.hands(), &area);
         self.switch_on(&area, diskseq, priority)
     }
 
-    /// The path of a block device, without links, whose contents may be lost.
+    /// The resolved path of a block device whose contents may be lost.
     fn unused_device(&self, device: &Path) -> Result<String, Error> {
         let area = self.hands().resolved(device).doing(|| device.display().to_string())?;
         if !self.lends_devices {
@@ -279,21 +280,22 @@ impl Session {
         swap::alone(self.hands(), &ours)
     }
 
-    /// Switches zswap on, set up as the specification says: each of its knobs is a loan, in the order in
-    /// which they were taken. What is swapped to is to be lent after it: returning that empties the pool.
+    /// Enables zswap as specified: each of its knobs is a loan, and the result lists them in the
+    /// order in which they were taken. The swap area behind it has to be lent afterwards, because
+    /// returning that first empties the pool.
     ///
     /// # Errors
-    /// If the kernel has no zswap, no such compressor or no shrinker; or, unless it was allowed, if other
-    /// swap of the host is on. Nothing stays lent then.
+    /// If the kernel has no zswap, no such compressor or no shrinker; or, unless it was allowed, if
+    /// other swap of the host is enabled. Nothing stays lent then.
     pub fn zswap(&mut self, spec: &ZswapSpec) -> Result<Vec<LoanId>, Error> {
         let settings = zswap::settings(self.hands(), spec)?;
-        // zswap holds only pages that have a place in swap: without other swap it is empty
+        // zswap stores only pages that have a slot in swap: without other swap its pool is empty
         self.refuse_other_swap()?;
         let mut loans = Vec::new();
         let done = self.set_up_zswap(spec, &settings, &mut loans);
         if done.is_err() {
             for loan in loans.drain(..).rev() {
-                // what cannot go back now is tried again at the end
+                // what cannot be returned now is tried again at the end
                 let _ = self.put_back(loan.0);
             }
         }
@@ -317,10 +319,10 @@ impl Session {
         zswap::check_compressor(self.hands.as_mut(), spec, &old)
     }
 
-    /// Makes a memory cgroup.
+    /// Creates a memory cgroup.
     ///
     /// # Errors
-    /// Where there is no memory controller, or the kernel refuses a limit.
+    /// If there is no memory controller, or the kernel refuses a limit.
     pub fn group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Error> {
         let (mount, unified) = group::mount(self.hands())?;
         if unified {
@@ -340,10 +342,10 @@ impl Session {
         })
     }
 
-    /// Sets a knob of the table for a while.
+    /// Sets a knob of the table until the loan is returned.
     ///
     /// # Errors
-    /// Where the host lacks it or refuses the value, or it could not be put back.
+    /// If the host lacks it or refuses the value, or if its value could not be restored.
     pub fn knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Error> {
         let KnobSetting { name, instance, value } = setting;
         let what = knob::announced(self.hands(), name, instance.as_deref(), value)?;
@@ -354,12 +356,12 @@ impl Session {
         self.taken(what, |hands| knob::set(hands, name, &change))
     }
 
-    /// Writes a word to the file of a knob that is lent, where the word only makes the kernel say more:
-    /// as `update_schemes_tried_regions` to `damon.kdamond.state`. It changes no setting, so nothing is
-    /// put back.
+    /// Writes a word to the file of a lent knob that only makes the kernel refresh what it reports,
+    /// such as `update_schemes_tried_regions` to `damon.kdamond.state`. It changes no setting, so
+    /// there is nothing to restore.
     ///
     /// # Errors
-    /// Where the knob has no such word, or the kernel refuses it.
+    /// If the knob has no such word, or the kernel refuses it.
     pub fn trigger(&mut self, loan: LoanId, word: &str) -> Result<(), Error> {
         let open = self.open.iter().find(|open| open.id == loan.0);
         let Some(Loan::Setting { name, path, .. }) = open.map(|open| &open.what) else {
@@ -371,12 +373,12 @@ impl Session {
             .doing(|| format!("{name} = {word}"))
     }
 
-    /// Puts one loan back before the others; what was taken later and rests on it goes first: swap on
-    /// a device or file, another value of the same knob.
+    /// Returns one loan early, after later loans that depend on it: swap on a device or file,
+    /// another value of the same knob.
     ///
     /// # Errors
-    /// Where it cannot be put back. It stays lent, and is tried again at the end. Of a zram device also where its
-    /// idle pages could not be written; it is put back then.
+    /// If it cannot be returned: it stays lent, and is tried again at the end. Also if a zram
+    /// device could not write its idle pages; in this case it was returned.
     pub fn give_back(&mut self, loan: LoanId) -> Result<Outcome, Error> {
         let written = self.writers.remove(&loan.0).map_or(Ok(()), Writer::end);
         let at = self.open.iter().position(|open| open.id == loan.0);
@@ -390,7 +392,7 @@ impl Session {
         written.map(|()| outcome)
     }
 
-    /// Puts everything back, the last first, and says what became of each.
+    /// Returns all loans, last first, and reports the result of each.
     pub fn end(mut self) -> Vec<Return> {
         self.give_all_back()
     }
@@ -405,7 +407,7 @@ impl Session {
         let returns = returns.collect();
         if self.open.is_empty() {
             if let Some(mut journal) = self.journal.take() {
-                // where it stays, the next start finds that nothing in it is lent
+                // if it cannot be removed, the next start finds that nothing in it is lent
                 let _ = journal.remove(self.hands.as_mut());
             }
         }
@@ -437,13 +439,13 @@ impl Session {
         }
     }
 
-    /// Notes which file or group it is that was made.
+    /// Records the identity of the created file or group.
     fn identify(&mut self, id: LoanId, identity: Identity) -> Result<(), Error> {
         self.with_open(id, |open| open.identity = Some(identity));
         self.note(&Record::Identified { loan: id.0, identity })
     }
 
-    /// Announces it, takes it, notes it.
+    /// Announces a loan, takes it, and records it.
     pub(crate) fn taken(
         &mut self,
         what: Loan,
@@ -461,7 +463,7 @@ impl Session {
         Ok(id)
     }
 
-    /// Takes what was announced; what is not taken whole goes back at once.
+    /// Takes a loan that was announced; if this fails halfway, it is undone at once.
     fn finish<T>(
         &mut self,
         id: LoanId,
@@ -474,7 +476,7 @@ impl Session {
             Ok(taken)
         });
         if taken.is_err() {
-            // what cannot go back now is tried again at the end
+            // what cannot be returned now is tried again at the end
             let _ = self.put_back(id.0);
         }
         taken
@@ -498,8 +500,9 @@ impl Drop for Session {
     }
 }
 
-/// For tests of what a crash leaves: `PAGEWISE_TEST_CRASH=panic:2` panics once the second loan is taken,
-/// `abort:2` aborts there as a panic of the release build does, `kill:2` ends there as by SIGKILL.
+/// For tests of crashes: with `PAGEWISE_TEST_CRASH=panic:2` it panics once the second loan is
+/// taken, with `abort:2` it aborts as a panic of the release build does, with `kill:2` it kills
+/// itself with SIGKILL.
 #[cfg(debug_assertions)]
 fn crash_if_asked(loan: LoanId) {
     let asked = std::env::var("PAGEWISE_TEST_CRASH").unwrap_or_default();

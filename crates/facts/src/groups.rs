@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory cgroups: which lies below which, which is held by its own limit, which unit one is.
+//! Facts about memory cgroups: which is below which, which reached its own limit, which unit one
+//! belongs to.
 
 use std::collections::HashMap;
 
@@ -9,10 +10,10 @@ use pagewise_model::{
 
 use crate::room;
 
-/// A cgroup at both ends of an interval.
+/// A cgroup in both snapshots of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupPair<'a> {
-    /// `None` if it did not exist yet, or without an earlier look.
+    /// At the start; `None` if it did not exist yet, or there is no earlier snapshot.
     pub before: Option<&'a Cgroup>,
     /// At the end of the interval.
     pub now: &'a Cgroup,
@@ -35,7 +36,7 @@ fn path_of(group: &Cgroup) -> &str {
 }
 
 impl GroupPair<'_> {
-    /// How a counter of this group moved; `None` if it cannot be known or the counter was reset.
+    /// The change of a counter of this group; `None` if it is not known or the counter was reset.
     pub fn change(&self, pick: impl Fn(&Cgroup) -> &Reading<u64>) -> Option<Change> {
         let seconds = self.seconds?;
         let after = pick(self.now);
@@ -44,7 +45,7 @@ impl GroupPair<'_> {
         Some(Change { delta, per_second, seconds, source: after.source.clone() })
     }
 
-    /// How many bytes of anonymous memory were added over the interval; shmem that went to swap is none.
+    /// Growth of its anonymous memory over the interval in bytes; shmem in swap does not count.
     pub fn growth(&self) -> Option<i64> {
         let before = self.before?;
         let shmem = |group: &Cgroup| group.shmem.get().unwrap_or(Bytes::new(0));
@@ -54,8 +55,8 @@ impl GroupPair<'_> {
         Some(added.saturating_sub(i64::try_from(swapped_shmem.get()).ok()?))
     }
 
-    /// How often the limits of this group were reached over the interval; in version 2 the groups
-    /// below it are counted too, and the caller has to take them off.
+    /// How often the limits of this group were reached over the interval. In version 2 this
+    /// includes its child groups, which the caller has to subtract.
     pub fn reached(&self) -> Option<u64> {
         let is_set = |limit: &Reading<Limit>| limit.get().is_some_and(is_limit);
         let max = is_set(&self.now.max).then(|| self.change(|group| &group.events.max));
@@ -77,13 +78,13 @@ pub struct AtLimit<'a> {
     pub file: &'static str,
     /// Its value.
     pub limit: Bytes,
-    /// Where it was read.
+    /// The Reading of the limit.
     pub reading: &'a Reading<Limit>,
-    /// How often it was reached, as the kernel counts in `memory.events`.
+    /// How often it was reached, as counted in `memory.events`.
     pub reached: Change,
 }
 
-/// The limit of this group that was reached over the interval.
+/// The limit of this group that was reached during the interval.
 pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     type Event = fn(&Cgroup) -> &Reading<u64>;
     let group = pair.now;
@@ -98,24 +99,24 @@ pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     })
 }
 
-/// What of a group's memory cannot be dropped, only swapped: all but the page cache that has a disk
-/// behind it and reclaimable slab.
+/// Memory of a group that cannot be dropped, only swapped: all except reclaimable slab and page
+/// cache of files on disk.
 pub fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
     let cache = group.file.get()?.saturating_sub(group.shmem.get().unwrap_or(Bytes::new(0)));
     let slab = group.stat.get("slab_reclaimable").get().unwrap_or(0);
     Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
 }
 
-/// Anonymous memory of a group and what it has in swap: as the memory of a process is judged.
+/// Anonymous memory of a group in RAM and in swap, as is used for processes.
 ///
-/// `memory.current` is no help: the kernel counts it at once and `memory.stat` up to two seconds later,
-/// so the difference of the two would take a burst of page cache for growth.
+/// `memory.current` is not suitable: the kernel updates it at once but `memory.stat` up to two
+/// seconds later, so their difference would show a burst of page cache as growth.
 pub fn anonymous(group: &Cgroup) -> Option<Bytes> {
     let swapped = group.swap_current.get().unwrap_or(Bytes::new(0));
     Some(group.anon.get()?.saturating_add(swapped))
 }
 
-/// How much of a group's memory swap could still take; `None` if it could not be determined.
+/// How much more of a group's memory could be swapped; `None` if it could not be determined.
 pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     if group.swappiness.get() == Some(0) {
         return Some(Bytes::new(0));
@@ -130,26 +131,26 @@ pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     })
 }
 
-/// Whether one group lies somewhere below the other.
+/// Whether one group is a descendant of the other.
 pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     let rest = group.path.as_str().strip_prefix(above.path.as_str());
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether the first path is the second one, or lies below it; the root holds all.
+/// Whether the first path equals the second one or is below it; every path is below the root.
 pub fn is_in(path: &str, above: &str) -> bool {
     let rest = path.trim_matches('/').strip_prefix(above.trim_matches('/'));
     above.trim_matches('/').is_empty()
         || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a process is in the group with this path, or in one below it.
+/// Whether a process is in the group with this path, or in a descendant.
 pub fn holds(group: &Name, process: &Process) -> bool {
     process.cgroup.value().is_some_and(|own| is_in(own.as_str(), group.as_str()))
 }
 
-/// The group that a typed path means: the path of a group, or of its folder below `/sys/fs/cgroup`, where
-/// version 1 has the controller's name before the group's path.
+/// The group for a path that the user typed: the path of the group, or of its folder below
+/// `/sys/fs/cgroup`, where version 1 has the controller's name before the group's path.
 pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
     let below = typed.strip_prefix("/sys/fs/cgroup");
     let controller = below.and_then(|below| below.strip_prefix("/memory"));
@@ -163,8 +164,9 @@ pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
     spellings.into_iter().flatten().find_map(named)
 }
 
-/// Groups of a unit of systemd, by its name with or without `.service`, or of a container, by its ID or how that
-/// begins, or by its name in LXC: one, unless several users have such a unit or several IDs begin like that.
+/// Groups of a systemd unit, by its name with or without `.service`, or of a container, by its ID,
+/// a prefix of it, or its LXC name. This is one group, unless several users have such a unit or
+/// several IDs have this prefix.
 pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
     let service = format!("{unit}.service");
     let is_it = |group: &&Cgroup| {
@@ -173,7 +175,7 @@ pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
     };
     let mut found: Vec<&Cgroup> = host.cgroups.groups.iter().filter(is_it).collect();
     found.sort_by_key(|group| group.path.as_str().len());
-    // what a container makes below itself is part of it
+    // cgroups that a container creates below itself are part of it
     let mut tops: Vec<&Cgroup> = Vec::new();
     for group in found {
         let is_inside = |top: &&Cgroup| is_below(group, top);
@@ -185,7 +187,7 @@ pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
 }
 
 fn is_container(group: &Cgroup, wanted: &str) -> bool {
-    /// Fewer letters of an ID are more likely a mistake.
+    /// A shorter prefix of an ID is more likely a mistake.
     const LEAST: usize = 4;
     let named = unit_of(&group.path);
     let Some((_, id)) = named.as_deref().and_then(|named| named.split_once(' ')) else {
@@ -199,7 +201,8 @@ fn is_container(group: &Cgroup, wanted: &str) -> bool {
     id == wanted || named.as_deref() == Some(wanted) || (is_id && begins())
 }
 
-/// The unit of the system's systemd that this group is; a user's units are not for it to set.
+/// The unit of this group, if the system's systemd manages it; units of a user's systemd are left
+/// out.
 pub fn system_unit(group: &Cgroup) -> Option<&str> {
     let path = group.path.as_str().trim_start_matches('/');
     let unit = path.strip_prefix("system.slice/").unwrap_or(path);

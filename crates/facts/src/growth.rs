@@ -1,45 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes and groups of them that grow steadily: between the two looks and since they began.
+//! Processes and groups of processes that grow steadily: over the interval and since they started.
 //!
-//! A program that starts or takes a request grows too, and stops. What counts is the *sustained* rate:
-//! the rate over the interval, but at most four times the average since the process began. A leak
-//! grows by about its average; a program that just read a file grows far faster than that. Nothing is foreseen
-//! of what would have to grow more than tenfold: a virtual machine or a heap that fills to its own bound grows
-//! steadily too, and nobody can tell it from a leak while it is small.
+//! A program that starts or handles a request grows too, and then stops. So the *sustained* rate is
+//! used: the rate over the interval, but at most four times the average since the process started.
+//! A leak grows at about its average rate; a program that has just read a file grows far faster
+//! than that. A limit that is more than ten times the memory now held is not predicted to be
+//! reached: a virtual machine or a heap that fills up to its own bound also grows steadily, and
+//! cannot be distinguished from a leak while it is small.
 //!
-//! Many small processes of a cgroup can fill memory together, while none of them grows enough by
-//! itself, or while each is too young to be seen twice. So groups are judged by the same rule. A group
-//! is as old as the oldest process in it. It is told only if what is told inside it (processes, groups
-//! below it) explains less than half of its growth.
+//! Many small processes of a cgroup can fill memory together, although none of them grows enough by
+//! itself, or each is too young to be in both snapshots. So groups are judged by the same rule. The
+//! age of a group is that of its oldest process. A group is reported only if the reported processes
+//! and groups inside it explain less than half of its growth and none of them fills the same limit
+//! sooner.
 
 use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Snapshot};
 
 use crate::groups::{self, GroupPair};
 use crate::room;
 
-/// The rate over the interval counts up to so many times the average since the process began.
+/// The rate over the interval counts up to this multiple of the average since the process started.
 const TIMES_AVERAGE: f64 = 4.0;
-/// A younger process may just be starting, unless it is already large.
+/// A younger process may still be starting up, unless it is already large.
 const YOUNG_SECONDS: f64 = 30.0;
 const LARGE_PERCENT: f64 = 10.0;
-/// A limit at so many times the memory that is held is too far away to be foreseen.
+/// A limit that is more than this many times the memory held is not considered.
 const TIMES_HELD: u64 = 10;
-/// Less than this over the interval is noise.
+/// Growth over the interval below this is noise.
 const NOISE: i64 = 1 << 20;
-/// A limit further away than this is not told.
+/// A limit that takes longer than this to reach is not reported.
 const FORESEEN_SECONDS: f64 = 3600.0;
 
-/// Who grows.
+/// A process or group that grows.
 #[derive(Debug, Clone, Copy)]
 pub enum Grower<'a> {
     /// One process.
     Process(&'a Process),
-    /// All processes of a group and of the groups below it together.
+    /// All processes of a group and its descendants together.
     Group(&'a Cgroup),
 }
 
 impl Grower<'_> {
-    /// The name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
+    /// Its name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
     pub fn named(&self) -> String {
         match self {
             Self::Process(process) => format!("{} (pid {})", process.name, process.pid),
@@ -56,33 +58,33 @@ impl Grower<'_> {
     }
 }
 
-/// A process or a group that grows, and what it grows into.
+/// A process or a group that grows, and the limit that it will reach.
 #[derive(Debug, Clone, Copy)]
 pub struct Growth<'a> {
-    /// Who.
+    /// The process or group.
     pub grower: Grower<'a>,
     /// Anonymous memory, in RAM and in swap.
     pub held: Bytes,
-    /// Bytes per second over the interval.
+    /// Growth over the interval in bytes per second.
     pub per_second: f64,
-    /// Bytes that were added over the interval.
+    /// Growth over the interval in bytes.
     pub added: Bytes,
     /// Length of the interval.
     pub seconds: f64,
-    /// Since the process, or the oldest one of the group, began.
+    /// Age of the process, or of the oldest process in the group.
     pub age_seconds: f64,
-    /// Seconds until `into` is full at the sustained rate.
+    /// Seconds until the limit `into` is reached at the sustained rate.
     pub lasts_seconds: f64,
-    /// What it fills first.
+    /// The limit that is reached first.
     pub into: GrowthLimit<'a>,
 }
 
-/// What ends first.
+/// The limit that is reached first.
 #[derive(Debug, Clone, Copy)]
 pub enum GrowthLimit<'a> {
-    /// What the host has available, and what swap can take.
+    /// The host's available memory and free swap.
     Host,
-    /// The limit of a group: of the process's cgroup, of the group that grows, or of one above it.
+    /// The limit of a cgroup: of the process's own, of the growing group, or of a parent of these.
     Group(&'a Cgroup, Bytes),
 }
 
@@ -96,15 +98,15 @@ impl GrowthLimit<'_> {
     }
 }
 
-/// Every process, and every group whose processes only together, would fill memory or the limit of a
-/// cgroup within the hour; soonest first.
+/// All processes that would fill memory, or reach the limit of a cgroup, within the hour, and all
+/// groups whose processes would do so only together; soonest first.
 pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
     let of_host = room::room(host).map(|room| room.left());
     let changes = interval.process_changes();
     let mut growing: Vec<Growth<'_>> =
         changes.iter().filter_map(|change| of_process(host, change, of_host)).collect();
-    // groups below before those above them
+    // children before their parents
     for pair in groups::pairs(interval).iter().rev() {
         add_group(&mut growing, host, pair, of_host);
     }
@@ -112,7 +114,8 @@ pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     growing
 }
 
-/// Adds a group unless its growth is told already, and takes out what is a part of its growth.
+/// Adds a group unless its growth is already explained, and removes entries whose growth is part of
+/// it.
 fn add_group<'a>(
     growing: &mut Vec<Growth<'a>>,
     host: &'a Snapshot,
@@ -170,7 +173,7 @@ fn of_group<'a>(
     growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
 }
 
-/// What was added over the interval.
+/// Growth of a process or group over the interval.
 struct GroupGrowth<'a> {
     grower: Grower<'a>,
     held: Bytes,
@@ -179,7 +182,8 @@ struct GroupGrowth<'a> {
 }
 
 impl<'a> GroupGrowth<'a> {
-    /// When the nearest limit is reached: that of the group `own`, or of one above it, or the host's.
+    /// When the nearest limit is reached: that of the cgroup `own`, of one of its parents, or of
+    /// the host.
     fn foreseen(
         self,
         host: &'a Snapshot,
@@ -217,7 +221,7 @@ impl<'a> GroupGrowth<'a> {
     }
 }
 
-/// What is left for a process of the group `own`, and whose it is.
+/// The memory left below the nearest limit for a process of the group `own`, and whose limit it is.
 fn nearest_limit<'a>(
     host: &'a Snapshot,
     own: Option<&str>,

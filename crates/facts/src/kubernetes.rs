@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a host is a node of Kubernetes, whose kubelet decides about swap.
+//! Whether a host is a Kubernetes node, on which kubelet decides about swap.
 
 use pagewise_model::Snapshot;
 
-/// Whether kubelet runs here, or has made its cgroups.
+/// Whether kubelet is running, or has created its cgroups.
 #[must_use]
 pub fn is_node(host: &Snapshot) -> bool {
     let groups = &host.cgroups.groups;

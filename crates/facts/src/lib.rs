@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A [`Snapshot`] or an [`Interval`] → what follows from its Readings, where several rules need it.
+//! Facts derived from the Readings of a [`Snapshot`] or an [`Interval`] that several rules need.
 //!
-//! Pure: it reads no file. It does not judge either: `clippy.toml` forbids levels, severities and findings here, and
-//! `pagewise_decide` grades what this crate says. Some facts have a threshold, below which nothing happened: growth and
-//! refaults that are mere noise. A fact is `None` if a Reading that it needs is absent or denied. What only one rule
-//! needs stands with that rule.
+//! Pure: it reads no file. It does not rate anything either: `clippy.toml` forbids levels,
+//! severities and findings here; `pagewise_decide` rates what this crate returns. Some facts have a
+//! threshold below which they are absent: growth and refaults that are only noise. A fact is `None`
+//! if a Reading that it needs is absent or denied. Facts that only one rule needs are defined with
+//! that rule.
 //!
 //! [`swap_choice`] is a decision, not a grade: findings, plans, `scan` and `bench` all take it from there.
 //!

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files in memory: who keeps files open that have no path.
+//! Which processes keep deleted files in memory open.
 
 use std::collections::BTreeMap;
 
 use pagewise_model::{Bytes, DeletedFile, DeletedKind, MemoryFiles, Name};
 
-/// Files of one process that no path leads to.
+/// A process with deleted files that are still open.
 #[derive(Debug)]
 pub struct Holder<'a> {
     /// The process.
@@ -14,12 +14,12 @@ pub struct Holder<'a> {
     pub pid: u32,
     /// The files, in the order of the Snapshot; never empty.
     pub files: Vec<&'a DeletedFile>,
-    /// What they hold together.
+    /// Size of the files together.
     pub bytes: Bytes,
 }
 
-/// Processes with deleted files of these kinds, the one with most first. A file that several processes
-/// have open counts for one of them.
+/// Processes with deleted files of these kinds, the one with most memory first. A file that several
+/// processes keep open counts for one of them.
 pub fn holders<'a>(
     files: &'a MemoryFiles,
     matches: impl Fn(DeletedKind) -> bool,

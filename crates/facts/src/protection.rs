@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which units need how much `memory.low` or `memory.min`, so that the kernel protects the memory of one cgroup.
+//! Which units need how much `memory.low` or `memory.min`, so that the kernel protects the memory
+//! of a cgroup.
 //!
-//! The kernel limits the protection of a cgroup to that of each cgroup above it but the root, and the cgroups in one
-//! share what that one has (`memory.low` in `Documentation/admin-guide/cgroup-v2.rst`; `effective_protection` in
-//! `mm/page_counter.c`). So a service that is protected in a slice without protection is not protected at all.
+//! The kernel limits the protection of a cgroup to that of each parent except the root, and the
+//! children of a cgroup share its protection (`memory.low` in
+//! `Documentation/admin-guide/cgroup-v2.rst`; `effective_protection` in `mm/page_counter.c`). So a
+//! protected service in a slice without protection is not protected at all.
 
 use pagewise_model::{Bytes, Cgroup, Limit, Reading, Snapshot};
 
-/// One of the two files.
+/// One of the two kinds of protection.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Its name in the folder of a cgroup.
+    /// Name of the cgroup file.
     pub file: &'static str,
-    /// Its name in systemd.
+    /// Name of the systemd property.
     property: &'static str,
-    /// Its Reading.
+    /// Returns its Reading.
     pub reading: fn(&Cgroup) -> &Reading<Limit>,
 }
 
-/// Memory that reclaim leaves alone as long as other memory can be reclaimed.
+/// Memory that is not reclaimed as long as other memory can be reclaimed.
 pub const LOW: Kind =
     Kind { file: "memory.low", property: "MemoryLow", reading: |group| &group.low };
 /// Memory that is never reclaimed.
@@ -26,7 +28,7 @@ pub const MIN: Kind =
     Kind { file: "memory.min", property: "MemoryMin", reading: |group| &group.min };
 
 impl Kind {
-    /// What a cgroup takes of the protection of the one above it: of its own size if that is all of it.
+    /// How much of its parent's protection a cgroup takes: at most its own size.
     pub fn claim(self, group: &Cgroup) -> Option<Bytes> {
         match (self.reading)(group).get()? {
             Limit::Bytes(bytes) => Some(bytes),
@@ -35,21 +37,22 @@ impl Kind {
     }
 }
 
-/// A unit of systemd, and the protection that it is to have.
+/// A systemd unit, and the protection that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
-    /// Its name, as `system.slice`.
+    /// Its name, such as `system.slice`.
     pub unit: String,
     /// `MemoryLow` or `MemoryMin`.
     pub property: &'static str,
-    /// What it needs.
+    /// The size it needs.
     pub size: Bytes,
-    /// What it is now.
+    /// The current value.
     pub now: Limit,
 }
 
-/// The units whose protection has to be raised so that this cgroup keeps `size` of its memory, the outermost
-/// first. `None` if one of them is no unit of the system's systemd, or has no protection that could be read, as in version 1.
+/// The units whose protection has to be raised so that this cgroup keeps `size` of its memory,
+/// outermost first. `None` if one of the cgroups is not a unit of the system's systemd, or its
+/// protection could not be read, as in version 1.
 pub fn protections(
     host: &Snapshot,
     group: &Cgroup,
@@ -65,7 +68,7 @@ pub fn protections(
             let unit = unit_of(child.path.as_str())?.to_owned();
             all.push(Protection { unit, property: kind.property, size: needed, now });
         }
-        // what it has more than it needs here, it takes of the one above too
+        // if its protection is higher than needed here, it takes as much of its parent's too
         needed = needed.max(kind.claim(child)?);
         let above = parent(child.path.as_str());
         if above.is_empty() {
@@ -83,12 +86,12 @@ pub fn protections(
     }
 }
 
-/// The path of the cgroup above; empty for one below the root.
+/// The path of the parent cgroup; empty for a child of the root.
 fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
-/// The unit that a cgroup is, unless a user's systemd manages it.
+/// The unit of a cgroup, unless a user's systemd manages it.
 fn unit_of(path: &str) -> Option<&str> {
     let (above, unit) = path.rsplit_once('/')?;
     let is_system = above.split('/').skip(1).all(|part| part.ends_with(".slice"));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How well the host's memory compresses: as its own devices in compressed RAM measured it.
+//! How well the host's memory compresses, as measured by its own devices in compressed RAM.
 
 use pagewise_model::{Bytes, Ratio, Snapshot, Zram};
 
-/// Original bytes per byte of RAM, where no device measured it.
+/// Original bytes per byte of RAM, if no device has measured it.
 pub const ASSUMED_RATIO: f64 = 2.0;
-/// Stored data from which a device's ratio counts as measured.
+/// Minimum amount of stored data for a device's ratio to count as measured.
 pub const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);
 
 /// Original bytes per byte of memory used, over all devices; `None` until enough is stored.
@@ -18,7 +18,8 @@ pub fn measured_ratio(host: &Snapshot) -> Option<Ratio> {
     Ratio::from_sizes(stored, used).filter(|_| stored >= ENOUGH_STORED)
 }
 
-/// Original bytes per byte of memory used: the measured ratio, or the one that is assumed without; never below 1.
+/// Original bytes per byte of memory used: the measured ratio, otherwise the assumed one; never
+/// below 1.
 pub fn ratio(host: &Snapshot) -> f64 {
     measured_ratio(host).map_or(ASSUMED_RATIO, Ratio::get).max(1.0)
 }

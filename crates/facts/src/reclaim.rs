@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What reclaim did: since boot, and over the interval.
+//! What reclaim did since boot and over the interval.
 
 use pagewise_model::{Bytes, Change, Interval, Snapshot, Source};
 
-/// Refaults that count as more than noise, per second. With 4 KiB pages this is 400 KiB/s; starting
-/// a program after a while may refault as much for a moment, hence never on refaults alone.
+/// Refaults per second above which they are not noise. With 4 KiB pages this is 400 KiB/s. Starting
+/// a program after some time may cause as many for a moment, so refaults alone are never
+/// sufficient.
 const REFAULTS_PER_SECOND: f64 = 100.0;
-/// Major faults that hurt, per second: at about 10 ms each on a spinning disk, a tenth of a task's
-/// time is spent waiting.
+/// Major faults per second that slow programs down: at about 10 ms each on a spinning disk, a task
+/// waits a tenth of the time.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
 
-/// Of the pages that came back, the part that reclaim must have dropped meanwhile. A working set that
-/// does not fit is dropped about as fast as it is read. Without this, pages dropped long ago (by a
-/// snapshot of the machine, by a large copy at night) would pass for memory that is short now.
+/// Of the refaulted pages, the share that reclaim must have dropped during the interval. A working
+/// set that does not fit is dropped about as fast as it is read. Without this condition, pages
+/// dropped long ago (by a snapshot of the machine, by a large copy at night) would look like a
+/// current shortage.
 const DROPPED_PER_REFAULT: f64 = 0.25;
 
-/// A counter over the interval with the name that this kernel gives it.
+/// The change of a counter, with the name that this kernel uses for it.
 #[derive(Debug)]
 pub struct Named {
-    /// As in `/proc/vmstat`.
+    /// The name in `/proc/vmstat`.
     pub name: &'static str,
-    /// How it moved, in pages.
+    /// The change, in pages.
     pub change: Change,
 }
 
-/// File pages read again soon after they were dropped. Kernels before 5.9 have one counter for all.
+/// Refaults of file pages. Kernels before 5.9 have one counter for all pages.
 fn file_refaults(interval: &Interval) -> Option<Named> {
     ["workingset_refault_file", "workingset_refault"]
         .into_iter()
         .find_map(|name| Some(Named { name, change: interval.vmstat(name)? }))
 }
 
-/// File pages coming back faster than noise, and tasks waiting on disk for pages: the working set
-/// does not fit.
+/// File pages refault above the noise level, and tasks wait for them: the working set does not fit.
 #[derive(Debug)]
 pub struct Rereading {
-    /// Pages that were read again.
+    /// File pages that were refaulted.
     pub refaults: Named,
-    /// Pages that reclaim took.
+    /// Pages that were reclaimed.
     pub dropped: Named,
-    /// Faults that waited for a disk.
+    /// Page faults that waited for a disk.
     pub major_faults: Change,
 }
 
-/// Whether the kernel reads again what it dropped, goes on dropping, and somebody waits for it.
+/// Refaults of file pages, if the kernel continues to drop pages and tasks wait for the refaults.
 pub fn rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
     let dropped = dropped(interval)?;
@@ -56,33 +57,33 @@ pub fn rereading(interval: &Interval) -> Option<Rereading> {
     })
 }
 
-/// Whether refaults and the waiting for them are more than noise.
+/// Whether refaults, and the major faults they cause, are above the noise level.
 pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
     refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
 }
 
-/// The working set does not fit: shares over the interval.
+/// The working set does not fit: the share of refaults over the interval.
 #[derive(Debug)]
 pub struct Thrashing {
-    /// What came back and was dropped.
+    /// The refaults and reclaimed pages.
     pub rereading: Rereading,
-    /// Refaults as a share, in percent, of everything that was read from disk.
+    /// Refaults in percent of everything that was read from disk.
     pub of_read: Option<f64>,
-    /// Faults that had to wait for a disk, as a share, in percent, of all faults.
+    /// Major faults in percent of all page faults.
     pub of_faults: Option<f64>,
 }
 
-/// From here on the machine reads more for what it dropped than for what is new.
+/// Above this share, the machine reads more pages that it had dropped than new ones.
 const REREAD_PERCENT: f64 = 50.0;
 
 impl Thrashing {
-    /// Whether most of what is read was dropped a moment ago.
+    /// Whether most of what is read from disk was dropped shortly before.
     pub fn is_most(&self) -> bool {
         self.of_read.is_some_and(|percent| percent >= REREAD_PERCENT)
     }
 }
 
-/// How much of all reading and faulting is for what was dropped a moment ago.
+/// How much of all reads and page faults is due to pages that were dropped shortly before.
 pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
     let rereading = rereading(interval)?;
     let page_size = interval.end.page_size();
@@ -99,8 +100,9 @@ pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
     })
 }
 
-/// Pages that reclaim took. Kernels before 5.9 do not tell files from anonymous memory; there the
-/// work of kswapd and of the waiting tasks stands for both, whichever did more.
+/// Pages that were reclaimed. Kernels before 5.9 do not count file pages separately; for these, the
+/// larger of the counters for kswapd and for direct reclaim is used, which include anonymous
+/// memory.
 fn dropped(interval: &Interval) -> Option<Named> {
     let taken = |name| Some(Named { name, change: interval.vmstat(name)? });
     let by_anyone = || {
@@ -111,7 +113,7 @@ fn dropped(interval: &Interval) -> Option<Named> {
 }
 
 impl Rereading {
-    /// How much comes back each second.
+    /// Refaulted bytes per second.
     pub fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
         bytes_per_second(&self.refaults.change, host.page_size())
     }
@@ -126,7 +128,7 @@ fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
     Bytes::new(per_second as u64)
 }
 
-/// Several counters of `/proc/vmstat` as one, at the place of the first.
+/// The sum of several counters of `/proc/vmstat`, with the source of the first.
 #[derive(Debug)]
 pub struct Total {
     /// The counters, by the kernel's names.
@@ -137,13 +139,13 @@ pub struct Total {
     pub source: Source,
 }
 
-/// Pages that kswapd and allocating tasks looked at since boot, for the host as a whole: reclaim
-/// inside cgroups is not in it, but in the newest kernels (7.2) that by tasks at a group's limit.
+/// Pages scanned by kswapd and direct reclaim since boot, for the whole host: reclaim inside
+/// cgroups is not included, except in the newest kernels (7.2) that by tasks at a cgroup's limit.
 pub fn scanned(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_kswapd + pgscan_direct", ["pgscan_kswapd", "pgscan_direct"])
 }
 
-/// Pages that anybody looked at since boot, also inside cgroups; before 5.8 the host as a whole.
+/// Pages scanned since boot, including reclaim inside cgroups; before Linux 5.8 as [`scanned`].
 pub fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"]).or_else(|| scanned(host))
 }

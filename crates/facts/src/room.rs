@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much memory programs can still get: what is available, and what swap could still take.
+//! How much more memory programs can get: available memory, and what could still be swapped out.
 //!
-//! `MemAvailable` is the kernel's own estimate of what can be allocated without swapping; it already
-//! leaves the low watermarks and the part of the page cache that is in use out. Source: the kernel's
+//! `MemAvailable` is the kernel's own estimate of what can be allocated without swapping. It does
+//! not include the low watermarks and the page cache that is in use. Source: the kernel's
 //! `si_mem_available` and `Documentation/filesystems/proc.rst`.
 
 use pagewise_model::{Bytes, Percent, Snapshot, Tier};
@@ -12,17 +12,17 @@ use crate::{ratio, tiers};
 /// The headroom of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Headroom {
-    /// RAM, as `MemTotal` says; not 0.
+    /// RAM (`MemTotal`); not 0.
     pub total: Bytes,
     /// `MemAvailable`.
     pub available: Bytes,
     /// RAM that swapping out could still free; `None` if it could not be determined.
     pub swap: Option<Bytes>,
-    /// How far swap as a whole is filled; `None` without swap.
+    /// Use of all swap in percent; `None` without swap.
     pub swap_filled: Option<Percent>,
 }
 
-/// `None` if the kernel does not say how much memory there is or how much is available.
+/// `None` if the kernel does not report the size of RAM or the available memory.
 pub fn room(host: &Snapshot) -> Option<Headroom> {
     Some(Headroom {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
@@ -33,7 +33,7 @@ pub fn room(host: &Snapshot) -> Option<Headroom> {
 }
 
 impl Headroom {
-    /// What programs can still get: available memory, and RAM that swapping out would free.
+    /// Memory that programs can still get: available memory, and RAM that swapping would free.
     pub fn left(&self) -> Bytes {
         self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)))
     }
@@ -44,7 +44,7 @@ fn swap_filled(host: &Snapshot) -> Option<Percent> {
     total.saturating_sub(free).percent_of(total)
 }
 
-/// What all tiers together could still free, and no more than there is to swap out.
+/// RAM that all swap areas together could still free, at most the memory that can be swapped out.
 fn swap_room(host: &Snapshot) -> Option<Bytes> {
     if tiers::swap_is_off(host) {
         return Some(Bytes::new(0));
@@ -56,8 +56,8 @@ fn swap_room(host: &Snapshot) -> Option<Bytes> {
     Some(rooms.min(anon))
 }
 
-/// RAM that filling this tier would free: all of what a disk takes, a part of what compressed RAM
-/// takes.
+/// RAM that filling this swap area would free: on a disk, all that it can take; in compressed RAM,
+/// a part of that.
 fn tier_room(host: &Snapshot, tier: &Tier) -> Option<Bytes> {
     let free = tier.size.get()?.saturating_sub(tier.used.get()?);
     if !tier.kind.is_ram() {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn compressed_swap_frees_a_part_of_what_it_takes() {
-        // 3.5 GiB free in a device that halves what it stores
+        // 3.5 GiB free on a device with a compression ratio of 2
         assert_eq!(room(&calm().end).unwrap().swap, Some(mib(1792)));
     }
 }

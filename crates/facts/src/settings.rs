@@ -3,16 +3,16 @@
 
 use pagewise_model::{Name, Reading, Snapshot};
 
-/// A setting that holds one whole number, and where it stands.
+/// A setting that is one whole number, and its Reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     /// The number, in the unit of the knob table.
     pub value: u64,
-    /// Where it was read.
+    /// The Reading.
     pub live: &'a Reading<Name>,
 }
 
-/// `None` if this host lacks it, or it holds something else.
+/// The setting with this name; `None` if this host lacks it, or it is not a number.
 pub fn number<'a>(host: &'a Snapshot, name: &str) -> Option<Setting<'a>> {
     let live = &host.knob(name)?.live;
     Some(Setting { value: live.value()?.as_str().parse().ok()?, live })

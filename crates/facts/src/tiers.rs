@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap tiers: which lie on a disk, what kind of disk that is, which device is which tier. Which is full, model says.
+//! Facts about swap areas (tiers): which are on a disk and of what kind, and which device is which
+//! area. Whether one is full is decided in the model.
 
 use pagewise_model::{Bytes, Disk, Name, Snapshot, Tier, Zram};
 
-/// What a disk is, as far as it matters for swap.
+/// The kind of a disk, as far as it matters for swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskKind {
     /// NVMe or another disk without moving parts.
     Flash,
-    /// A disk of a virtual machine, with anything below it.
+    /// A virtual machine's disk; what is below it is not known.
     Virtual,
     /// A hard disk.
     Spinning,
-    /// A memory card or eMMC, which wears out.
+    /// A memory card or eMMC, which wears out by writing.
     Card,
-    /// Reached over a network: to write there takes memory.
+    /// Reached over a network: writing to it needs memory.
     Network,
 }
 
-/// What this disk is; `None` if the kernel does not tell, or its name is not known here. A virtual disk calls itself
-/// rotational unless somebody told it otherwise.
+/// The kind of this disk; `None` if the kernel does not report it, or its name is not known here. A
+/// virtual disk claims to be rotational unless it was configured otherwise.
 #[must_use]
 pub fn disk_kind(disk: &Disk, is_guest: bool) -> Option<DiskKind> {
     const NETWORK: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph"];
@@ -45,28 +46,28 @@ pub fn disk_kind(disk: &Disk, is_guest: bool) -> Option<DiskKind> {
     }
 }
 
-/// The tiers that lie on a disk.
+/// The swap areas on disks.
 pub fn on_disk(host: &Snapshot) -> impl Iterator<Item = &Tier> {
     host.tiers.iter().filter(|tier| !tier.kind.is_ram())
 }
 
-/// The tiers in compressed RAM.
+/// The swap areas in compressed RAM.
 pub fn in_ram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
     host.tiers.iter().filter(|tier| tier.kind.is_ram())
 }
 
-/// What all disk tiers hold, as far as it is known.
+/// Pages stored on all disks, in bytes, as far as it is known.
 pub fn held_on_disk(host: &Snapshot) -> Bytes {
     on_disk(host).filter_map(|tier| tier.used.get()).sum()
 }
 
-/// The tier that this device is.
+/// The swap area on this device.
 pub fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
     let path = device.path();
     in_ram(host).find(|tier| tier.path.as_str() == path)
 }
 
-/// The device that this tier is.
+/// The device of this swap area.
 pub fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
     host.compressed().find(|zram| tier.path.as_str() == zram.path())
 }

@@ -3,7 +3,8 @@
 
 use pagewise_model::{Snapshot, Zone, ZonePressure};
 
-/// Whether every zone that has memory is at or above its low watermark; `None` where none is known.
+/// Whether every zone with memory is at or above its low watermark; `None` if this is not known for
+/// any.
 pub fn all_above_low(host: &Snapshot) -> Option<bool> {
     let mut states = host.zones.iter().filter_map(Zone::pressure).peekable();
     states.peek()?;

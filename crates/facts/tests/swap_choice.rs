@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a decision between zram and zswap must never be, over made-up machines, and a naive second decision.
+//! What a decision between zram and zswap must never do, on random machines, compared with a
+//! second, simple implementation.
 
 use pagewise_facts::swap_choice::Compression::{self, Neither, Zram, Zswap};
 use pagewise_facts::swap_choice::{SwapEvidence, SwapTrial, choose_zram, decide_swap, zram_size};
@@ -37,7 +38,7 @@ enum Group {
     AtLimit,
 }
 
-/// Settings of a cgroup that keep zswap from its memory.
+/// Settings of a cgroup that keep zswap from storing its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closed {
     /// `memory.zswap.writeback` is 0.
@@ -46,11 +47,11 @@ enum Closed {
     Pool,
 }
 
-/// All that the decision depends on.
+/// Everything that the decision depends on.
 #[derive(Debug, Clone)]
 struct Machine {
     disk: Option<Kind>,
-    /// Of 16 GiB of swap on the disk.
+    /// Free space in 16 GiB of swap on the disk.
     free: Bytes,
     zram: Fill,
     has_zram: bool,
@@ -61,7 +62,7 @@ struct Machine {
     resumes: bool,
     group: Group,
     closed: Option<Closed>,
-    /// What the cgroup holds.
+    /// Memory of the cgroup.
     held: Bytes,
     container: bool,
     kubernetes: bool,
@@ -219,7 +220,7 @@ fn choice(machine: &Machine) -> Option<Compression> {
     decide_swap(&interval_of(machine), &evidence_of(machine)).choice
 }
 
-/// The rules as they would be told to somebody: what rules each side out, and what leaves the matter open.
+/// The rules as one would explain them: what excludes each side, and what leaves the decision open.
 fn naive(m: &Machine) -> Option<Compression> {
     let can_zram = m.has_zram || m.zram != Fill::Off;
     let zram_or = |other| if can_zram { Some(Zram) } else { other };
@@ -255,7 +256,7 @@ fn naive(m: &Machine) -> Option<Compression> {
         Fill::Full => return None,
         Fill::Off => {}
     }
-    // of 6 GiB in RAM, and of what the disk holds
+    // 6 GiB in RAM, and what is on the disk
     let all = gib(6).get() + gib(16).saturating_sub(m.free).get();
     let is_open = m.closed.is_some() && m.held.get() * 2 >= all
         || matches!(disk, Kind::HardDisk | Kind::Unknown)
@@ -265,7 +266,7 @@ fn naive(m: &Machine) -> Option<Compression> {
     if is_open {
         return None;
     }
-    // 20 % of 16 GiB at this ratio, and no more than all of it
+    // 20 % of 16 GiB at this ratio, at most all of it
     let wanted = 16.0 * (0.2 * m.ratio.unwrap_or(2.0).max(1.0)).min(1.0) * 1024.0;
     if ((m.free.get() >> 20) as f64) < wanted.floor() {
         return if m.zswap_on { None } else { zram_or(None) };
@@ -273,10 +274,10 @@ fn naive(m: &Machine) -> Option<Compression> {
     Some(Zswap)
 }
 
-/// The name of a Reading, and what denies it.
+/// The name of a Reading, and a function that makes it denied.
 type Denier = (&'static str, fn(&mut Snapshot));
 
-/// Readings that somebody may not be allowed to read.
+/// Readings that may be denied.
 fn deniers() -> Vec<Denier> {
     fn deny<T>(reading: &mut Reading<T>) {
         *reading = Reading::denied("a test forbids it", reading.source.clone());
@@ -325,13 +326,14 @@ fn deniers() -> Vec<Denier> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
-    /// The list of questions, and the rules as they would be told.
+    /// The list of questions agrees with the simple rules.
     #[test]
     fn a_naive_decision_is_the_same(machine in machine()) {
         prop_assert_eq!(choice(&machine), naive(&machine), "{}", decide_swap(&interval_of(&machine), &evidence_of(&machine)).why);
     }
 
-    /// zswap needs its kernel part and free slots on a disk; zram is never the only swap of a machine that hibernates.
+    /// zswap needs kernel support and free slots on a disk; zram is never the only swap of a
+    /// machine that hibernates.
     #[test]
     fn nothing_impossible_is_chosen(machine in machine()) {
         match choice(&machine) {
@@ -347,7 +349,7 @@ proptest! {
         }
     }
 
-    /// Whatever may not be read, the choice is the same or there is none.
+    /// Whichever Readings are denied, the choice is the same or there is none.
     #[test]
     fn a_missing_reading_never_leads_to_another_choice(
         machine in machine(),
@@ -372,7 +374,7 @@ proptest! {
         );
     }
 
-    /// Two sentences, a command that names both sides, and settings that are in their range.
+    /// Two sentences, a command that names both sides, and settings within their range.
     #[test]
     fn every_decision_is_argued_and_can_be_measured(machine in machine()) {
         let decision = decide_swap(&interval_of(&machine), &evidence_of(&machine));
@@ -389,7 +391,8 @@ proptest! {
         prop_assert!((1..=100).contains(&decision.zswap.max_pool_percent));
     }
 
-    /// The size and algorithm are those that `bench` recommends where it measured, and of the same ratio elsewhere.
+    /// Size and algorithm are those that `bench` recommends if it measured, otherwise those for the
+    /// same ratio.
     #[test]
     fn the_device_is_the_one_that_bench_recommends(machine in machine(), ratio in 1.0..9.0f64) {
         let interval = interval_of(&machine);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host answers to the question for a file: its bytes, or a [`Refusal`]; and what a recording keeps of it.
+//! The result of reading a file of a host: its bytes, or a [`Refusal`]; and what a recording stores
+//! of it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,28 +8,28 @@ use std::collections::BTreeMap;
 use pagewise_model::{Outcome, Reading, Source};
 use rustix::io::Errno;
 
-/// The path as Readings name it.
+/// The path with a leading `/`, as in Readings.
 pub fn absolute(path: &str) -> String {
     ["/", path].concat()
 }
 
-/// Why a file gave no bytes: there is none.
+/// Reason for an absence: the file does not exist.
 pub const NO_SUCH_FILE: &str = "no such file";
 
-/// Why a file gave no bytes: the kernel has the feature, and it is off (`EOPNOTSUPP`).
+/// Reason for an absence: the kernel has the feature, but it is switched off (`EOPNOTSUPP`).
 pub const SWITCHED_OFF: &str = "compiled in but switched off";
 
-/// Why a file gave no bytes.
+/// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not there, or the kernel says that it means nothing here.
+    /// It does not exist, or the kernel says that it has no meaning here.
     Absent(Cow<'static, str>),
-    /// It is there, and we may not read it; the text says what would help.
+    /// It exists, and we may not read it; the text says what would help.
     Denied(Cow<'static, str>),
 }
 
 impl Refusal {
-    /// This refusal as a Reading of any kind.
+    /// This refusal as a Reading of any type.
     pub fn reading<T>(self, source: Source) -> Reading<T> {
         match self {
             Self::Absent(why) => Reading::absent(why, source),
@@ -36,7 +37,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal, where it is an absence for the reason `general` with a better reason.
+    /// Replaces the reason of an absence by `special` if it is `general`.
     pub fn explained(self, general: &str, special: &'static str) -> Self {
         match self {
             Self::Absent(why) if why == general => Self::Absent(special.into()),
@@ -44,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// What an error of the kernel means.
+    /// The meaning of an error of the kernel.
     pub fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
@@ -60,7 +61,7 @@ impl Refusal {
     }
 }
 
-/// The reading; where it is an absence for the reason `general`, with the better reason `special`.
+/// Replaces the reason of an absent reading by `special` if it is `general`.
 pub fn explained<T>(reading: Reading<T>, general: &str, special: &'static str) -> Reading<T> {
     match reading.outcome {
         Outcome::Absent(why) if why == general => Reading::absent(special, reading.source),
@@ -68,17 +69,17 @@ pub fn explained<T>(reading: Reading<T>, general: &str, special: &'static str) -
     }
 }
 
-/// What a recording holds for one path.
+/// The entry for one path in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// The file's bytes; empty for a file of which only its presence was asked.
+    /// The file's bytes; empty if only its existence was checked.
     File(Vec<u8>),
     /// Reading it was refused.
     Refused(Refusal),
 }
 
 impl Entry {
-    /// What a recording holds where this was the answer.
+    /// The entry to record for this result.
     pub fn from_answer(answer: &Result<Vec<u8>, Refusal>) -> Self {
         match answer {
             Ok(bytes) => Self::File(bytes.clone()),
@@ -90,21 +91,21 @@ impl Entry {
 /// The files of a recording by path, without the leading `/`.
 pub type Files = BTreeMap<String, Entry>;
 
-/// The clock and page size of a host, which no file tells.
+/// The clock and page size of a host, which are not in any file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
     /// Seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a clock that nobody sets.
+    /// Seconds on a monotonic clock.
     pub monotonic_seconds: f64,
     /// Bytes in a base page.
     pub page_size: Option<u64>,
-    /// The clock of the kernel log, which stops while the machine is suspended.
+    /// The clock of the kernel log, which does not advance while the machine is suspended.
     pub awake_seconds: Option<f64>,
 }
 
 impl Facts {
-    /// Without a clock.
+    /// Facts with the clock unknown.
     pub(crate) fn unknown(page_size: Option<u64>) -> Self {
         Self { unix_seconds: 0.0, monotonic_seconds: 0.0, page_size, awake_seconds: None }
     }

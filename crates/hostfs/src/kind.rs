@@ -3,7 +3,7 @@
 
 use rustix::fs::FileType;
 
-/// What a thing in a file system is, in words.
+/// The type of a directory entry, in words.
 pub(crate) fn kind(file_type: FileType) -> &'static str {
     match file_type {
         FileType::RegularFile => "a file",

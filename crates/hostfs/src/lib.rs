@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A path → its bytes: the files of a host, of a recording, and those that the user named. Knows no format.
+//! Reads files of a host, of a recording, and those that the user named. Knows no file format.
 //!
-//! - [`HostRoot`] is where a host's files come from: the live machine, a folder, or a recording in memory.
-//!   [`ReadHost`] and [`ReadValues`] ask for them, and only a crate that depends on this one can;
+//! - [`HostRoot`] is where a host's files come from: the live machine, a folder, or a recording in
+//!   memory. [`ReadHost`] and [`ReadValues`] read them, and only crates that depend on this one can
+//!   use these;
 //! - [`recording`] opens folders and archives that stand for a host, within limits;
-//! - [`UserFile`] opens a file that the user named, [`TrustedFolder`] a folder that nobody else can change.
+//! - [`UserFile`] opens a file that the user named, [`TrustedFolder`] a folder that no other user
+//!   can change.
 //!
-//! Nothing is written here, and nothing is judged. A file that is missing or refused is a [`Refusal`].
+//! Nothing is written here, and nothing is interpreted. A file that is missing or may not be read
+//! is a [`Refusal`].
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

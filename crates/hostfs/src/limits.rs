@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many of each thing are read of a host: one row for each limit, made by [`limit_table!`](crate::limit_table).
+//! How many of each thing are read from a host. There is one row per limit, declared with
+//! [`limit_table!`](crate::limit_table).
 
 use pagewise_model::Source;
 
@@ -10,17 +11,17 @@ use crate::root::HostRoot;
 /// One limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// How many are read.
+    /// The maximum number.
     pub most: usize,
-    /// Of what.
+    /// What is counted.
     pub what: &'static str,
-    /// Where they are listed.
+    /// The file or folder that lists them.
     pub listed_in: &'static str,
-    /// Which are read where there are more, and who says so.
+    /// Which are read if there are more, and where this is reported.
     pub beyond: &'static str,
 }
 
-/// Makes a constant of each row, and `LIMITS` of all of them.
+/// Declares a constant for each row, and `LIMITS` with all of them.
 #[macro_export]
 macro_rules! limit_table {
     ($($name:ident = $most:expr, $what:literal, $listed_in:literal, $beyond:literal;)*) => {
@@ -29,7 +30,7 @@ macro_rules! limit_table {
             pub(crate) const $name: usize = $most;
         )*
 
-        /// All of them.
+        /// All limits.
         pub const LIMITS: &[$crate::limits::Limit] = &[$(
             $crate::limits::Limit {
                 most: $name, what: $what, listed_in: $listed_in, beyond: $beyond,
@@ -38,7 +39,7 @@ macro_rules! limit_table {
     };
 }
 
-/// The first of what a folder lists. Where there are more, a Problem says how many.
+/// The first `most` of what a folder lists. If there are more, a Problem says how many.
 pub fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
     if is_beyond(host, folder, most, listed.len()) {
         listed.truncate(most);
@@ -46,7 +47,7 @@ pub fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) 
     listed
 }
 
-/// As [`first`], but the last ones: for files of which a later one overrules an earlier one.
+/// As [`first`], but the last ones: for files of which a later one overrides an earlier one.
 pub fn last<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
     if is_beyond(host, folder, most, listed.len()) {
         listed.drain(..listed.len() - most);
@@ -68,7 +69,7 @@ fn is_beyond(host: &HostRoot, folder: &str, most: usize, found: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// What is left out is said, once, and what is not left out is not.
+    /// What is left out is reported once; otherwise nothing is reported.
     #[test]
     fn what_is_beyond_a_limit_is_told() {
         let host = HostRoot::memory([]);

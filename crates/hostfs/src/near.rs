@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Folders of the live machine that stay open for a while: the way to a file is then gone once,
-//! not once for each of its neighbours.
+//! Keeps folders of the live machine open for some time, so that the path to a folder is resolved
+//! once and not for each of its files.
 //!
-//! A file in sysfs costs about as much for the walk to its folder, five to eight names deep, as for
-//! all the rest. A folder that is not there answers for all files that would be in it.
+//! For a file in sysfs, resolving its folder, five to eight names deep, costs about as much as
+//! everything else. If a folder does not exist, this is known for all files in it.
 //!
-//! Whoever holds a folder open does not see that another one has taken its name. So folders are
-//! held for one reading of the host and no longer ([`Near::forget`]).
+//! An open folder does not show that another one has replaced it under its name. So folders are
+//! kept open for one reading of the host and no longer ([`Near::forget`]).
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Folders that are held at once. The depth of a tree matters, not the number of its folders.
+/// Maximum number of folders that are kept open. This depends on the depth of a tree, not on the
+/// number of its folders.
 const MOST: usize = 8;
 
-/// A folder is opened for the third file in a row that is asked of it, unless it is a process's: that one
-/// has no more than three, and the way to it is short.
+/// A folder is opened when the third file in a row is read from it. Folders of processes are not:
+/// at most three of their files are read, and their path is short.
 const WORTH: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Near {
-    /// The one that was used last stands last.
+    /// The most recently used folder is last.
     held: Vec<Folder>,
     last: String,
     in_a_row: usize,
@@ -31,19 +32,19 @@ pub(crate) struct Near {
 #[derive(Debug)]
 struct Folder {
     path: String,
-    /// Or why there is no such folder.
+    /// The open folder, or the error if it does not exist.
     handle: Result<OwnedFd, Errno>,
 }
 
 impl Near {
-    /// From where to look for `path`, and for which name there; `root` is `/`.
+    /// The folder from which to open `path`, and the rest of the path; `root` is `/`.
     pub(crate) fn way<'a>(
         &'a mut self,
         root: &'a OwnedFd,
         path: &'a str,
     ) -> Result<(&'a OwnedFd, &'a str), Errno> {
         if let Some((folder, _)) = path.rsplit_once('/') {
-            // most files are right in the folder that was used last
+            // a fast path: most files are in the folder that was used last
             if self.held.last().is_none_or(|held| held.path != folder) {
                 self.learn(root, folder);
             }
@@ -51,7 +52,7 @@ impl Near {
         self.known(root, path)
     }
 
-    /// Holds `folder` open: several files right in it will be asked for.
+    /// Opens `folder` because several of its files will be read.
     pub(crate) fn hold(&mut self, root: &OwnedFd, folder: &str) {
         if self.held.iter().any(|held| held.path == folder) {
             return;
@@ -70,7 +71,7 @@ impl Near {
         }
     }
 
-    /// Lets go of every folder.
+    /// Closes all folders.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -86,7 +87,7 @@ impl Near {
         }
     }
 
-    /// The way from the deepest folder that is held.
+    /// The deepest open folder that contains the path, and the rest of the path.
     fn known<'a>(
         &'a mut self,
         root: &'a OwnedFd,
@@ -107,12 +108,12 @@ impl Near {
 }
 
 impl Near {
-    /// Which of the folders that are held leads furthest to `path`, and what is left to go.
+    /// Index of the deepest open folder that contains `path`, and the rest of the path.
     fn deepest<'a>(&self, path: &'a str) -> Option<(usize, &'a str)> {
         let ways = self.held.iter().enumerate().rev();
         let mut ways = ways.filter_map(|(at, held)| Some((at, inside(&held.path, path)?)));
         let latest = ways.next()?;
-        // right in a folder: none can be deeper
+        // the file is directly in this folder, so none can be deeper
         match memchr::memchr(b'/', latest.1.as_bytes()) {
             None => Some(latest),
             Some(_) => ways.chain([latest]).min_by_key(|(_, name)| name.len()),
@@ -125,7 +126,7 @@ fn is_of_a_process(folder: &str) -> bool {
     pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What is left of `path` below `folder`.
+/// The part of `path` below `folder`; `None` if it is not in it.
 fn inside<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(folder)? {
         "" => Some("."),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was asked before, the way leads to where the whole path leads.
+        /// Whatever was read before, the result is the same as with the whole path.
         #[test]
         fn every_way_leads_to_the_same_file(
             asked in prop::collection::vec(

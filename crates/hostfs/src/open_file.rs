@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A small file of the live machine that is read again and again ([`OpenFile`]).
+//! A small file of the live machine that is read repeatedly ([`OpenFile`]).
 
 use std::os::fd::OwnedFd;
 
@@ -7,18 +7,19 @@ use rustix::io::Errno;
 
 use crate::answer::Refusal;
 
-/// A file that stays open. Most of what a small file in `/proc` costs is to find, open and close it.
+/// A file that stays open. Finding, opening and closing a small file in `/proc` costs more than
+/// reading it.
 ///
-/// A file of a process stays that process's: once it has ended, reading is refused, also if its ID was given
-/// to another one.
+/// An open file of a process remains bound to that process: after its exit reading fails, even if
+/// the process id was reused.
 #[derive(Debug)]
 pub struct OpenFile(pub(crate) OwnedFd);
 
 impl OpenFile {
-    /// What it says now, as far as `buffer` has room for it.
+    /// Its current contents, as far as they fit into `buffer`.
     ///
     /// # Errors
-    /// If it cannot be read, or what it belonged to is gone.
+    /// If it cannot be read, or the process or device it belonged to is gone.
     pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<&'a [u8], Refusal> {
         loop {
             match rustix::io::pread(&self.0, &mut *buffer, 0) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A reader of files with the files that it reads, for fuzzing: bytes → a host → a reader.
+//! A reader together with the files that it reads, for fuzzing.
 //!
-//! One input is all files of a reader, split at bytes `0xFF`, in the order of [`Parser::paths`].
-//! Split rather than repeated, because readers put files together and a fuzzer finds by itself
-//! which file an odd byte belongs in; `0xFF`, because no file of the kernel holds it and other
-//! bytes that are no UTF-8 remain. A part that is just `0xFE` is a file that is refused, `0xFD` one
-//! that is not there, like every file after the last part.
+//! One input contains all files of a reader, separated by `0xFF` bytes, in the order of
+//! [`Parser::paths`]. They are in one input because readers combine files, and a fuzzer finds out
+//! by itself which file a byte belongs to. The separator is `0xFF` because no file of the kernel
+//! contains it, and other bytes that are not UTF-8 remain for testing. A part that is only `0xFE`
+//! is a file that may not be read; `0xFD` is a missing file, and so is every file after the last
+//! part.
 
 use std::fmt;
 use std::hint::black_box;
@@ -21,7 +22,7 @@ const MISSING: &[u8] = &[0xFD];
 
 /// A reader and what it reads.
 pub struct Parser {
-    /// The noun.
+    /// The name of what it reads.
     pub name: &'static str,
     /// The files, below `/`.
     pub paths: &'static [&'static str],
@@ -30,7 +31,7 @@ pub struct Parser {
 
 enum Read {
     Files(fn(&HostRoot)),
-    /// One input as it is, and an input to begin with.
+    /// A function for one raw input, and one that returns a seed input.
     Bytes(fn(&[u8]), fn() -> Vec<u8>),
 }
 
@@ -41,7 +42,7 @@ impl fmt::Debug for Parser {
 }
 
 impl Parser {
-    /// Reads the files that `input` stands for. Whatever they hold, this returns.
+    /// Runs the reader on the files in `input`. Must return without a panic, whatever they contain.
     pub fn run(&self, input: &[u8]) {
         match self.read {
             Read::Bytes(read, _) => read(input),
@@ -53,8 +54,8 @@ impl Parser {
         }
     }
 
-    /// The input that stands for the files of `host`; `None` where it has none of them. It is kept
-    /// on disk, so what is private to its host counts as missing.
+    /// The input for the files of `host`; `None` if it has none of them. Seeds are stored on disk,
+    /// so files with private contents count as missing.
     pub fn seed(&self, host: &HostRoot) -> Option<Vec<u8>> {
         if let Read::Bytes(_, sample) = self.read {
             return Some(sample());
@@ -82,19 +83,20 @@ impl Parser {
     }
 }
 
-/// Drops a value as if somebody used it: nothing of the reading may be left out by the compiler.
+/// Drops a value so that the compiler cannot optimize its computation away.
 pub fn keep<T>(value: T) {
     drop(black_box(value));
 }
 
-/// Devices hold what was swapped, environments hold secrets, passwd names people.
+/// Whether a file has private contents: devices contain swapped memory, environments contain
+/// secrets, passwd contains names.
 pub fn is_private(path: &str) -> bool {
     path.starts_with("dev/") && !is_log(path)
         || path.ends_with("/environ")
         || matches!(path, "etc/passwd" | "etc/fstab")
 }
 
-/// A recording stores nothing of it but reports without names.
+/// Logs are not private: a recording stores only OOM reports without names of them.
 fn is_log(path: &str) -> bool {
     matches!(path, "dev/kmsg" | "journal/kernel")
 }
@@ -106,7 +108,7 @@ fn entry(part: &[u8]) -> Entry {
     }
 }
 
-/// A reader of these files.
+/// A parser for a reader of these files.
 pub const fn files(
     name: &'static str,
     paths: &'static [&'static str],
@@ -115,12 +117,12 @@ pub const fn files(
     Parser { name, paths, read: Read::Files(read) }
 }
 
-/// A reader of one input as it is, and an input to begin with.
+/// A parser for a reader of one raw input, with a function that returns a seed input.
 pub const fn bytes(name: &'static str, read: fn(&[u8]), sample: fn() -> Vec<u8>) -> Parser {
     Parser { name, paths: &[], read: Read::Bytes(read, sample) }
 }
 
-/// Those of this crate: what a recording is made of.
+/// The parsers of this crate: the parts of a recording.
 pub static PARSERS: &[Parser] = &[
     bytes("manifest", manifest, || MANIFEST.to_vec()),
     bytes("archive", archive, || tarred("host.toml", MANIFEST)),
@@ -143,14 +145,14 @@ fn manifest(bytes: &[u8]) {
     archive(&tarred("host.toml", bytes));
 }
 
-/// An archive opened, and what was wrong with it. Its files have parsers of their own above.
+/// Opens an archive and reads its problems. Its files have parsers of their own above.
 fn archive(bytes: &[u8]) {
     if let Ok(ends) = recording::unpack(bytes, "fuzz") {
         keep(ends.end.take_problems());
     }
 }
 
-/// A tar archive of one file.
+/// A tar archive with one file.
 fn tarred(path: &str, bytes: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file that is too large to be read whole, in pieces.
+//! Reads parts of a file that is too large to be read as a whole.
 
 use std::os::fd::OwnedFd;
 
-/// A file of a host, open, of which pieces are read.
+/// An open file of a host, of which parts are read.
 #[derive(Debug)]
 pub struct Pieces<'a>(Origin<'a>);
 
 #[derive(Debug)]
 enum Origin<'a> {
     Opened(OwnedFd),
-    /// Of a recording.
+    /// In a recording.
     Stored(&'a [u8]),
 }
 
@@ -23,7 +23,7 @@ impl<'a> Pieces<'a> {
         Self(Origin::Stored(bytes))
     }
 
-    /// How long the file is now; 0 where that is not known.
+    /// The current length of the file; 0 if it is not known.
     pub fn length(&self) -> u64 {
         match &self.0 {
             Origin::Opened(file) => rustix::fs::fstat(file)
@@ -34,7 +34,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// `length` bytes from `offset`; fewer where the file ends before, or cannot be read there.
+    /// `length` bytes from `offset` on; fewer if the file ends before, or cannot be read there.
     pub fn read(&self, offset: u64, length: usize) -> Vec<u8> {
         match &self.0 {
             Origin::Opened(file) => {

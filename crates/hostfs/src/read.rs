@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a host is asked for its files: [`ReadHost`].
+//! The interface for reading files of a host: [`ReadHost`].
 //!
-//! It is a trait so that a crate must depend on this one to read files of a host. `pagewise-observe` hands
-//! [`HostRoot`](crate::HostRoot) on without it: whoever gets a host from there can only ask for nouns.
+//! It is a trait so that only crates which depend on this one can read files of a host.
+//! `pagewise-observe` passes [`HostRoot`](crate::HostRoot) on without it: code that gets a host
+//! from there can only ask for parsed values.
 
 use std::any::Any;
 use std::os::fd::OwnedFd;
@@ -14,93 +15,97 @@ use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::open_file::OpenFile;
 use crate::pieces::Pieces;
 
-/// Questions for a host's files. Paths are given below `/` without it.
+/// Reads a host's files. Paths are given without the leading `/`.
 pub trait ReadHost: Sized {
-    /// Remembers from now on every file asked for and what it answered.
+    /// From now on, remembers every file that is read, and the result.
     fn remembering(self) -> Self;
 
-    /// Everything remembered, by path; empty unless [`ReadHost::remembering`] was called.
+    /// Everything that was remembered, by path; empty unless [`ReadHost::remembering`] was called.
     fn remembered(self) -> Files;
 
-    /// Clock and page size: of this moment for the live machine, as stored for a recording.
+    /// Clock and page size: current for the live machine, stored for a recording.
     fn facts(&self) -> Facts;
 
-    /// The bytes of a file, at most [`MAX_FILE`](crate::MAX_FILE); a longer one is refused with a [`Problem`].
+    /// The bytes of a file, at most [`MAX_FILE`](crate::MAX_FILE); a longer one is refused with a
+    /// [`Problem`].
     fn bytes(&self, path: &str) -> Result<Vec<u8>, Refusal>;
 
-    /// A small file that will be read often, not remembered; `None` if it cannot be opened or this is not the
-    /// live machine.
+    /// Opens a small file that will be read often; it is not remembered. `None` if it cannot be
+    /// opened or this is not the live machine.
     fn stay_open(&self, path: &str) -> Option<OpenFile>;
 
-    /// A file of which no more than `keep` leaves may be used or recorded. Applied to its own answer,
-    /// `keep` must change nothing, so that a recording replays.
+    /// Reads a file of which only what `keep` returns may be used or recorded. Applied to its own
+    /// result, `keep` must change nothing, so that a recording gives the same result.
     fn excerpt(&self, path: &str, keep: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Vec<u8>, Refusal>;
 
-    /// A file that is a queue of records: `take` gets a record at a time from the live machine, all of
-    /// them at once from a recording. Nothing is remembered: the caller says what may be.
+    /// Reads a file that is a queue of records: `take` is called with each record on the live
+    /// machine, and with all of them at once for a recording. Nothing is remembered: the caller
+    /// decides what may be recorded.
     ///
-    /// A record that was overwritten before it was read is left out. Each read gives one record, the
-    /// queue may be written to faster than it is read, and so the number of reads is limited.
+    /// A record that was overwritten before it was read is left out. Each read returns one record,
+    /// and the queue may be written faster than it is read, so the number of reads is limited.
     fn records(&self, path: &str, take: impl FnMut(&[u8])) -> Result<(), Refusal>;
 
-    /// The first `length` bytes of a file that is costly to read to its end; fewer where it is
+    /// The first `length` bytes of a file that is expensive to read completely; fewer if it is
     /// shorter.
     fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal>;
 
-    /// Whether `mark` stands at `offset` of a file. A device may be asked: nothing else of it is kept
-    /// or recorded, a recording holds zeros and, where it was found, the mark.
+    /// Whether the file contains `mark` at `offset`. It may be a device: nothing else of it is kept
+    /// or recorded. A recording contains zeros and, if it was found, the mark.
     fn carries(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal>;
 
-    /// A regular file of which pieces are asked for, whatever its size. Nothing of it is remembered: the
-    /// caller says what may be.
+    /// Opens a regular file of any size to read parts of it. Nothing is remembered: the caller
+    /// decides what may be recorded.
     fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal>;
 
-    /// Counts and remembers what `path` answered to a helper process.
+    /// Counts and remembers a result that a helper process obtained for `path`.
     fn note(&self, path: &str, answer: &Result<Vec<u8>, Refusal>);
 
-    /// Whether there is such a file or folder. Says nothing about the right to read it.
+    /// Whether a file or folder exists, even if we may not read it.
     fn exists(&self, path: &str) -> bool;
 
-    /// Whether a file is there, or why not, without opening it: for files that act when they are
-    /// read, or cannot be. A folder that we may not enter is a denial, not an absence.
+    /// Whether a file exists, or why not, without opening it: for files that trigger an action when
+    /// they are read, or cannot be read. If we may not enter its folder, this is a denial, not an
+    /// absence.
     fn presence(&self, path: &str) -> Result<(), Refusal>;
 
-    /// Names in a folder, sorted; empty where it cannot be listed. Names that are not UTF-8 are
-    /// left out: the kernel makes none in the folders that are listed here.
+    /// Names in a folder, sorted; empty if it cannot be listed. Names that are not UTF-8 are left
+    /// out: the kernel does not create any in the folders that are listed here.
     fn names(&self, folder: &str) -> Vec<String>;
 
-    /// Names of the folders in a folder, sorted, links not followed; else as
+    /// Names of the subfolders of a folder, sorted, links not followed; otherwise as
     /// [`ReadHost::names`]. In a recording these are the names with files below them.
     fn folders(&self, folder: &str) -> Vec<String>;
 
-    /// A folder of the live machine, opened with `flags`; `None` for a recording, which holds in its
-    /// place what the caller [noted](ReadHost::note).
+    /// Opens a folder of the live machine with `flags`; `None` for a recording, which instead
+    /// contains what the caller [noted](ReadHost::note).
     fn live_folder(&self, path: &str, flags: OFlags) -> Option<Result<OwnedFd, Refusal>>;
 
-    /// Says that several files right in `folder` will be asked for: on the live machine the way to
-    /// it is then gone once and not for each. Changes no answer.
+    /// Announces that several files in `folder` will be read, so that on the live machine its path
+    /// is resolved only once. Changes no result.
     fn hold(&self, folder: &str);
 
-    /// Lets go of the folders that are held open on the live machine and of what its settings said:
-    /// before a snapshot, which is to tell of its own time, and after it.
+    /// Closes the folders that are kept open on the live machine and forgets cached settings:
+    /// before a snapshot, which must not contain older values, and after it.
     fn let_go(&self);
 
-    /// Notes that something is not as the kernel writes it, and answers the absence to go on with.
+    /// Records that something is not as the kernel writes it, and returns an absence to use
+    /// instead.
     fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T>;
 
-    /// As [`ReadHost::garbled`], where nothing goes on.
+    /// As [`ReadHost::garbled`], if no value is needed.
     fn problem(&self, source: &Source, expected: &str, found: &[u8]);
 
-    /// Takes the problems met so far.
+    /// Takes the problems found so far.
     fn take_problems(&self) -> Vec<Problem>;
 
     /// Takes the number of bytes read so far.
     fn take_bytes_read(&self) -> u64;
 
-    /// Remembers `entry` as what `path` answered, unless its bytes are known already.
+    /// Remembers `entry` as the result for `path`, unless one is remembered already.
     fn remember(&self, path: &str, entry: impl FnOnce() -> Entry);
 
-    /// What a reader makes of this host once, because it does not change while the kernel runs. A host keeps one
-    /// such thing: `None` for a second type.
+    /// A value that a reader computes once for this host, because it does not change while the
+    /// kernel runs. A host keeps only one such value: `None` for a second type.
     fn kept<T: Any + Send>(&self, read: impl FnOnce(&Self) -> T) -> Option<&T>;
 }

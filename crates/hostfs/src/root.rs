@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where a host's files come from: the live machine, a folder, or memory.
 //!
-//! Paths are given below `/` without it (`proc/meminfo`); Readings name them with it. Files of a
+//! Paths are given without the leading `/` (`proc/meminfo`); Readings show them with it. Files of a
 //! folder may be hostile: every path is resolved inside it (`openat2`), only regular files are
-//! read, and no more than [`MAX_FILE`] of each.
+//! read, and at most [`MAX_FILE`] of each.
 //!
-//! A root can remember everything that was asked of it ([`HostRoot::remembering`]): a recording is
-//! exactly what `observe` looked at, refusals included, and so it replays exactly.
+//! A root can remember everything that is read ([`HostRoot::remembering`]). A recording consists of
+//! exactly what `observe` read, including refusals, and therefore gives exactly the same results.
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -24,18 +24,18 @@ use crate::pieces::Pieces;
 use crate::read::ReadHost;
 use crate::stored;
 
-/// The most problems that one reading of a host keeps.
+/// Maximum number of problems that are kept for one reading of a host.
 pub const PROBLEMS: usize = 100;
 
-/// The most records that are read of a queue.
+/// Maximum number of records that are read from a queue.
 pub const RECORDS: usize = 262_144;
 
-/// The most that is read of one file.
+/// Maximum number of bytes that are read from one file.
 pub const MAX_FILE: usize = 8 << 20;
 
 #[derive(Debug)]
 enum Backing {
-    /// The machine we run on.
+    /// The machine that we run on.
     Live(OwnedFd),
     /// A folder that stands for `/`; not trusted.
     Folder(OwnedFd),
@@ -43,7 +43,7 @@ enum Backing {
     Memory(Files),
 }
 
-/// A host's files, and what was met while reading them.
+/// The files of a host, and the problems found while reading them.
 #[derive(Debug)]
 pub struct HostRoot {
     backing: Backing,
@@ -54,27 +54,27 @@ pub struct HostRoot {
     memory: Option<RefCell<Files>>,
     kept: OnceCell<Box<dyn Any + Send>>,
     near: RefCell<Near>,
-    /// What settings of the live machine said: a snapshot asks for a hundred of them twice or more
-    /// and gets the same answer each time, as from a recording.
+    /// Values of settings of the live machine: a snapshot reads a hundred of them twice or more and
+    /// must get the same value each time, as from a recording.
     told: RefCell<HashMap<String, Result<Vec<u8>, Refusal>>>,
-    /// Where reads end up first: it is not made and cleared for each of a thousand files.
+    /// The buffer for reads, so that it is not allocated and cleared for each of a thousand files.
     scratch: RefCell<Vec<u8>>,
 }
 
 impl HostRoot {
-    /// The machine we run on.
+    /// The machine that we run on.
     ///
     /// # Errors
-    /// Where `/` cannot be opened.
+    /// If `/` cannot be opened.
     pub fn live() -> std::io::Result<Self> {
         let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self::over(Backing::Live(root), Name::from("live"), None))
     }
 
-    /// A folder that holds `proc` and `sys`.
+    /// A folder that contains `proc` and `sys`.
     ///
     /// # Errors
-    /// Where the folder cannot be opened.
+    /// If the folder cannot be opened.
     pub fn folder(path: &std::path::Path) -> std::io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
@@ -93,7 +93,7 @@ impl HostRoot {
         Self::over(Backing::Memory(files), label, Some(facts))
     }
 
-    /// The files of a recording; none of another host.
+    /// The files of a recording; empty for other hosts.
     pub(crate) fn into_files(self) -> Files {
         match self.backing {
             Backing::Memory(files) => files,
@@ -121,12 +121,12 @@ impl HostRoot {
         &self.label
     }
 
-    /// Whether this is the machine we run on.
+    /// Whether this is the machine that we run on.
     pub fn is_live(&self) -> bool {
         matches!(self.backing, Backing::Live(_))
     }
 
-    /// Some bytes from the middle of a file, not remembered.
+    /// Some bytes from the middle of a file; not remembered.
     fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
         let opened = match &self.backing {
             Backing::Memory(files) => {
@@ -153,9 +153,9 @@ impl HostRoot {
         rustix::fs::statat(from, name, AtFlags::empty())
     }
 
-    /// A folder with two links has no folders in it: the second is its own `.`, and each child's
-    /// `..` would be a third. This spares opening and listing the fifty files of every leaf in the
-    /// cgroup tree. File systems that do not count so (btrfs) always say one.
+    /// A folder with a link count of two has no subfolders: its second link is its own `.`, and the
+    /// `..` of each subfolder would be another. This avoids listing the fifty files of every leaf
+    /// in the cgroup tree. File systems without such counts (btrfs) always have a count of one.
     fn folders_live(&self, root: &OwnedFd, folder: &str) -> Result<Vec<String>, Errno> {
         match self.stat_live(root, folder)?.st_nlink {
             2 => Ok(Vec::new()),
@@ -174,7 +174,8 @@ impl HostRoot {
         self.bytes_read.set(self.bytes_read.get().saturating_add(bytes as u64));
     }
 
-    /// The bytes of a file, counted; of a setting those that it had when it was first asked for.
+    /// The bytes of a file, counted in the number of bytes read. A setting is read only once; later
+    /// calls get the same bytes.
     fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let is_kept = self.is_live() && is_setting(path);
         if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
@@ -392,10 +393,11 @@ impl ReadHost for HostRoot {
     }
 }
 
-/// The furthest mark that a recording stores with the zeros before it: the end of a 64 KiB page.
+/// The largest offset of a mark that a recording stores with the zeros before it: the end of a 64
+/// KiB page.
 const MAX_OFFSET: usize = 64 << 10;
 
-/// Longer than any record of the kernel, with its escapes and its dictionary.
+/// Longer than any record of the kernel, including its escapes and dictionary.
 const MAX_RECORD: usize = 16 << 10;
 
 const READ: OFlags =
@@ -427,15 +429,16 @@ fn regular(file: OwnedFd) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The records of a queue that are there now, one by one; false where there are more than are read.
-/// The file must not block.
+/// Calls `take` with each record that is in a queue now; returns false if there are more than are
+/// read. The file must be non-blocking.
 pub fn read_records(file: &OwnedFd, mut take: impl FnMut(&[u8])) -> Result<bool, Errno> {
     let mut buffer = vec![0; MAX_RECORD];
     for _ in 0..RECORDS {
         match rustix::io::read(file, &mut buffer) {
             Ok(0) | Err(Errno::AGAIN) => return Ok(true),
             Ok(length) => take(buffer.get(..length).unwrap_or_default()),
-            // overwritten, or longer than any that the kernel writes: the next read goes on behind
+            // overwritten, or longer than any record of the kernel: the next read continues after
+            // it
             Err(Errno::PIPE | Errno::INTR | Errno::INVAL) => {}
             Err(errno) => return Err(errno),
         }
@@ -443,7 +446,7 @@ pub fn read_records(file: &OwnedFd, mut take: impl FnMut(&[u8])) -> Result<bool,
     Ok(false)
 }
 
-/// Reads `length` bytes from `offset` and, of a device, not the pages after them.
+/// Reads `length` bytes from `offset`, without readahead of what comes after them on a device.
 fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, Errno> {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
     let mut bytes = vec![0; length];
@@ -460,15 +463,15 @@ fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, E
     Ok(bytes)
 }
 
-/// What is asked of a file at first. The kernel allocates as much as is asked for, and for a sysctl
-/// one byte more: one with 1 MiB costs a hundred times one with 4 KiB.
+/// Size of the first read. The kernel allocates as much as is requested, and one byte more for a
+/// sysctl: a request of 1 MiB costs a hundred times one of 4 KiB.
 pub const FIRST: usize = 4095;
 
-/// A buffer that grew larger for some file is not kept.
+/// A buffer that has grown larger than this is not kept.
 const MOST_KEPT: usize = 64 << 10;
 
 impl HostRoot {
-    /// Reads to the end, or to one byte past [`MAX_FILE`].
+    /// Reads to the end, or to one byte beyond [`MAX_FILE`].
     fn read_capped(&self, file: &OwnedFd, comes_whole: bool) -> Result<Vec<u8>, Errno> {
         let mut buffer = self.scratch.borrow_mut();
         if buffer.is_empty() {
@@ -483,8 +486,8 @@ impl HostRoot {
     }
 }
 
-/// Reads into `buffer`, which grows; how much of it is filled. With `comes_whole` a read that gives
-/// less than was asked for was the last; otherwise only one that gives nothing.
+/// Reads into `buffer`, which grows; returns the number of bytes. With `comes_whole`, a read that
+/// returns less than requested is the last; otherwise only one that returns nothing.
 fn fill(file: &OwnedFd, buffer: &mut Vec<u8>, comes_whole: bool) -> Result<usize, Errno> {
     let mut filled = 0;
     while filled <= MAX_FILE {
@@ -504,7 +507,8 @@ fn fill(file: &OwnedFd, buffer: &mut Vec<u8>, comes_whole: bool) -> Result<usize
     Ok(filled)
 }
 
-/// Files that are settings, of the kernel or of a device. Nobody asks twice for those of a cgroup.
+/// Whether a file is a setting of the kernel or of a device. Settings of cgroups are not included,
+/// because each is read only once.
 fn is_setting(path: &str) -> bool {
     match path.split_once('/') {
         Some(("proc", rest)) => rest.starts_with("sys/"),
@@ -513,9 +517,9 @@ fn is_setting(path: &str) -> bool {
     }
 }
 
-/// Files that the kernel writes in one go: settings, attributes, and what is told about one
-/// process. Of files that are a sequence of records (zoneinfo, swaps, debugfs) it gives those that
-/// fit into a page of its own, so that less than was asked for may not be all.
+/// Whether the kernel returns the whole file in one read: settings, attributes, and files about one
+/// process. Of files that are sequences of records (zoneinfo, swaps, debugfs) it returns those that
+/// fit into one of its pages, so a short read may not be the end.
 pub fn comes_whole(path: &str) -> bool {
     let of_process = |rest: &str| {
         let (pid, file) = rest.split_once('/').unwrap_or_default();
@@ -560,7 +564,7 @@ mod tests {
         HostRoot::memory(["g/file", "g/b/file", "g/a/c/file", "gx/file"].map(file))
     }
 
-    /// A folder on disk that holds the same as [`tree`].
+    /// A folder on disk with the same contents as [`tree`].
     fn tree_on_disk() -> (tempfile::TempDir, HostRoot) {
         let root = tempfile::tempdir().unwrap();
         for path in ["g/a/c", "g/b", "gx"] {
@@ -604,7 +608,7 @@ mod tests {
         assert!(host.presence("proc/sys/vm/swappiness").is_ok());
     }
 
-    /// Even one that differs each time it is read. Until the snapshot is over.
+    /// Even a setting that differs each time it is read, until the snapshot is complete.
     #[test]
     fn a_setting_says_the_same_throughout_a_snapshot() {
         let host = HostRoot::live().unwrap();
@@ -649,7 +653,7 @@ mod tests {
         }
     }
 
-    /// The short cut over the number of links agrees with looking at every entry.
+    /// The shortcut with the link count agrees with examining every entry.
     #[test]
     fn live_folders_are_the_names_that_can_be_listed() {
         let host = HostRoot::live().unwrap();

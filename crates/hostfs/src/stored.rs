@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a recording → the answers that their host would have given.
+//! Answers queries from the files of a recording as its host would have.
 //!
-//! A recording holds files and no folders: a folder is there where something lies below its path,
-//! and lists that. What was asked for and absent lies nowhere.
+//! A recording contains files and no folders: a folder exists if there is a path below it, and
+//! contains these. Files that were absent are not stored.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ pub(crate) fn folders(files: &Files, folder: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// What lies below a folder, as the rest of its path.
+/// The paths below a folder, relative to it.
 fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = &'a str> {
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let from = prefix.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lines that know where they stand, and the few ways in which the kernel writes values.
+//! Lines that know their position in a file, and parsers for the kernel's formats of values.
 
 pub use pagewise_model::text::{flag, kib, lines, number, words};
 use pagewise_model::{Bytes, Choice, Name, Reading, Source};
@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Choice, Name, Reading, Source};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 
-/// A file's bytes as lines.
+/// The lines of a file.
 #[derive(Debug)]
 pub struct Text {
     source: Source,
@@ -19,17 +19,17 @@ pub struct Text {
 pub struct Line<'a> {
     file: &'a Source,
     number: u32,
-    /// What stands in it.
+    /// Its contents.
     pub bytes: &'a [u8],
 }
 
 impl Text {
-    /// The file at `path`, as Readings name it.
+    /// The contents of the file at `path`, which is named as in Readings.
     pub fn new(path: &str, bytes: Vec<u8>) -> Self {
         Self { source: Source::file(path), bytes }
     }
 
-    /// Every line that is not empty, with its true number.
+    /// All lines that are not empty, with their real line numbers.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let numbered = (1u32..).zip(lines(&self.bytes));
         numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
@@ -39,8 +39,8 @@ impl Text {
         })
     }
 
-    /// As [`Text::lines`], at most `most`: a hostile recording could hold millions of lines, each
-    /// of which would become a Reading. Where there are more, a Problem says how many.
+    /// As [`Text::lines`], but at most `most`: a hostile recording could contain millions of lines,
+    /// each of which would become a Reading. If there are more, a Problem says how many.
     pub fn first_lines(&self, host: &HostRoot, most: usize) -> impl Iterator<Item = Line<'_>> {
         let breaks = memchr::memchr_iter(b'\n', &self.bytes).count();
         let excess = if breaks < most { None } else { self.lines().nth(most) };
@@ -51,14 +51,14 @@ impl Text {
         self.lines().take(most)
     }
 
-    /// The file as a place.
+    /// The file as a source.
     pub fn source(&self) -> Source {
         self.source.clone()
     }
 }
 
 impl<'a> Line<'a> {
-    /// Where this line stands.
+    /// The position of this line.
     pub fn source(&self) -> Source {
         self.file.at_line(self.number)
     }
@@ -74,7 +74,8 @@ impl<'a> Line<'a> {
         Some((self.bytes[..at].trim_ascii(), self.bytes[at + 1..].trim_ascii()))
     }
 
-    /// What was understood of this line; where that is nothing, a Problem says what was `expected`.
+    /// A Reading with the parsed value of this line; if it is `None`, a Problem says what was
+    /// `expected`.
     pub fn reading<T>(&self, host: &HostRoot, expected: &str, value: Option<T>) -> Reading<T> {
         match value {
             Some(value) => Reading::found(value, self.source()),
@@ -82,7 +83,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// As [`Line::reading`], for what is no Reading by itself.
+    /// As [`Line::reading`], for a value that is not a Reading by itself.
     pub fn understood<T>(&self, host: &HostRoot, expected: &str, value: Option<T>) -> Option<T> {
         if value.is_none() {
             host.problem(&self.source(), expected, self.bytes);
@@ -90,28 +91,29 @@ impl<'a> Line<'a> {
         value
     }
 
-    /// `Name: value`, as most files of lines have it.
+    /// Splits `Name: value`, the form of lines in most files.
     pub fn named(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
         self.understood(host, "a name and a colon", self.split_once(b':'))
     }
 
-    /// `rest` of this line as a size like `12 kB`.
+    /// Parses `rest` of this line as a size such as `12 kB`.
     pub fn size(&self, host: &HostRoot, rest: &[u8]) -> Reading<Bytes> {
         self.reading(host, "a size in kB", kib(rest))
     }
 }
 
-/// Why a field has no value although its file was read.
+/// Reason for an absence: the file was read, but has no line for this field.
 pub const NO_LINE: &str = "this kernel prints no such line";
 
-/// `hierarchy:controllers:path`, a line of `/proc/PID/cgroup`: the path may hold more colons.
+/// Splits `hierarchy:controllers:path`, a line of `/proc/PID/cgroup`. The path may contain more
+/// colons.
 pub fn three_parts(line: &[u8]) -> Option<[&[u8]; 3]> {
     let mut parts = line.splitn(3, |&byte| byte == b':');
     Some([parts.next()?, parts.next()?, parts.next()?])
 }
 
-/// What a recording may hold of a file that also says what is nobody's business: each line as
-/// `keep` has it, and an empty one where nothing of it may stay, so that numbers stay true.
+/// Rewrites a file that also contains private information, for a recording: each line as `keep`
+/// returns it, or an empty line if nothing of it may be stored, so that line numbers stay right.
 pub fn rewritten(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let mut kept = Vec::new();
     for (at, line) in raw.split(|&byte| byte == b'\n').enumerate() {
@@ -123,13 +125,13 @@ pub fn rewritten(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> 
     kept
 }
 
-/// As [`rewritten`], where a line stays as it is or not at all.
+/// As [`rewritten`], for lines that are either kept unchanged or emptied.
 pub fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     rewritten(raw, |line| keep(line).then(|| line.to_vec()))
 }
 
-/// A path as the kernel prints it in `/proc/swaps` and mountinfo, where white space and the backslash
-/// are octal numbers.
+/// Decodes a path as the kernel prints it in `/proc/swaps` and mountinfo, with white space and
+/// backslashes as octal numbers.
 pub fn unescaped(mut word: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(word.len());
     while let Some((&first, rest)) = word.split_first() {
@@ -140,7 +142,8 @@ pub fn unescaped(mut word: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// A process's name as `/proc/PID/status` prints it, where a line break is `\n` and a backslash `\\`.
+/// Decodes a process's name as `/proc/PID/status` prints it, with a line break as `\n` and a
+/// backslash as `\\`.
 pub fn unescaped_name(raw: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(raw.len());
     let mut rest = raw;
@@ -162,7 +165,7 @@ fn octal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 8).ok()
 }
 
-/// `always [madvise] never`. A single word without brackets is its own choice.
+/// Parses `always [madvise] never`. A single word without brackets is the active one.
 pub fn choice(bytes: &[u8]) -> Option<Choice> {
     let inner = |word: &[u8]| {
         word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]")).map(<[u8]>::to_vec)

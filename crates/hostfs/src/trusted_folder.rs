@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A path → a folder that nobody but us and root can change, held open.
+//! Opens a folder that only we and root can change, and keeps it open.
 //!
-//! What lies in such a folder is believed: kernels, apt's settings and busybox in lab's cache are run,
-//! and journals name files that are written, by root if that is who runs us. So each part of the path,
-//! from `/` on, is opened below the part before it, and must belong to us or to root and be writable by
-//! nobody else. A folder like /tmp (root's, with the sticky bit) may stand before the last part: only the
-//! owner of what lies there can replace it. Symbolic links are read and followed here, under the same
-//! rules.
+//! The contents of such a folder are trusted: kernels, apt's settings and busybox in lab's cache
+//! are executed, and journals name files that are written, as root if root runs us. So each part of
+//! the path, from `/` on, is opened relative to the part before it, and must belong to us or to
+//! root and be writable by nobody else. A folder like /tmp (root's, with the sticky bit) is allowed
+//! before the last part: only the owner of an entry in it can replace that entry. Symbolic links
+//! are read and followed here, under the same rules.
 //!
-//! An owner that this user namespace has no number for counts as somebody else. Nothing is written
-//! here: a caller that may make folders brings the call that does.
+//! An owner without a number in this user namespace counts as somebody else. Nothing is written
+//! here: a caller that may create folders passes the function that does.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -25,34 +25,34 @@ use rustix::io::Errno;
 const LINKS: usize = 40;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
-/// A folder, or a part of a path, that is only passed through.
+/// Flags for opening a part of a path only to continue from it.
 const PASS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Makes a folder of this name below that one, for us alone.
+/// Creates a folder with this name in that one, accessible only to us.
 pub type MakeFolder = fn(BorrowedFd<'_>, &OsStr) -> rustix::io::Result<()>;
 
-/// Why there is no [`TrustedFolder`].
+/// Why a folder cannot be used as a [`TrustedFolder`].
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A part of the path could not be opened or made.
+    /// A part of the path could not be opened or created.
     #[error("{}", path.display())]
     At {
-        /// Which.
+        /// The part.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Somebody else could change what lies there.
+    /// Another user could change its contents.
     #[error("{}: {why}", path.display())]
     Untrusted {
         /// The folder, or one above it.
         path: PathBuf,
-        /// Whose it is, or who may write there.
+        /// Who owns it, or who may write to it.
         why: String,
     },
 }
 
-/// The folder, open: whatever happens to its path, it is this one.
+/// The open folder: it stays the same one even if its path is changed.
 #[derive(Debug)]
 pub struct TrustedFolder {
     handle: OwnedFd,
@@ -60,16 +60,16 @@ pub struct TrustedFolder {
 }
 
 impl TrustedFolder {
-    /// The folder of this path; it is made, with the parents that are missing.
+    /// Opens the folder of this path; it and missing parents are created.
     ///
     /// # Errors
-    /// Where it cannot be opened or made, or somebody else could change it.
+    /// If it cannot be opened or created, or another user could change it.
     pub fn open_or_make(path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
         let path = std::path::absolute(path).map_err(|source| with_path(path, source))?;
         Self::root()?.walk(&path, make)
     }
 
-    /// A folder below this one, made where it is missing.
+    /// Opens a folder below this one, which is created if it is missing.
     ///
     /// # Errors
     /// As for [`TrustedFolder::open_or_make`].
@@ -78,10 +78,10 @@ impl TrustedFolder {
         Self { handle, path: self.path.clone() }.walk(Path::new(name), make)
     }
 
-    /// A folder in this one that is there, and is no link.
+    /// Opens an existing folder in this one, which must not be a link.
     ///
     /// # Errors
-    /// Where it is not, or somebody else could change it.
+    /// If it is missing or a link, or another user could change it.
     pub fn child(&self, name: &str) -> Result<Self, FolderError> {
         let path = self.path.join(name);
         let flags = PASS | OFlags::DIRECTORY;
@@ -91,16 +91,16 @@ impl TrustedFolder {
         Ok(folder)
     }
 
-    /// Without links.
+    /// Its path, with links resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A regular file below it that nobody else can change, on a path without links.
+    /// Opens a regular file below it that no other user can change, on a path without links.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is no such file.
     pub fn open_file(&self, below: &Path) -> io::Result<File> {
         let mut names = Vec::new();
         for part in below.components() {
@@ -133,7 +133,7 @@ impl TrustedFolder {
         Ok(root)
     }
 
-    /// Goes down this path, from here or from the root.
+    /// Follows this path, from here or from the root.
     fn walk(self, path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
         let mut here = self;
         let mut waiting = parts(path);
@@ -183,7 +183,8 @@ impl TrustedFolder {
         }
     }
 
-    /// What is there by this name, be it a link; a folder where there is nothing.
+    /// Opens the entry of this name, even if it is a link; if it does not exist, a folder is
+    /// created.
     fn open_part(&self, name: &OsStr, make: MakeFolder) -> rustix::io::Result<OwnedFd> {
         match rustix::fs::openat(&self.handle, name, PASS, Mode::empty()) {
             Err(Errno::NOENT) => {}
@@ -210,7 +211,7 @@ fn with_path(path: &Path, source: impl Into<io::Error>) -> FolderError {
     FolderError::At { path: path.to_owned(), source: source.into() }
 }
 
-/// Where on a path a folder is.
+/// The position of a folder in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathPosition {
     Between,
@@ -231,7 +232,7 @@ fn is_ours_or_roots(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
 }
 
-/// Why somebody other than user `us` and root could change what lies in a folder.
+/// Why a user other than `us` and root could change what is in a folder; `None` if no other can.
 fn danger(owner: u32, mode: u32, us: u32, place: PathPosition) -> Option<String> {
     if owner != 0 && owner != us {
         return Some(format!("it belongs to user {owner}, and we run as user {us}"));
@@ -306,7 +307,7 @@ mod tests {
             let text = open_or_make(path).unwrap_err().to_string();
             assert!(text.starts_with(&format!("{}: its mode is 0777", open.display())), "{text}");
         }
-        // Nothing was made on the way.
+        // Nothing was created on the way.
         assert!(open_or_make(&open.join("new/cache")).is_err() && !open.join("new").exists());
     }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file that the user names → its bytes, within a limit.
+//! Reads a file that the user names, within a size limit.
 //!
-//! The one way in which the program opens an input that is neither the host's nor its own: evidence,
-//! experiments, its settings. The file may come from anywhere and its name may stand for anything: a
-//! pipe that nobody writes to would hang a plain `open`, `/dev/zero` never ends. So it is opened
-//! without waiting, must be a regular file, and is refused at once where it is longer than its kind
-//! ever is. It may still grow while it is read: no more than the limit is taken then, either.
+//! This is the only way in which the program opens an input that belongs neither to the host nor to
+//! Pagewise: evidence, experiments, its settings. The file may come from anywhere and its name may
+//! refer to anything: a plain `open` of a pipe without a writer would hang, and `/dev/zero` never
+//! ends. So it is opened without blocking, must be a regular file, and is refused at once if it is
+//! longer than any file of its kind. If it grows while it is read, no more than the limit is read
+//! either.
 //!
 //! Recordings have limits of their own, see `recording`.
 
@@ -28,15 +29,15 @@ pub enum UserFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// It is no regular file.
+    /// It is not a regular file.
     #[error("{}: expected a file, found {found}", path.display())]
     WrongKind {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its type.
         found: &'static str,
     },
     /// It is longer than any file of its kind.
@@ -44,7 +45,7 @@ pub enum UserFileError {
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The most that is read.
+        /// The limit.
         limit: Bytes,
     },
     /// It is not UTF-8.
@@ -56,7 +57,7 @@ pub enum UserFileError {
 }
 
 impl UserFileError {
-    /// Whether there is no file of that name.
+    /// Whether the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
@@ -78,7 +79,7 @@ impl Advice for UserFileError {
     }
 }
 
-/// A regular file of a limited length, opened for reading.
+/// A regular file of limited length, opened for reading.
 #[derive(Debug)]
 pub struct UserFile {
     path: PathBuf,
@@ -90,17 +91,18 @@ const FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 impl UserFile {
-    /// Opens it, unless it is longer than `limit` bytes. Links are followed: the user named it.
+    /// Opens a file, unless it is longer than `limit` bytes. Links are followed, because the user
+    /// named the file.
     ///
     /// # Errors
-    /// Where it cannot be opened, is no regular file, or is too long.
+    /// If it cannot be opened, is not a regular file, or is too long.
     pub fn open(path: &Path, limit: u64) -> Result<Self, UserFileError> {
         let opened = rustix::fs::open(path, FLAGS, Mode::empty());
         Self::checked(path.to_owned(), limit, opened)
     }
 
-    /// The same for a file in a folder that the user named. Who made the folder made its links, too:
-    /// none is followed.
+    /// The same for a file in a folder that the user named. Links are not followed: they come from
+    /// whoever made the folder.
     ///
     /// # Errors
     /// As [`UserFile::open`].
@@ -139,10 +141,10 @@ impl UserFile {
         Ok(Self { path, bytes, limit })
     }
 
-    /// What stands in it.
+    /// The contents of the file.
     ///
     /// # Errors
-    /// Where it cannot be read, or grew beyond the limit.
+    /// If it cannot be read, or has grown beyond the limit.
     pub fn into_bytes(mut self) -> Result<Vec<u8>, UserFileError> {
         let mut bytes = Vec::new();
         match self.bytes.read_to_end(&mut bytes) {
@@ -157,13 +159,13 @@ impl UserFile {
     /// The same, as text.
     ///
     /// # Errors
-    /// As [`UserFile::into_bytes`], and where it is no text.
+    /// As [`UserFile::into_bytes`], and if it is not UTF-8.
     pub fn into_text(self) -> Result<String, UserFileError> {
         let path = self.path.clone();
         String::from_utf8(self.into_bytes()?).map_err(|_| UserFileError::NoText { path })
     }
 
-    /// To be read piece by piece: no more than the limit and one byte come out of it.
+    /// A reader, which returns at most one byte more than the limit.
     pub fn into_reader(self) -> impl Read {
         self.bytes
     }
@@ -196,7 +198,7 @@ mod tests {
         assert!(UserFile::open(&at("none"), 4).unwrap_err().is_missing());
     }
 
-    /// A file of `/proc` says that it stores nothing and gives more.
+    /// A file of `/proc` states a size of 0 but contains more.
     #[test]
     fn a_file_that_is_longer_than_it_says_is_refused_too() {
         let status = UserFile::open(Path::new("/proc/self/status"), 10);

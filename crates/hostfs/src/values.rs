@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that are lines or one value, and folders that hold one entry per thing: [`ReadValues`].
+//! Reads files that consist of lines or one value, and folders with one entry per thing:
+//! [`ReadValues`].
 
 use pagewise_model::{Bytes, Choice, Millis, Name, Reading, Source};
 
@@ -7,24 +8,24 @@ use crate::answer::{Refusal, absolute};
 use crate::read::ReadHost;
 use crate::text::{Text, choice, flag, number};
 
-/// The longest path of the kernel: no attribute that is one word is longer.
+/// The kernel's longest path: no attribute with one word is longer.
 const LONGEST_WORD: usize = 4096;
 
-/// The longest file that is one value: what an attribute can have on the largest pages.
+/// The longest file with one value: the size limit of an attribute with the largest pages.
 const LONGEST_VALUE: usize = 64 << 10;
 
-/// Entries of one folder that are looked at: the kernel gives no process a larger number.
+/// Maximum number of entries of a folder that are examined: the kernel's largest process id.
 const MAX_ENTRIES: usize = 1 << 22;
 
-/// Questions for values, asked through [`ReadHost`].
+/// Methods that read and parse values, based on [`ReadHost`].
 pub trait ReadValues: ReadHost {
-    /// A file as lines that know where they stand.
+    /// A file as lines that know their position.
     fn text(&self, path: &str) -> Result<Text, Refusal> {
         self.bytes(path).map(|bytes| Text::new(&absolute(path), bytes))
     }
 
-    /// The whole file through `parse`, white space around it removed; `expected` names in words what
-    /// should stand there, as `a whole number`.
+    /// The whole file parsed by `parse`, with surrounding white space removed; `expected` says in
+    /// words what should be there, such as `a whole number`.
     fn value<T>(
         &self,
         path: &str,
@@ -44,22 +45,22 @@ pub trait ReadValues: ReadHost {
         }
     }
 
-    /// A file that is a whole number.
+    /// A file that contains a whole number.
     fn number_at<T: std::str::FromStr>(&self, path: &str) -> Reading<T> {
         self.value(path, "a whole number", number)
     }
 
-    /// A file that is a size in bytes.
+    /// A file that contains a size in bytes.
     fn bytes_at(&self, path: &str) -> Reading<Bytes> {
         self.value(path, "a size in bytes", |word| number(word).map(Bytes::new))
     }
 
-    /// A file that is a time in milliseconds.
+    /// A file that contains a time in milliseconds.
     fn millis_at(&self, path: &str) -> Reading<Millis> {
         self.value(path, "milliseconds", |word| number(word).map(Millis::new))
     }
 
-    /// A file that is 0 or 1, Y or N.
+    /// A file that contains 0 or 1, Y or N.
     fn flag_at(&self, path: &str) -> Reading<bool> {
         self.value(path, "0 or 1, Y or N", flag)
     }
@@ -69,16 +70,17 @@ pub trait ReadValues: ReadHost {
         self.value(path, "words with the active one in brackets", choice)
     }
 
-    /// A file that is one word.
+    /// A file that contains one word.
     fn name_at(&self, path: &str) -> Reading<Name> {
         let is_word = |text: &[u8]| !text.is_empty() && text.len() <= LONGEST_WORD;
         self.value(path, "a word", |text| is_word(text).then(|| Name::from_bytes(text)))
     }
 
-    /// Entries named `prefix` and a number, in order of the number; other entries are left out.
+    /// Entries named `prefix` followed by a number, in order of the number; other entries are left
+    /// out.
     fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
         let names = self.names(folder);
-        // "node01" is no name of the kernel's: read back as node1 it would not be found
+        // the kernel does not create "node01", and node1 would not be found
         let plain = |digits: &str| digits == "0" || !digits.starts_with('0');
         let digits = names.iter().filter_map(|name| name.strip_prefix(prefix));
         let mut numbers: Vec<u32> =

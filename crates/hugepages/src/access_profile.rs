@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looks at which addresses were in use → how much each block was.
+//! Computes how often each block was accessed from samples of accessed addresses.
 //!
-//! A look is a list of regions, and how often each was seen in use; the next look may draw them
-//! otherwise. What a block gets is the sum over all looks, by the part of it that a region covers.
+//! A sample is a list of regions with the number of times each was seen accessed; the next sample
+//! may have other regions. A block gets the sum over all samples, weighted by the part of it that a
+//! region covers.
 
 use std::collections::BTreeMap;
 
 use pagewise_observe::DamonRegion;
 
-/// What is known of some processes; nothing of the others.
+/// Samples of some processes; there are none of the others.
 #[derive(Debug, Clone, Default)]
 pub struct AccessProfile {
     looks: BTreeMap<u32, Vec<Vec<DamonRegion>>>,
 }
 
 impl AccessProfile {
-    /// Adds a look at a process: regions in order of address, none over another.
+    /// Adds a sample of a process: regions in order of address that do not overlap.
     pub fn add(&mut self, pid: u32, regions: Vec<DamonRegion>) {
         self.looks.entry(pid).or_default().push(regions);
     }
 
-    /// Whether there was a look at anything.
+    /// Whether there are no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.looks.values().flatten().all(Vec::is_empty)
     }
 
-    /// Bytes of these addresses, times how often they were seen in use; 0 also where nobody looked.
+    /// The bytes in this range, each times the number of accesses seen; 0 also if there is no
+    /// sample.
     pub(crate) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();
@@ -61,7 +63,7 @@ mod tests {
     }
 
     proptest! {
-        /// Byte by byte it is the same.
+        /// Counting byte by byte gives the same result.
         #[test]
         fn a_block_has_what_its_bytes_have(
             looks in prop::collection::vec(regions(), 0..4),

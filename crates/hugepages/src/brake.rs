@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether the machine, or the target's cgroup, needs its memory for something else just now.
+//! Whether the machine, or the cgroup of the target, currently needs memory for something else.
 //!
-//! Looked at a few times a second. Facts and rule are apart: [`BrakeSignals`] are read, [`BrakeSignals::why`] says
-//! what they mean, with limits that leave room for what else happens before we look again.
+//! This is checked a few times a second. Facts and rule are separate: [`BrakeSignals`] are read,
+//! and [`BrakeSignals::why`] evaluates them, with limits that leave room for what else happens
+//! before the next check.
 
 use pagewise_model::Bytes;
 use pagewise_observe::HostRoot;
 use pagewise_observe::{Charge, Shortage, charge, shortage};
 
-/// Some task waits for memory for so many percent of the time.
+/// Limit on the percentage of time in which some task waits for memory.
 const MOST_STALLED: f64 = 10.0;
-/// Free memory that must be left: a part of all, and never less than this.
+/// Free memory that must be left: RAM divided by this, but at least the number of bytes below.
 const LEAST_SHARE: u64 = 32;
 const LEAST_FREE: u64 = 128 << 20;
-/// Room below a cgroup's limit, in blocks: a collapse holds the new page and the old ones at once.
+/// Free memory that must remain below a cgroup's limit, in blocks: during a collapse the new page
+/// and the old ones exist at once.
 const BLOCKS_BELOW_LIMIT: u64 = 4;
 
-/// What there is to look at.
+/// The values that are checked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BrakeSignals {
     pub(crate) machine: Shortage,
@@ -25,13 +27,13 @@ pub(crate) struct BrakeSignals {
 }
 
 impl BrakeSignals {
-    /// Reads the machine and the cgroups that the targets are in.
+    /// Reads the values of the machine and of the targets' cgroups.
     pub(crate) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
         Self { machine: shortage(host), charges, block }
     }
 
-    /// Why to stop; `None` where all is well, or nothing is known.
+    /// Why to stop; `None` if there is no reason, or the values are not known.
     pub(crate) fn why(&self) -> Option<String> {
         self.stall().or_else(|| self.short()).or_else(|| self.full())
     }

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much memory may grow: a hard limit, held before each call and measured as it goes.
+//! Limits how much memory may grow: a hard limit that is checked before each call and measured
+//! during the run.
 //!
-//! Two accounts, and a call must fit into both. *Ours* counts the pages that our calls had to make,
-//! for as long as we run: a process that shares half its memory with a fork looks smaller than it
-//! is (proportional size), and must not get a larger budget by that. The *measured* one sees what
-//! the program itself does meanwhile: where it grows, less is left for us.
+//! A call must fit into two accounts. *Ours* counts the pages that our calls had to add, over the
+//! whole run: a process that shares half its memory with a fork looks smaller than it is
+//! (proportional size), and must not get a larger budget from that. The *measured* account includes
+//! what the program itself does meanwhile: if it grows, less is left for us.
 //!
-//! A block whose every page is there adds nothing, and is always within the budget: the kernel needs
-//! room for it while it copies, and gives back the same.
+//! A block whose pages are all present adds nothing and is always within the budget: the kernel
+//! needs memory for the copy only temporarily.
 
 use pagewise_model::Bytes;
 
-/// The budget of one act.
+/// The budget of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     before: u64,
     allowance: u64,
-    /// What our calls have added so far.
+    /// Memory that our calls have added so far.
     spent: u64,
     measured: u64,
     peak: u64,
-    /// What our calls have added since it was measured.
+    /// Memory that our calls have added since the last measurement.
     since: u64,
 }
 
 impl Budget {
-    /// `share` of what is measured now, of which earlier calls have spent so much.
+    /// A budget of `share` of the measured memory, not counting the part `spent` that earlier calls
+    /// have added.
     pub(crate) fn new(measured: Bytes, share: f64, spent: Bytes) -> Self {
         let (measured, spent) = (measured.get(), spent.get());
         let before = measured.saturating_sub(spent);
@@ -33,27 +35,28 @@ impl Budget {
         Self { before, allowance, spent, measured, peak: measured, since: 0 }
     }
 
-    /// Whether a call that adds so much is within it.
+    /// Whether a call that adds this much is within the budget.
     pub(crate) fn has_room(&self, growth: Bytes) -> bool {
         let growth = growth.get();
         let expected = self.measured.saturating_add(self.since).saturating_add(growth);
         growth == 0 || (self.spent + growth <= self.allowance && expected <= self.limit().get())
     }
 
-    /// A call was made that added so much.
+    /// Counts a call that has added this much.
     pub(crate) fn spend(&mut self, growth: Bytes) {
         self.spent = self.spent.saturating_add(growth.get());
         self.since = self.since.saturating_add(growth.get());
     }
 
-    /// What it is now.
+    /// Records a new measurement.
     pub(crate) fn measure(&mut self, now: Bytes) {
         self.measured = now.get();
         self.peak = self.peak.max(self.measured);
         self.since = 0;
     }
 
-    /// Whether it is time to measure again: an eighth of the allowance was added since.
+    /// Whether to measure again: more than an eighth of the allowance was added since the last
+    /// measurement.
     pub(crate) fn is_due(&self) -> bool {
         self.since > self.allowance / 8
     }
@@ -95,9 +98,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is asked, in whatever order, and whatever the process does by itself: what we
-        /// add in all is never more than the share; and where we have just measured, the next call
-        /// never brings memory above the limit.
+        /// Whatever is requested, in whatever order, and whatever the process itself does: all that
+        /// we add is never more than the share, and right after a measurement the next call never
+        /// brings memory above the limit.
         #[test]
         fn the_budget_is_never_exceeded(
             before in 0u64..1 << 30, share in 0.0..0.5f64,

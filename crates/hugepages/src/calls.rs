@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: advice about the memory of another process, and the switch for huge pages of
-//! this one.
+//! System calls without a safe wrapper: advice about the memory of another process, and disabling
+//! huge pages for this one.
 //!
 //! The only module of the crate with `unsafe`.
 
@@ -9,42 +9,42 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Whether this kernel knows MADV_COLLAPSE. Advice for no memory at all is refused only where the
-/// kernel does not know it.
+/// Whether this kernel has MADV_COLLAPSE. Advice for an empty range fails only if the kernel does
+/// not know the advice.
 pub(crate) fn knows_collapse() -> bool {
-    // SAFETY: a length of zero names no memory, so none of ours is touched; the kernel looks at the
-    // advice first and then answers that there is nothing to do.
+    // SAFETY: a range of length zero contains no memory of ours; the kernel checks the advice first
+    // and then returns, because there is nothing to do.
     unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_COLLAPSE) == 0 }
 }
 
-/// Collapses memory of the process that `pidfd` stands for into huge pages; a length of zero only
-/// asks whether we may.
+/// Collapses memory of the process of `pidfd` into huge pages; with a length of zero it only checks
+/// whether we may.
 ///
 /// # Errors
-/// What the kernel says; memory that it has done nothing to stays as it was.
+/// The kernel's error; memory that was not collapsed is unchanged.
 pub(crate) fn collapse_range(pidfd: &OwnedFd, address: u64, length: u64) -> io::Result<()> {
     advise(pidfd, address, length, libc::MADV_COLLAPSE)
 }
 
-/// Tells the kernel that memory of that process is not needed soon. Where the range is a part of a
-/// huge page, that page is split.
+/// Advises the kernel that memory of this process is not needed soon. If the range is part of a
+/// huge page, the kernel splits that page.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub(crate) fn cool_range(pidfd: &OwnedFd, address: u64, length: u64) -> io::Result<()> {
     advise(pidfd, address, length, libc::MADV_COLD)
 }
 
-/// Private: only advice that changes no contents may come here.
+/// Private, because only advice that changes no contents may be passed.
 fn advise(pidfd: &OwnedFd, address: u64, length: u64, advice: libc::c_int) -> io::Result<()> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
     let start = usize::try_from(address).map_err(|_| wrong())?;
     let length = usize::try_from(length).map_err(|_| wrong())?;
     let range = libc::iovec { iov_base: std::ptr::without_provenance_mut(start), iov_len: length };
     let count = usize::from(length > 0);
-    // SAFETY: `range` is one iovec that lives until the call is over and is only read. The address
-    // means something in the other process alone. Neither advice changes contents, also where that
-    // process is ourselves.
+    // SAFETY: `range` is one iovec that lives until the call returns and is only read. The address
+    // refers to the other process. Neither advice changes contents, even if that process is this
+    // one.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_process_madvise,
@@ -61,16 +61,16 @@ fn advise(pidfd: &OwnedFd, address: u64, length: u64, advice: libc::c_int) -> io
 /// `PR_THP_DISABLE_EXCEPT_ADVISED`, of Linux 6.18.
 const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
-/// Lets this process, and all that it starts, have huge pages only where a program asks for them
-/// with MADV_HUGEPAGE, or nowhere; goes on over exec.
+/// Limits huge pages of this process, and of all it starts, to memory for which a program requests
+/// them with MADV_HUGEPAGE, or disables them; this stays in force across exec.
 ///
 /// # Errors
-/// EINVAL where the kernel does not know the distinction.
+/// EINVAL if the kernel does not know the distinction.
 pub(crate) fn disable_thp(except_advised: bool) -> io::Result<()> {
     let flags = if except_advised { EXCEPT_ADVISED } else { 0 };
     let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
-    // SAFETY: this prctl takes four numbers and no pointer; it changes how this process gets memory
-    // from now on, and none that it has.
+    // SAFETY: this prctl takes four numbers and no pointer; it affects only memory that this
+    // process gets later.
     answered(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, flags, none, none) })
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes and a budget → their memory collapsed into huge pages, block by block; once, or again
-//! whenever coverage falls.
+//! Collapses the memory of processes into huge pages, block by block and within a budget; once, or
+//! repeatedly whenever coverage falls.
 //!
-//! Each block is a call of its own, and right before it pagemap is asked once more whether every
-//! page of it is the process's alone: a fork in the middle makes collapsing a copy. What is shared
-//! is left alone; while watching it is found again when the sharer has gone.
+//! Each block is a separate call, and directly before it pagemap is read again to check that every
+//! page belongs to the process alone: after a fork, collapsing would make a copy. Shared blocks are
+//! skipped; while watching, they are found again after the other process has exited.
 //!
-//! Between calls we rest as long as the pace says: each takes the target's memory lock, and a target
-//! that wants to map memory just then waits for it.
+//! Between calls we sleep according to the pace, because each call takes the target's mmap lock,
+//! and a target that wants to map memory has to wait for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,53 +26,53 @@ use crate::budget::Budget;
 use crate::pick::{self, CollapsePolicy, SkipReason};
 use crate::subject::{ActError, Called, Subject};
 
-/// Blocks that get no huge page in a row, after which there are none.
+/// After this many consecutive blocks without a free huge page, we assume that there are none.
 const MOST_WITHOUT: u32 = 16;
-/// How often the brake is looked at.
+/// Interval at which the brake is checked.
 const GLANCE: Duration = Duration::from_millis(250);
-/// How often memory is measured at least: a walk over all pages of the target.
+/// Longest interval between measurements of memory: each walks over all pages of the target.
 const MEASURE: Duration = Duration::from_secs(2);
-/// How long a look may take before we believe that something holds the memory lock.
+/// How long examining a process may take before we assume that another task holds its mmap lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is wanted.
+/// Options of a collapse.
 #[derive(Debug, Clone, Copy)]
 pub struct CollapseWish {
-    /// How much memory may grow, as a part of what it is.
+    /// How much memory may grow, as a fraction of its size.
     pub max_growth: f64,
-    /// What earlier calls have added to the same memory.
+    /// Memory that earlier calls have already added to the same targets.
     pub spent: Bytes,
-    /// The most time for a pass.
+    /// Time limit of a pass.
     pub deadline: Duration,
-    /// The part of a processor that may be used, 0 to 1.
+    /// The share of a CPU that may be used, 0 to 1.
     pub pace: f64,
-    /// Bring back what is in swap, too.
+    /// Also collapse blocks with pages in swap, which swaps them in.
     pub swapped: bool,
-    /// Only look.
+    /// Only examine, change nothing.
     pub dry_run: bool,
-    /// Look again after this time, until the target ends.
+    /// Repeat after this time, until the target exits.
     pub watch: Option<Duration>,
     /// Size of a huge page.
     pub block: u64,
 }
 
-/// Whose memory.
+/// The processes to collapse.
 #[derive(Debug, Clone, Default)]
 pub struct CollapseTargets {
     /// Processes and their names.
     pub processes: Vec<(u32, Name)>,
-    /// The cgroup that was named: its charge is the budget's measure.
+    /// The cgroup that the user named: the budget is measured by its charge.
     pub cgroup: Option<String>,
-    /// Cgroups that the processes are in: their limits count.
+    /// Cgroups that the processes are in: their limits are respected.
     pub cgroups: Vec<String>,
-    /// Which of their memory is in use, where it was looked at: that comes first.
+    /// Which of their memory is in use, if it was measured: this is collapsed first.
     pub heat: Option<AccessProfile>,
 }
 
-/// Collapses; `tell` is told how far each pass is: blocks done and blocks in all.
+/// Collapses; `tell` is called with the progress of each pass: blocks done and all blocks.
 ///
 /// # Errors
-/// Where nothing could be begun. What ended it later is in [`Collapse::stopped`].
+/// If it could not start. The reason for ending early is in [`Collapse::stopped`].
 pub fn collapse(
     host: &HostRoot,
     targets: &CollapseTargets,
@@ -99,9 +99,9 @@ struct Act<'a> {
     subjects: Vec<Subject>,
     budget: Budget,
     done: Collapse,
-    /// Blocks in a row that got no huge page.
+    /// Consecutive blocks that got no huge page.
     without: u32,
-    /// Blocks that were in use just then.
+    /// Blocks with a page that was in use at the time.
     busy: Vec<(usize, u64)>,
     glanced: Instant,
     weighed: Instant,
@@ -144,7 +144,7 @@ impl<'a> Act<'a> {
         Ok(own)
     }
 
-    /// Looks at every process, and collapses what is worth it.
+    /// Examines every process, and collapses the blocks that qualify.
     fn pass(&mut self, tell: &mut dyn FnMut(u64, u64, &Collapse)) -> Result<(), ActError> {
         self.glanced = self.glanced.checked_sub(GLANCE).unwrap_or(self.glanced);
         let first = self.done.passes == 0 && self.done.anon_before == Bytes::new(0);
@@ -164,7 +164,7 @@ impl<'a> Act<'a> {
             let picked = pick::pick(blocks, self.taste(), &mut left);
             found.extend(picked.into_iter().map(|block| (at, block)));
         }
-        // best first over all processes, as the budget may not do for all
+        // the best blocks of all processes first, because the budget may not suffice for all
         found.sort_by_cached_key(|it| std::cmp::Reverse((self.heat(it), it.1.present)));
         if first {
             self.done.by_access = self.by_access(&found);
@@ -199,7 +199,7 @@ impl<'a> Act<'a> {
         Some(ByAccess { blocks: found.len() as u64, used, unknown: None })
     }
 
-    /// A program may switch huge pages off, and on again, while it is watched.
+    /// Checks again whether huge pages are disabled: a program may switch this while it is watched.
     fn recheck(&mut self) {
         for subject in self.subjects.iter_mut().filter(|subject| subject.memory.is_alive()) {
             let why = subject.recheck();
@@ -210,7 +210,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Counts what would be done.
+    /// Counts what would be done (dry run).
     fn would(&mut self, found: &[(usize, Block)]) -> Option<(String, usize)> {
         for (at, block) in found {
             let growth = self.growth(block);
@@ -232,7 +232,7 @@ impl<'a> Act<'a> {
         None
     }
 
-    /// Collapses these; answers why it ended early, and before which.
+    /// Collapses these blocks; returns why it ended early, and before which block.
     fn blocks(
         &mut self,
         found: &[(usize, Block)],
@@ -248,12 +248,12 @@ impl<'a> Act<'a> {
         self.again()
     }
 
-    /// Blocks that were in use just then, a second time.
+    /// Tries the busy blocks again.
     fn again(&mut self) -> Result<Option<(String, usize)>, ActError> {
         let busy = std::mem::take(&mut self.busy);
         self.done.failed.busy -= busy.len() as u64;
         for (at, address) in busy {
-            // they count as busy, and not as never reached
+            // the remaining ones count as busy, not as never reached
             if self.why_stop()?.is_some() {
                 self.done.failed.busy += 1;
                 continue;
@@ -271,7 +271,7 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
-    /// One block: asked about once more, then collapsed.
+    /// Checks one block again and collapses it.
     fn block(&mut self, at: usize, address: u64) -> Result<(), ActError> {
         let Some(subject) = self.subjects.get(at) else { return Ok(()) };
         let Some(block) = alive(subject.memory.block_at(address, subject.scans))? else {
@@ -309,7 +309,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Looked at before each call; the costly signs a few times a second.
+    /// Called before each call; expensive checks are made only a few times a second.
     fn why_stop(&mut self) -> Result<Option<String>, ActError> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(Some("stopped by Ctrl-C".to_owned()));
@@ -341,13 +341,13 @@ impl<'a> Act<'a> {
         CollapsePolicy { pages, swapped: self.wish.swapped }
     }
 
-    /// What collapsing a block adds: the pages that are not there.
+    /// Memory that collapsing a block adds: its missing pages.
     fn growth(&self, block: &Block) -> Bytes {
         let page = rustix::param::page_size() as u64;
         Bytes::new(u64::from(block.missing(self.taste().pages)) * page)
     }
 
-    /// Rests, so that no more than the wanted part of a processor is used.
+    /// Sleeps, so that no more than the allowed share of a CPU is used.
     fn pace(&self, used: Duration) {
         let pace = self.wish.pace.clamp(0.01, 1.0);
         if pace < 1.0 {
@@ -355,14 +355,14 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// How long to rest before looking again; `None` where this is the end.
+    /// How long to sleep before the next pass; `None` if this was the last one.
     fn watches(&self) -> Option<Duration> {
         let any = self.subjects.iter().any(|subject| subject.memory.is_alive());
         let stopped = self.stop.load(Ordering::Relaxed);
         self.wish.watch.filter(|_| any && !stopped && !self.wish.dry_run)
     }
 
-    /// Rests in small pieces; whether there is still something to watch after it.
+    /// Sleeps in short intervals; returns whether there still is something to watch.
     fn rest(&self, time: Duration) -> bool {
         const PIECE: Duration = Duration::from_millis(100);
         let until = Instant::now() + time;
@@ -372,7 +372,7 @@ impl<'a> Act<'a> {
         self.watches().is_some()
     }
 
-    /// What it became, as far as the processes still live.
+    /// Measures the result for processes that are still alive.
     fn look_after(&mut self) -> Result<(), ActError> {
         let mut coverage = Coverage::default();
         for subject in &self.subjects {
@@ -410,7 +410,7 @@ impl<'a> Act<'a> {
 
 const GONE: &str = "the target has ended";
 
-/// Opens every process; of several, those that refuse are left out and named.
+/// Opens every process. If there are several, those that refuse are left out and listed.
 fn subjects(
     targets: &CollapseTargets,
     block: u64,
@@ -432,7 +432,8 @@ fn subjects(
     }
 }
 
-/// Whoever holds the process's memory lock stops a thread of ours, and not us.
+/// Opens a process in a separate thread, so that only the thread blocks if another task holds the
+/// mmap lock.
 fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
     let subject = Subject::open(pid, block)?;
     match pagewise_procmem::coverage::within(PATIENCE, move || proportional(pid)) {
@@ -441,7 +442,7 @@ fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
     }
 }
 
-/// What the budget is counted on.
+/// The memory that the budget limits.
 fn measured(
     host: &HostRoot,
     targets: &CollapseTargets,
@@ -462,7 +463,7 @@ fn measured(
     }
 }
 
-/// `None` for a process that has ended meanwhile, which is no error.
+/// `None` for a process that has exited meanwhile, which is not an error.
 fn alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     match answer {
         Ok(value) => Ok(Some(value)),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! DAMON → which memory of some processes is in use, as an [`AccessProfile`].
+//! Measures with DAMON which memory of some processes is in use, as an [`AccessProfile`].
 //!
-//! A kernel thread checks again and again whether one page of each region was accessed, and redraws the regions so
-//! that the pages of one are accessed alike. One such thread is lent for each process, asked a few times for its
-//! regions, and given back. The check clears the accessed bit of the page, which reclaim uses too: so this runs only
-//! if the user asks for it.
+//! A kernel thread repeatedly checks whether one page of each region was accessed, and adjusts the
+//! regions so that the pages of one are accessed equally often. One such thread is borrowed for
+//! each process, queried a few times for its regions, and returned. The check clears the accessed
+//! bit of the page, which reclaim uses too, so this runs only if the user asks for it.
 //!
-//! The machine has one set of threads: if somebody else has made some, this refuses. `damon_stat`, which newer kernels
-//! start by themselves and which only counts, is stopped meanwhile, as it excludes all others. A page counts as
-//! accessed if an access falls into a sampling period of at least 5 ms, so rarely accessed memory is told from unused
-//! memory by measuring for longer.
+//! The machine has one set of these threads: if somebody else has created some, this refuses.
+//! `damon_stat`, which newer kernels start by themselves and which only counts, is stopped
+//! meanwhile, because it excludes all others. A page counts as accessed if an access falls into a
+//! sampling period of at least 5 ms, so to distinguish rarely accessed memory from unused memory,
+//! measure for longer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -22,18 +23,18 @@ use pagewise_observe::{HostRoot, damon_regions};
 use crate::access_profile::AccessProfile;
 use crate::collapse::CollapseTargets;
 
-/// Processes that are sampled: each takes a thread.
+/// Maximum number of processes that are sampled: each needs a thread.
 const MOST: usize = 4;
-/// How often each is asked for its regions.
+/// How often each thread is queried for its regions.
 const ASKED: u32 = 6;
-/// Sampling periods between two questions.
+/// Sampling periods between two queries.
 const LOOKS: u32 = 10;
 const SHORTEST: Duration = Duration::from_millis(5);
 const PIECE: Duration = Duration::from_millis(50);
-/// How many regions a process is divided into: each is read as three files.
+/// Limits on the number of regions per process: each region is read from three files.
 const REGIONS: [(&str, &str); 2] =
     [("damon.context.nr_regions.max", "1000"), ("damon.context.nr_regions.min", "100")];
-/// A scheme that does nothing to any region: the kernel then shows what it saw of each.
+/// A scheme that applies no action to any region: with it, the kernel reports what it saw of each.
 const SCHEME: [(&str, &str); 4] = [
     ("damon.scheme.action", "stat"),
     ("damon.scheme.sz.max", "9223372036854775807"),
@@ -42,7 +43,7 @@ const SCHEME: [(&str, &str); 4] = [
 ];
 const UPDATE: &str = "update_schemes_tried_regions";
 
-/// Measures accesses for so long; returns why if it cannot.
+/// Measures accesses for this time.
 ///
 /// # Errors
 /// If there is no DAMON, somebody else uses it, it refuses a setting, or it reported nothing.
@@ -68,21 +69,21 @@ pub fn measure_accesses(
 /// Why no accesses were measured.
 #[derive(Debug, thiserror::Error)]
 pub enum NoProfile {
-    /// DAMON serves one user at a time.
+    /// DAMON is in use, and it supports one user at a time.
     #[error("somebody else has threads of DAMON (nr_kdamonds)")]
     InUse,
-    /// It is not built in, or cannot be set up by sysfs.
+    /// It is not built in, or cannot be configured through sysfs.
     #[error("this kernel has no DAMON that can be asked")]
     NoDamon,
-    /// All its answers were empty.
+    /// It reported no accesses.
     #[error("DAMON reported no regions")]
     Nothing,
-    /// A setting was refused.
+    /// A setting could not be borrowed.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// Starts a thread for each process.
+/// Starts a DAMON thread for each process.
 fn start_threads(
     session: &mut Session,
     seen: &Damon,
@@ -129,7 +130,8 @@ fn start_thread(
     set("damon.kdamond.state", &thread, "on")
 }
 
-/// Asks each thread for its regions, again and again. A thread whose process has ended reports no more.
+/// Queries each thread for its regions repeatedly. A thread reports no more after its process has
+/// exited.
 fn read_regions(
     session: &mut Session,
     host: &HostRoot,

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes huge pages of the memory that other processes have, and splits them again; nothing of this can be undone.
+//! Collapses memory of other processes into huge pages, and splits huge pages again. Neither can be
+//! undone.
 //!
-//! A loan of `pagewise-apply` changes a setting and puts it back. Collapsed pages stay huge, whatever happens to this
-//! program. So one block is collapsed at a time, a memory budget and the state of the machine are checked before
-//! each, and the result says what was done. A run that is killed leaves whole blocks behind: nothing is half-done.
+//! A loan of `pagewise-apply` changes a setting and restores it. Collapsed pages remain huge,
+//! whatever happens to this program. So one block is collapsed at a time, a memory budget and the
+//! state of the machine are checked before each, and the result says what was done. A run that is
+//! killed leaves complete blocks behind: nothing is half-done.
 //!
-//! - `pick`: which blocks of a process are worth a collapse, best first;
+//! - `pick`: which blocks of a process qualify, best first;
 //! - `access_profile`, `damon`: which of them are in use, if that was measured;
-//! - `budget`: how much memory may grow, counted before and measured as it goes;
+//! - `budget`: how much memory may grow, computed before each call and measured;
 //! - `brake`: when the machine or the cgroup needs its memory for something else;
-//! - `subject`: one process, its rights checked before anything is done;
+//! - `subject`: one process, with permissions checked before anything is done;
 //! - `collapse`: the loop over all of these, once or watching;
-//! - `split`: the way back, for huge pages that are mostly empty;
-//! - `switch`: no huge pages at all, for this process and what it starts.
+//! - `split`: the opposite, for huge pages that are mostly zeros;
+//! - `switch`: disables huge pages for this process and what it starts.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

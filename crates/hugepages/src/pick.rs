@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Blocks → those worth a collapse, the fullest first; and why the others are not.
+//! Chooses the blocks that qualify for a collapse, the fullest first, and gives the reason for the
+//! others.
 //!
-//! The kernel's own limit for filling gaps (`max_ptes_none`) does not count for a collapse from
-//! outside: it would fill a block that holds one page. So half of the pages must be there.
+//! The kernel's own limit for filling gaps (`max_ptes_none`) does not apply to a collapse from
+//! outside: it would fill a block with only one page. So at least half of the pages must be
+//! present.
 
 use pagewise_model::LeftAlone;
 use pagewise_procmem::coverage::{Block, Exclusive};
 
-/// What is wanted.
+/// Criteria for choosing blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CollapsePolicy {
-    /// Pages of a block.
+    /// Number of pages in a block.
     pub(crate) pages: u32,
-    /// Also blocks with pages in swap, which would come back into memory.
+    /// Also choose blocks with pages in swap, which a collapse swaps in.
     pub(crate) swapped: bool,
 }
 
-/// Why a block is left alone.
+/// Why a block is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SkipReason {
-    /// It is huge, or stores nothing.
+    /// It is a huge page, or has no pages.
     Nothing,
     Sparse,
     Swapped,
     Shared,
-    /// It belongs to a file now.
+    /// It now belongs to a mapping of a file.
     Changed,
 }
 
 impl CollapsePolicy {
-    /// Whether a block is worth it, as far as a walk over page tables tells.
+    /// Whether a block qualifies, judged by the page tables.
     pub(crate) fn judge(self, block: &Block) -> Result<(), SkipReason> {
         match () {
             () if block.huge || block.present == 0 => Err(SkipReason::Nothing),
@@ -39,8 +41,9 @@ impl CollapsePolicy {
         }
     }
 
-    /// The same right before the call, with what pagemap says of each page. The page of zeros is
-    /// mapped by everybody and is no sharing: collapsing replaces it.
+    /// The same directly before the call, judged by pagemap's information about each page. Zero
+    /// pages do not count as shared, although every process maps them, because a collapse replaces
+    /// them.
     pub(crate) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
         self.judge(block)?;
         match () {
@@ -54,7 +57,7 @@ impl CollapsePolicy {
     }
 }
 
-/// The blocks worth it, fullest first, and in order of address where they are equal.
+/// The qualifying blocks, fullest first; equally full ones in order of address.
 pub(crate) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
     let worth = |block: &Block| match taste.judge(block) {
         Ok(()) => true,
@@ -68,7 +71,7 @@ pub(crate) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlo
     picked
 }
 
-/// Counts a block that is left alone.
+/// Counts a block that is skipped.
 pub(crate) fn note(left: &mut LeftAlone, why: SkipReason) {
     match why {
         SkipReason::Nothing => (),
@@ -99,8 +102,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every block is picked or counted, but those that are huge or empty; and of two that are
-        /// picked the fuller one comes first.
+        /// Every block is either picked or counted, except huge and empty ones; and of two picked
+        /// blocks the fuller one comes first.
         #[test]
         fn each_block_is_picked_or_counted(blocks in prop::collection::vec(block(), 0..60)) {
             let mut left = LeftAlone::default();

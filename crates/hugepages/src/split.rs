@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages of a process → small ones, without its help.
+//! Splits huge pages of another process into base pages.
 //!
-//! There is no call for that. But advice about a *part* of a huge page makes the kernel split it, and
-//! the mildest advice (MADV_COLD: this page is not needed soon) does. From Linux 6.12 on, splitting
-//! also gives back each small page that stores nothing but zeros; before, it stays, and only reclaim
-//! finds it. So the caller measures what came back and does not assume it. `split_huge_pages` in
-//! debugfs would do the same, where that is mounted.
+//! The kernel has no call for this. But advice about *part* of a huge page makes the kernel split
+//! it, and so does the mildest advice (MADV_COLD: this page is not needed soon). Since Linux 6.12,
+//! splitting also frees each base page that contains only zeros; before, such pages stay until
+//! reclaim finds them. So the caller measures how much was freed and does not assume it.
+//! `split_huge_pages` in debugfs would do the same, if it is mounted.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ use rustix::io::Errno;
 use crate::calls::cool_range;
 use crate::subject::{ActError, handle};
 
-/// Splits the huge pages at these addresses; answers how many were told to the kernel.
+/// Splits the huge pages at these addresses; returns how many were advised.
 ///
 /// # Errors
-/// Where the process is gone or another user's. What was split before that stays split.
+/// If the process is gone or belongs to another user. What was split before remains split.
 pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Result<u64, ActError> {
     let handle = handle(pid)?;
     let memory = Memory::open(pid, block)?;
@@ -30,7 +30,7 @@ pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Resu
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // it may have been split, or be something else by now
+        // it may have been split or unmapped since
         if !memory.block_at(address, scans)?.huge {
             continue;
         }
@@ -42,7 +42,7 @@ pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Resu
     Ok(split)
 }
 
-/// A mapping that does not take the advice (locked memory) is passed over.
+/// Ignores the error of a mapping that does not accept the advice (locked memory).
 fn refused(pid: u32, error: io::Error) -> Result<(), ActError> {
     match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::NOMEM | Errno::AGAIN) => Ok(()),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process id → a [`Subject`]: somebody whose memory we may collapse, or why not.
+//! A [`Subject`]: a process whose memory we may collapse.
 //!
-//! Held by a pidfd and by the open pagemap: a process id that was given to somebody else meanwhile is
-//! never touched. Rights are tried with an empty request, which does nothing, before anything is done.
+//! It is identified by a pidfd and by its open pagemap, so another process that gets the same
+//! process id is never touched. Permissions are checked with an empty request, which has no effect,
+//! before anything is done.
 
 use pagewise_model::Advice;
 use std::io;
@@ -14,38 +15,38 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::calls::{collapse_range, knows_collapse};
 
-/// Why an act is not done. Nothing was changed.
+/// Why a collapse or split is not done. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActError {
     /// The kernel has no MADV_COLLAPSE.
     #[error("this kernel cannot collapse memory from outside (MADV_COLLAPSE)")]
     NoCollapse,
-    /// It could not be looked at.
+    /// The process could not be examined.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// Another user's process, or we lack the right.
+    /// It belongs to another user, or we lack the capability.
     #[error(
         "process {0}: not allowed to collapse its memory: that takes CAP_SYS_NICE and the right to trace it"
     )]
     NotAllowed(u32),
-    /// It was told to have no huge pages.
+    /// Huge pages are disabled for it (`PR_SET_THP_DISABLE`).
     #[error(
         "process {0}: it has huge pages switched off (PR_SET_THP_DISABLE), which counts for a collapse too"
     )]
     SwitchedOff(u32),
-    /// Nobody is there.
+    /// There is no process.
     #[error("no process to collapse the memory of")]
     Nobody,
-    /// There is no such group.
+    /// There is no such cgroup.
     #[error("{0}: no memory cgroup of that path")]
     NoGroup(String),
-    /// The kernel said something else.
+    /// Any other error of the kernel.
     #[error("process {pid}: collapse")]
     Kernel {
         /// The process.
         pid: u32,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
 }
@@ -80,20 +81,21 @@ pub(crate) struct Subject {
     pub(crate) pid: u32,
     pub(crate) memory: Memory,
     pub(crate) scans: bool,
-    /// It may have huge pages at all; it can say otherwise at any time.
+    /// Whether it may have huge pages at all; the process can change this at any time.
     pub(crate) allowed: bool,
     handle: OwnedFd,
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Called {
     Collapsed,
-    /// No huge page could be had, or charged to the cgroup.
+    /// No huge page was available, or none could be charged to the cgroup.
     NoMemory,
-    /// Some page was in use; it may go another time.
+    /// A page was in use; trying again may succeed.
     Busy,
-    /// Not for this mapping; or, up to Linux 6.12, no page of it was written since a fork.
+    /// Not possible for this mapping; up to Linux 6.12, also if no page of the block was written
+    /// since a fork.
     Refused,
     Gone,
 }
@@ -113,7 +115,7 @@ impl Subject {
         Ok(Self { pid, memory, scans, allowed: true, handle })
     }
 
-    /// Asks once more whether it may have huge pages; why not, where that is so.
+    /// Checks again whether it may have huge pages; returns the reason if not.
     pub(crate) fn recheck(&mut self) -> Option<String> {
         self.allowed = thp_allowed(self.pid) != Some(false);
         (!self.allowed).then(|| ActError::SwitchedOff(self.pid).to_string())

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages switched off for this process and all that it starts.
+//! Disables huge pages for this process and all that it starts.
 //!
-//! Not undone, and it needs no undoing: it ends with the processes. It counts for a collapse from
-//! outside, too.
+//! There is nothing to undo: it ends with the processes. It also prevents a collapse from outside.
 
 use std::io;
 
 use crate::calls::disable_thp;
 
-/// What may still be huge.
+/// Which memory may still be in huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Memory for which the program asks.
+    /// Memory for which the program requests them (MADV_HUGEPAGE).
     Advised,
 }
 
-/// Switches huge pages off.
+/// Disables huge pages.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] where this kernel does not know [`Allowed::Advised`].
+/// [`io::ErrorKind::InvalidInput`] if this kernel does not know [`Allowed::Advised`].
 pub fn switch_off(allowed: Allowed) -> io::Result<()> {
     disable_thp(allowed == Allowed::Advised)
 }

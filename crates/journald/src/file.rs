@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One file of systemd's journal → the entries that hold a field, found by the file's own index.
+//! Reads one file of systemd's journal: finds the entries with a field through the file's own
+//! index.
 //!
-//! The format is described in systemd's JOURNAL_FILE_FORMAT: a header, and objects that refer to each
-//! other by offset. A hash table finds the DATA object of a field with its value; that object names its
-//! first entry and a chain of arrays with all others, in the order in which they were written.
+//! The format is described in systemd's JOURNAL_FILE_FORMAT: a header, and objects that refer to
+//! each other by offset. A hash table finds the DATA object of a field with its value; that object
+//! contains the offset of its first entry and of a chain of arrays with all others, in the order in
+//! which they were written.
 //!
-//! Nothing in a file is relied on: it may be damaged, made up, or change while it is read, because journald
-//! writes it through a mapping and takes no lock. Each offset is checked against the length of the file,
-//! each chain has to lead forward or is cut, and what all files together may cost is a [`Budget`].
+//! The file is not trusted: it may be damaged or forged, or change while it is read, because
+//! journald writes it through a mapping and takes no lock. Each offset is checked against the
+//! length of the file, each chain must lead forward or is cut off, and the cost of reading all
+//! files is limited by a [`Budget`].
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -17,27 +20,29 @@ use std::time::{Duration, Instant};
 
 use crate::hash::FieldHash;
 
-/// Reads are of this size and aligned to it: objects that belong together lie close to each other.
+/// Reads have this size and alignment, because objects that belong together are close to each
+/// other.
 pub const BLOCK: usize = 8 << 10;
-/// Blocks of one file that are kept.
+/// Maximum number of cached blocks per file.
 const KEPT: usize = 64;
-/// Longer than any field of a kernel message.
+/// Longest field that is read: longer than any field of a kernel message.
 const LONGEST: u64 = 64 << 10;
-/// What a compressed field may take of memory while it is read.
+/// Limit on the memory for decompressing a field.
 const LARGEST_WINDOW: u32 = 1 << 20;
-/// Fields of one entry; the kernel's have about a dozen.
+/// Maximum number of fields of one entry; those of the kernel have about a dozen.
 const MOST_FIELDS: u64 = 128;
-/// Objects in one bucket, and arrays in one chain, that are followed. Arrays double in size.
+/// Maximum number of objects in a bucket, and of arrays in a chain, that are followed. Arrays
+/// double in size.
 const MOST_HOPS: usize = 256;
-/// Shared fields whose meaning is remembered.
+/// Maximum number of shared fields that are remembered.
 const MOST_KNOWN: usize = 4096;
 
 pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
-/// The part of the header that every version of the format has.
+/// The part of the header that exists in every version of the format.
 const HEADER: usize = 208;
 
-/// Flags without which a file cannot be read: compressed fields (xz, lz4, zstd), the keyed hash, and short
-/// offsets.
+/// Flags that are supported: compressed fields (xz, lz4, zstd), the keyed hash, and short offsets.
+/// A file with any other flag is not read.
 const KNOWN_FLAGS: u32 = 0b1_1111;
 pub(crate) const KEYED: u32 = 1 << 2;
 pub(crate) const COMPACT: u32 = 1 << 4;
@@ -55,16 +60,16 @@ pub(crate) const DATA_HEADER: usize = 64;
 const ENTRY_HEADER: usize = 64;
 const ARRAY_HEADER: u64 = 24;
 
-/// A file of which pieces are read.
+/// A file that can be read in parts.
 pub trait ReadPieces: fmt::Debug {
-    /// How long the file is now.
+    /// The current length of the file.
     fn length(&self) -> u64;
 
-    /// `length` bytes from `offset`; fewer where the file ends before, or cannot be read there.
+    /// `length` bytes from `offset` on; fewer if the file ends before, or cannot be read there.
     fn read(&self, offset: u64, length: usize) -> Vec<u8>;
 }
 
-/// What reading all files may still cost.
+/// The remaining budget for reading all files.
 #[derive(Debug)]
 pub struct Budget {
     blocks: Cell<usize>,
@@ -73,13 +78,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many blocks of [`BLOCK`] bytes, so many entries, and so much time.
+    /// A budget of this many blocks of [`BLOCK`] bytes, entries, and time.
     pub fn new(blocks: usize, entries: usize, longest: Option<Duration>) -> Self {
         let until = longest.map(|longest| Instant::now() + longest);
         Self { blocks: Cell::new(blocks), entries: Cell::new(entries), until }
     }
 
-    /// Whether something had to be left out.
+    /// Whether the budget is used up, so that something may have been left out.
     pub fn is_spent(&self) -> bool {
         self.blocks.get() == 0 || self.entries.get() == 0
     }
@@ -104,44 +109,44 @@ impl Budget {
 /// Why a file was not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Not a journal file, or damaged where all reading begins.
+    /// Not a journal file, or damaged in its header or hash table.
     Garbled,
-    /// Of a version of the format that is newer than this reader.
+    /// Its format is newer than this reader.
     Newer,
 }
 
 /// A DATA object: a field with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Where it lies: entries name it by this.
+    /// Its offset, by which entries refer to it.
     pub(crate) offset: u64,
     first_entry: u64,
     arrays: u64,
     count: u64,
 }
 
-/// The entries that have a field, oldest first, by number.
+/// The entries with a field, oldest first, numbered.
 #[derive(Debug)]
 pub(crate) struct Entries {
     first: u64,
-    /// Of each array in the chain: its offset, the number of its first entry, how many it has.
+    /// For each array in the chain: its offset, the number of its first entry, and how many it has.
     arrays: Vec<(u64, u64, u64)>,
     pub(crate) count: u64,
 }
 
-/// What a file says of an entry before its fields.
+/// The header of an entry, before its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) sequence: u64,
-    /// Microseconds since 1970, when journald took it in.
+    /// Microseconds since 1970 when journald received it.
     pub(crate) realtime: u64,
-    /// The same moment in microseconds since boot.
+    /// The same time in microseconds since boot.
     pub(crate) monotonic: u64,
     pub(crate) boot: [u8; 16],
     size: u64,
 }
 
-/// A journal file that is open.
+/// An open journal file.
 #[derive(Debug)]
 pub struct JournalFile<'a> {
     pieces: &'a dyn ReadPieces,
@@ -152,16 +157,16 @@ pub struct JournalFile<'a> {
     hash: FieldHash,
     table: u64,
     buckets: u64,
-    /// Fields that more than one entry has and nobody asks for.
+    /// Fields that several entries share and whose values are not needed.
     irrelevant: HashSet<u64>,
     begins: u64,
 }
 
 impl<'a> JournalFile<'a> {
-    /// A file that begins as one of journald's does.
+    /// Opens a file that starts like a journal file.
     ///
     /// # Errors
-    /// Where it does not, or is of a newer version of the format.
+    /// If it does not, or has a newer version of the format.
     pub fn open(pieces: &'a dyn ReadPieces, budget: &'a Budget) -> Result<Self, Unreadable> {
         let length = pieces.length();
         let mut file = Self {
@@ -197,12 +202,12 @@ impl<'a> JournalFile<'a> {
         Ok(file)
     }
 
-    /// When the first entry was written, in microseconds since 1970; 0 without one.
+    /// When the first entry was written, in microseconds since 1970; 0 if there is none.
     pub fn begins(&self) -> u64 {
         self.begins
     }
 
-    /// The object that holds `NAME=value`; `None` where no entry of the file has it.
+    /// Finds the object with `NAME=value`; `None` if no entry of the file has it.
     pub(crate) fn find(&mut self, field: &[u8]) -> Option<Field> {
         let hash = self.hash.compute(field);
         let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;
@@ -218,7 +223,7 @@ impl<'a> JournalFile<'a> {
         None
     }
 
-    /// The entries that have `field`.
+    /// The entries with `field`.
     pub(crate) fn entries(&mut self, field: &Field) -> Entries {
         let mut entries = Entries { first: field.first_entry, arrays: Vec::new(), count: 0 };
         if field.first_entry == 0 || field.count == 0 {
@@ -233,7 +238,7 @@ impl<'a> JournalFile<'a> {
             let count = holds.min(left);
             entries.arrays.push((offset, entries.count, count));
             entries.count += count;
-            // arrays are appended to the file, so a chain that leads back is damaged
+            // arrays are appended to the file, so a chain that leads backwards is damaged
             match self.array(offset + OBJECT_HEADER as u64).map(u64::from_le_bytes) {
                 Some(next) if next > offset => offset = next,
                 _ => break,
@@ -242,7 +247,7 @@ impl<'a> JournalFile<'a> {
         entries
     }
 
-    /// The offset of an entry by its number in `entries`.
+    /// The offset of the entry with this number in `entries`.
     pub(crate) fn entry_at(&mut self, entries: &Entries, number: u64) -> Option<u64> {
         if number == 0 {
             return Some(entries.first).filter(|_| entries.count > 0);
@@ -256,11 +261,11 @@ impl<'a> JournalFile<'a> {
         } else {
             self.array(at).map(u64::from_le_bytes)?
         };
-        // an array is longer than what is used of it, and zero behind that
+        // the used part of an array is shorter than the array; the rest is zero
         Some(entry).filter(|entry| *entry != 0)
     }
 
-    /// The number of the first of `entries` that lies at `offset` or behind it.
+    /// The number of the first of `entries` whose offset is at least `offset`.
     pub(crate) fn number_of(&mut self, entries: &Entries, offset: u64) -> u64 {
         let (mut low, mut high) = (0, entries.count);
         while low < high {
@@ -273,7 +278,7 @@ impl<'a> JournalFile<'a> {
         low
     }
 
-    /// When an entry was written.
+    /// The header of an entry.
     pub(crate) fn stamp(&mut self, entry: u64) -> Option<Stamp> {
         let size = self.object(entry, ENTRY)?;
         let header: [u8; ENTRY_HEADER] = self.array(entry)?;
@@ -286,7 +291,7 @@ impl<'a> JournalFile<'a> {
         })
     }
 
-    /// The objects of an entry's fields, by offset.
+    /// The offsets of the objects with an entry's fields.
     pub(crate) fn fields(&mut self, entry: u64, stamp: &Stamp) -> Option<Vec<u64>> {
         self.budget.take_entry()?;
         let step = if self.is_compact { 4 } else { 16 };
@@ -299,8 +304,8 @@ impl<'a> JournalFile<'a> {
         Some(all.chunks_exact(if self.is_compact { 4 } else { 16 }).map(offset).collect())
     }
 
-    /// Of the field at `offset` the value, if it is the one of one of `names` (which end with `=`), and
-    /// which of them.
+    /// The value of the field at `offset`, if its name is one of `names` (which end with `=`), with
+    /// the index of that name.
     pub(crate) fn value_of(&mut self, offset: u64, names: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
         if self.irrelevant.contains(&offset) {
             return None;
@@ -316,7 +321,7 @@ impl<'a> JournalFile<'a> {
         found
     }
 
-    /// `NAME=value` of a DATA object; `None` where it is compressed in a way that is not read.
+    /// `NAME=value` of a DATA object; `None` if it uses an unsupported compression.
     fn value(&mut self, offset: u64) -> Option<Vec<u8>> {
         let header = self.data(offset)?;
         let begins = if self.is_compact { DATA_HEADER + 8 } else { DATA_HEADER } as u64;
@@ -335,7 +340,7 @@ impl<'a> JournalFile<'a> {
         self.array(offset)
     }
 
-    /// The size of an object, where there is one of this kind that lies in the file.
+    /// The size of the object at this offset, if it is of this type and inside the file.
     fn object(&mut self, offset: u64, kind: u8) -> Option<u64> {
         if offset < HEADER as u64 || offset % 8 != 0 {
             return None;
@@ -356,7 +361,7 @@ impl<'a> JournalFile<'a> {
         Some(array)
     }
 
-    /// At most [`LONGEST`] bytes.
+    /// Reads at most [`LONGEST`] bytes.
     fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length.min(LONGEST)).ok()?;
         let mut bytes = vec![0; length];
@@ -364,7 +369,7 @@ impl<'a> JournalFile<'a> {
         Some(bytes)
     }
 
-    /// `None` where the file ends before.
+    /// Fills `to`; `None` if the file ends before.
     fn copy(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
         let mut at = offset;
         while !to.is_empty() {
@@ -391,7 +396,7 @@ impl<'a> JournalFile<'a> {
     }
 }
 
-/// A field that was compressed as one block behind its length.
+/// Decompresses a field that was stored as one lz4 block after its length.
 fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
     let (length, block) = stored.split_first_chunk::<8>()?;
     let length = u64::from_le_bytes(*length);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Bytes of a field → the hash by which a journal file finds them.
+//! Hash functions by which a journal file finds fields.
 //!
-//! Files are indexed by SipHash-2-4 under the file's own id, or, where the flag for that is missing, by
-//! Bob Jenkins' lookup3 (`hashlittle2`), whose first word is the upper half.
+//! Files are indexed by SipHash-2-4 with the file's own id as the key or, if the flag for this is
+//! not set, by Bob Jenkins' lookup3 (`hashlittle2`), whose first word is the upper half.
 
 use std::hash::Hasher as _;
 
 /// The hash function of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldHash {
-    /// SipHash-2-4 under this id.
+    /// SipHash-2-4 with this key.
     Keyed([u8; 16]),
     /// lookup3.
     Jenkins,
@@ -41,7 +41,7 @@ fn jenkins(bytes: &[u8]) -> u64 {
     #[expect(clippy::cast_possible_truncation, reason = "lookup3 takes the length modulo 2^32")]
     let begin = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let mut state = [begin; 3];
-    // the last block, which may be a whole one, is mixed in another way
+    // the last block, which may be a full one, is mixed differently
     let full = bytes.len().saturating_sub(1) / 12;
     let (blocks, last) = bytes.split_at(full * 12);
     for block in blocks.chunks_exact(12) {
@@ -64,7 +64,8 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
     }
 }
 
-/// Each round takes one word from another and adds the third: (left, right, rotation).
+/// In each round, one word is subtracted from another, and the third is added: (left, right,
+/// rotation).
 fn mix(state: &mut [u32; 3]) {
     for (round, rotation) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
         let (one, other, third) = (round % 3, (round + 2) % 3, (round + 1) % 3);
@@ -86,7 +87,7 @@ fn finish(state: &mut [u32; 3]) {
 mod tests {
     use super::*;
 
-    /// The vectors that the authors of both functions published.
+    /// Test vectors published by the authors of both functions.
     #[test]
     fn published_vectors() {
         assert_eq!(jenkins(b""), 0xdead_beef_dead_beef);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A journal file → the kernel messages around each report of the OOM killer.
+//! Finds the kernel messages around each report of the OOM killer in a journal file.
 //!
-//! A file may hold a million messages, and the index finds only whole fields. Every report contains lines
-//! that are the same in all reports, so these are looked up. The messages around them are then read
-//! from the entries that have `_TRANSPORT=kernel`, which only journald itself can give a message, for as long
-//! as the reader of reports takes them. Where the table of tasks is switched off (`vm.oom_dump_tasks`), the
-//! stack trace leads to the report.
+//! A file may contain a million messages, and its index finds only whole fields. Every report
+//! contains lines that are the same in all reports, so these are looked up in the index. The
+//! messages around them are then read from the entries with `_TRANSPORT=kernel`, which only
+//! journald itself can set, for as long as the reader of reports accepts them. If the table of
+//! tasks is disabled (`vm.oom_dump_tasks`), the stack trace leads to the report.
 
 use std::collections::BTreeSet;
 
@@ -13,47 +13,49 @@ use pagewise_model::text::number as parse_number;
 
 use crate::file::{Entries, Field, JournalFile};
 
-/// Lines of each report, of every kernel since 4.20; the second of those for the whole machine.
+/// Lines of each report, in every kernel since 4.20; the second one only if the whole machine ran
+/// out of memory.
 const MARKS: [&[u8]; 2] = [b"MESSAGE=Tasks state (memory values in pages):", b"MESSAGE=Mem-Info:"];
-/// The line before each stack trace, as architectures spell it.
+/// The line before each stack trace, as spelled by different architectures.
 const TRACES: [&[u8]; 2] = [b"MESSAGE=Call Trace:", b"MESSAGE=Call trace:"];
-/// What a report begins with, a few lines before its stack trace.
+/// Text in the first line of a report, a few lines before its stack trace.
 const BEGIN: &[u8] = b" invoked oom-killer: ";
-/// Lines between that and the trace.
+/// Maximum number of lines between that and the trace.
 const TO_TRACE: u64 = 8;
-/// Lines between it and the other marks: the trace, and memory by node and zone.
+/// Maximum number of lines between that and the other marks: the trace, and memory by node and
+/// zone.
 const TO_MARK: u64 = 160;
-/// Lines after a mark, or after what was part of a report, in which more of it may come.
+/// Number of lines after a mark, or after a line of a report, in which the report may continue.
 const AFTER: u64 = 48;
-/// The newest marks of each kind that are looked at.
+/// Maximum number of marks of each kind that are examined, newest first.
 const MOST_MARKS: u64 = 32;
 
 const MESSAGE: &[u8] = b"MESSAGE=";
-/// The time of the kernel's own record, on the clock of the kernel log.
+/// The time of the kernel's own record, by the clock of the kernel log.
 const LOG_TIME: &[u8] = b"_SOURCE_MONOTONIC_TIMESTAMP=";
 
 /// A message of the kernel as journald stored it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelMessage {
-    /// Journald's own count of all entries.
+    /// journald's sequence number.
     pub sequence: u64,
     /// The boot's id.
     pub boot: [u8; 16],
-    /// On the clock of the kernel log.
+    /// Its time in microseconds by the clock of the kernel log.
     pub micros: u64,
-    /// What time it was when that clock was 0, in microseconds since 1970.
+    /// The time when that clock was 0, in microseconds since 1970.
     pub clock_zero: u64,
-    /// What the kernel wrote.
+    /// The text.
     pub text: Vec<u8>,
 }
 
-/// Who reads the messages.
+/// Receives the messages that [`search`] finds.
 pub trait Reader {
-    /// Whether it has this message already, and all that follow it.
+    /// Whether this message, and therefore all that follow it, is known already.
     fn has(&self, message: &KernelMessage) -> bool;
-    /// Takes a message; whether it was part of a report, or a report goes on.
+    /// Receives a message; returns whether it belonged to a report, or a report continues.
     fn take(&mut self, message: &KernelMessage) -> bool;
-    /// A stretch of messages that follow each other has ended; the next one is older.
+    /// Called after the last of several consecutive messages; the next message is older.
     fn end_stretch(&mut self);
 }
 
@@ -61,11 +63,13 @@ pub trait Reader {
 struct Kernel<'f, 'a> {
     file: &'f mut JournalFile<'a>,
     entries: Entries,
-    /// The field that tells messages of the kernel itself from those that programs wrote into its log.
+    /// A field that distinguishes messages of the kernel itself from those that programs wrote into
+    /// its log.
     own: Field,
 }
 
-/// Gives `reader` the messages around at most `most` reports, the newest first; how many there were.
+/// Passes the messages around at most `most` reports to `reader`, newest first; returns the number
+/// of reports.
 pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) -> usize {
     let (Some(all), Some(own)) = (file.find(b"_TRANSPORT=kernel"), file.find(b"SYSLOG_FACILITY=0"))
     else {
@@ -84,7 +88,7 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
 }
 
 impl Kernel<'_, '_> {
-    /// Where reports are, as numbers of messages: from, and at least to. In order, without overlap.
+    /// Ranges of message numbers with reports: start, and minimum end. In order, without overlap.
     fn windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
         let mut found = BTreeSet::new();
         for mark in MARKS {
@@ -110,7 +114,7 @@ impl Kernel<'_, '_> {
         windows
     }
 
-    /// The newest messages that are this field, of those that the reader does not have.
+    /// The numbers of the newest messages with this field that `reader` does not know.
     fn marked(&mut self, field: &[u8], reader: &dyn Reader) -> Vec<u64> {
         let Some(field) = self.file.find(field) else { return Vec::new() };
         let marked = self.file.entries(&field);
@@ -135,7 +139,7 @@ impl Kernel<'_, '_> {
         message.is_some_and(|message| memchr::memmem::find(&message.text, BEGIN).is_some())
     }
 
-    /// Reads from `begin` to `end`, and further while a report goes on, but not to `later`.
+    /// Reads from `begin` to `end`, and further while a report continues, but not beyond `later`.
     fn read(&mut self, begin: u64, mut end: u64, later: u64, reader: &mut dyn Reader) {
         let last = later.min(self.entries.count);
         let mut number = begin;
@@ -147,7 +151,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `None` for what a program wrote, or where the file is damaged.
+    /// `None` if a program wrote it, or the file is damaged.
     fn message(&mut self, number: u64) -> Option<KernelMessage> {
         let entry = self.file.entry_at(&self.entries, number)?;
         let stamp = self.file.stamp(entry)?;
@@ -156,7 +160,7 @@ impl Kernel<'_, '_> {
             return None;
         }
         let (mut text, mut micros) = (None, None);
-        // what is new with an entry lies right before it
+        // a new field is stored right before the entry that first uses it
         for &field in fields.iter().rev() {
             match self.file.value_of(field, &[MESSAGE, LOG_TIME]) {
                 Some((0, value)) => text = Some(value),

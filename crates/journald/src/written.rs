@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Entries → a journal file, for tests and as what fuzzing begins with.
+//! Creates a journal file with given entries, for tests and as seeds for fuzzing.
 //!
-//! It has what journald's files have, in every variant of the format that is read, but for the lists of
-//! fields by name, which no reader here follows. Arrays of entries come last and double in size.
+//! It contains what journald's files contain, in every supported variant of the format, except for
+//! the lists of fields by name, which are not used when reading. Arrays of entries come last and
+//! double in size.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +14,29 @@ use crate::file::{
 use crate::hash::FieldHash;
 
 const DATA_HASH_TABLE: u8 = 4;
-/// As systemd 254 and later write it.
+/// Size of the header in systemd 254 and later.
 const HEADER: usize = 272;
-/// journald compresses from here.
+/// journald compresses fields of at least this length.
 const LONG: usize = 512;
 
 /// How long fields are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packing {
-    /// As they are.
+    /// Uncompressed.
     #[default]
     Plain,
-    /// With lz4.
+    /// Compressed with lz4.
     Lz4,
-    /// With zstd.
+    /// Compressed with zstd.
     Zstd,
 }
 
-/// Which variant of the format is written.
+/// The variant of the format to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Variant {
-    /// Offsets of four bytes.
+    /// Whether offsets have four bytes.
     pub is_compact: bool,
-    /// The hash is keyed by the id of the file.
+    /// Whether the hash is keyed with the file's id.
     pub is_keyed: bool,
     /// How long fields are stored.
     pub packing: Packing,
@@ -46,9 +47,9 @@ pub struct Variant {
 /// An entry to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Microseconds since 1970, when journald took it in.
+    /// Microseconds since 1970 when journald received it.
     pub realtime: u64,
-    /// The same moment in microseconds since boot.
+    /// The same time in microseconds since boot.
     pub monotonic: u64,
     /// The boot's id.
     pub boot: [u8; 16],
@@ -57,7 +58,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// A message of the kernel itself, which journald took in a millisecond later.
+    /// A message of the kernel itself, which journald received a millisecond later.
     pub fn by_kernel(boot: [u8; 16], clock_zero: u64, micros: u64, text: &[u8]) -> Self {
         let monotonic = micros.saturating_add(1000);
         let fields = [
@@ -71,7 +72,7 @@ impl Written {
     }
 }
 
-/// A file with these entries, the oldest first.
+/// A file with these entries, which must be ordered oldest first.
 pub fn journal(variant: &Variant, entries: &[Written]) -> Vec<u8> {
     let mut file = Writer::new(variant);
     for (entry, sequence) in entries.iter().zip(1..) {
@@ -88,7 +89,7 @@ struct Writer<'a> {
     hash: FieldHash,
     bytes: Vec<u8>,
     table: u64,
-    /// Of each field its object and the entries that have it.
+    /// The object of each field, and the entries with it.
     fields: BTreeMap<Vec<u8>, (u64, Vec<u64>)>,
 }
 
@@ -142,7 +143,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The object of a field, which is written once.
+    /// The object of a field, which is written only once.
     fn field(&mut self, field: &[u8]) -> u64 {
         if let Some((object, _)) = self.fields.get(field) {
             return *object;
@@ -177,7 +178,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the arrays of entries, and into each field where its entries are.
+    /// Writes the arrays of entries, and their offsets into each field.
     fn link(&mut self) {
         for (object, entries) in std::mem::take(&mut self.fields).into_values() {
             let at = usize::try_from(object).unwrap_or(0);

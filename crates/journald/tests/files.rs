@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files of journald, written here and by journald, and what is found in them.
+//! Searches journal files that were created here and by journald.
 
 use pagewise_journald::written::{Packing, Variant, Written, journal};
 use pagewise_journald::{
@@ -9,13 +9,13 @@ use proptest::prelude::*;
 
 const BOOT: [u8; 16] = [7; 16];
 
-/// All messages, as they come; a report is whatever stands between `begin` and `end`.
+/// Collects all messages; lines from `begin` to `end` are a report.
 #[derive(Debug, Default)]
 struct Collected {
     texts: Vec<String>,
     stretches: usize,
     is_open: bool,
-    /// Messages of this boot from here on are known.
+    /// Messages of this boot from here on are known already.
     has_from: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ impl Reader for Collected {
     }
 }
 
-/// More than any file here needs, and as much as the reader of a host allows.
+/// More than any file here needs; the same limit as in production.
 const ENTRIES: usize = 16_384;
 const REPORTS: usize = 16;
 
@@ -76,7 +76,7 @@ fn said(at: u64, text: &str) -> Written {
     Written::by_kernel(BOOT, 1_000_000_000, at * 1_000_000, text.as_bytes())
 }
 
-/// A report of `tasks` tasks, and `noise` other messages before and after.
+/// A report with `tasks` tasks, and `noise` other messages before and after.
 fn report(noise: u64, tasks: u64, long: usize) -> Vec<Written> {
     let mut texts: Vec<String> = (0..noise).map(|at| format!("usb {at}: new device")).collect();
     texts.push("app invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0".to_owned());
@@ -104,7 +104,7 @@ fn a_report_is_found_in_every_variant_of_the_format() {
         let all = found.texts.join("\n");
         assert!(all.contains("app invoked oom-killer") && all.contains("[99] task"), "{variant:?}");
         assert!(all.contains(&format!("Killed process {}", "x".repeat(2000))), "{variant:?}");
-        // not the whole file
+        // only part of the file is read
         assert!(found.texts.len() < 400 && found.stretches == 1, "{}", found.texts.len());
     }
 }
@@ -125,7 +125,7 @@ fn without_a_table_of_tasks_the_stack_trace_leads_to_the_report() {
     );
 }
 
-/// Root may write into the kernel's log, and anybody into the journal.
+/// Root may write into the kernel's log, and any user into the journal.
 #[test]
 fn what_programs_wrote_is_left_out() {
     for (at, field) in [(2, "SYSLOG_FACILITY=1"), (1, "_TRANSPORT=syslog")] {
@@ -156,7 +156,7 @@ fn what_cannot_be_read_says_why() {
     assert_eq!(of_file(newer).unwrap_err(), Unreadable::Newer);
 }
 
-/// What is left out because of the budget is known.
+/// It is known that something was left out because of the budget.
 #[test]
 fn a_budget_is_spent() {
     let stored = Stored(journal(&plain(), &report(500, 100, 5)));
@@ -174,7 +174,7 @@ fn a_budget_is_spent() {
     }
 }
 
-/// A chain of a hash table that leads back to itself, and arrays that do.
+/// A circular chain in the hash table, and circular arrays.
 #[test]
 fn circles_end() {
     let good = journal(&Variant { buckets: 1, ..plain() }, &report(50, 3, 5));
@@ -190,7 +190,7 @@ fn circles_end() {
     }
 }
 
-/// All files together cost no more than their budget, however many reports they have.
+/// All files together cost no more than their budget, however many reports they contain.
 #[test]
 fn a_flood_of_reports_is_cut() {
     let one = report(300, 0, 5);
@@ -200,7 +200,8 @@ fn a_flood_of_reports_is_cut() {
     assert!(found.texts.len() <= ENTRIES);
 }
 
-/// A real file of systemd 257 (compact, keyed, zstd), from a guest in which a process filled all memory.
+/// A file that systemd 257 wrote (compact, keyed, zstd), from a guest in which a process filled all
+/// memory.
 #[test]
 fn a_file_that_journald_wrote_is_read() {
     const REAL: &[u8] = include_bytes!("recorded/systemd-257-oom.journal.zst");
@@ -235,8 +236,8 @@ fn entries() -> impl Strategy<Value = Vec<Written>> {
 }
 
 proptest! {
-    /// The naive way: of all messages of the kernel, at least those around each mark are read, none more often
-    /// than it was written, and nothing that a program wrote.
+    /// Compared with a simple implementation: of the kernel's messages, at least those around each
+    /// mark are read, none more than once, and none that a program wrote.
     #[test]
     fn messages_around_every_mark_are_read_and_of_the_kernel_alone(
         all in entries(),
@@ -261,7 +262,7 @@ proptest! {
         prop_assert!(found.texts.iter().all(|text| texts.contains(text)));
     }
 
-    /// Whatever bytes are replaced, and wherever the file ends.
+    /// With any bytes replaced, and with any length.
     #[test]
     fn a_damaged_file_is_read_as_far_as_it_goes(
         variant in prop::sample::select(variants().collect::<Vec<_>>()),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: a mapping of our own that is filled, swapped out and touched,
-//! and a fork that keeps it shared.
+//! System calls without a safe wrapper: a mapping of our own that is filled, swapped out and
+//! touched, and a fork that keeps it shared.
 //!
-//! A [`Region`] is the only memory that these calls work on. Nobody else knows its address, so what
-//! is done to it touches no Rust value.
+//! A [`Region`] is the only memory that these calls work on. No other code has its address, so
+//! these calls affect no Rust value.
 //!
 //! This is the only module of the crate with `unsafe`.
 
@@ -16,23 +16,23 @@ use std::ptr::NonNull;
 
 use rustix::process::{Pid, Signal};
 
-/// What the kernel is told about a region.
+/// Advice to the kernel about a region (madvise).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// No huge pages.
+    /// Do not use huge pages.
     Small,
     /// Swap it out.
     PageOut,
-    /// Read nothing ahead.
+    /// Do not read ahead.
     Random,
-    /// Huge pages, please.
+    /// Use huge pages.
     Huge,
 }
 
-/// `MAP_HUGE_SHIFT`: where the flags of a mapping say how large its huge pages are.
+/// `MAP_HUGE_SHIFT`: position of the huge page size in the flags of a mapping.
 const HUGE_SHIFT: u32 = 26;
 
-/// Pages that are mapped for us alone, and unmapped with this.
+/// Pages of a mapping of our own, unmapped when this is dropped.
 #[derive(Debug)]
 pub struct Region {
     start: NonNull<u8>,
@@ -42,15 +42,15 @@ pub struct Region {
 }
 
 impl Region {
-    /// Memory without a file; `shared` is shared memory, which a fork does not copy.
+    /// Memory without a file. With `shared` it is shared memory, which a fork does not copy.
     pub fn memory(pages: usize, shared: bool) -> io::Result<Self> {
         let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         Self::map(pages, writable, kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
     }
 
-    /// The first pages of a file, to read. Who touches a page behind the file's end is ended by
-    /// SIGBUS: so the file is refused where it is shorter, and must be nobody else's to shorten.
+    /// The first pages of a file, for reading. Touching a page after the file's end raises SIGBUS:
+    /// so a shorter file is refused, and nobody else may be able to truncate the file.
     pub fn file(file: &File, pages: usize) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if pages.checked_mul(rustix::param::page_size()).is_none_or(|wanted| wanted > length) {
@@ -59,11 +59,12 @@ impl Region {
         Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// Pages of a file from byte `offset` on, which is a multiple of the page size; the last page may be a part of one.
-    /// Others may shorten the file: so these are for locking, and nobody touches them.
+    /// Pages of a file from byte `offset` on, which must be a multiple of the page size; the last
+    /// page may be partial. Other programs may truncate the file, so these pages are only locked
+    /// and never touched.
     ///
     /// # Errors
-    /// Where the file is shorter, or the kernel refuses.
+    /// If the file is shorter, or the kernel refuses.
     pub fn part_of_file(file: &File, offset: u64, pages: usize) -> io::Result<Self> {
         let page = rustix::param::page_size() as u64;
         let last = (pages as u64).saturating_sub(1).saturating_mul(page);
@@ -74,23 +75,24 @@ impl Region {
         Self::map_at(pages, libc::PROT_READ, libc::MAP_SHARED, (file.as_raw_fd(), offset))
     }
 
-    /// Keeps `pages` of its pages from page `first` on in memory, and reads those that are not there.
+    /// Locks `pages` of its pages, from page `first` on, into memory, and reads those that are not
+    /// in memory.
     ///
     /// # Errors
-    /// ENOMEM beyond the limit of locked memory (`RLIMIT_MEMLOCK`), EPERM where that is 0; pages behind the end are
-    /// refused.
+    /// ENOMEM beyond the limit on locked memory (`RLIMIT_MEMLOCK`), EPERM if that is 0; pages
+    /// beyond the end are refused.
     pub fn lock(&self, first: usize, pages: usize) -> io::Result<()> {
         if first.checked_add(pages).is_none_or(|end| end > self.pages) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: the range is inside of our mapping, and its contents are not looked at.
+        // SAFETY: the range is inside our mapping, and its contents are not accessed.
         let done = unsafe {
             libc::mlock(self.start.as_ptr().add(first * self.page).cast(), pages * self.page)
         };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Memory from the pool of huge pages of this size, which must have them free.
+    /// Memory from the hugetlb pool of this page size, which must have enough free pages.
     pub fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let page = rustix::param::page_size();
@@ -103,20 +105,21 @@ impl Region {
         Self::map(length / page, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
     }
 
-    /// What it holds, where it is memory of ours alone.
+    /// Its contents, if it is private memory.
     pub fn words(&self) -> &[u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
-        // SAFETY: exactly our mapping is named. A page is aligned for words, any bytes are one, and
-        // memory that was never written holds zeros. Whoever writes borrows all of it mutably.
+        // SAFETY: the range is exactly our mapping. A page is aligned for words, any bytes are
+        // valid words, and memory that was never written contains zeros. Writing requires a mutable
+        // borrow of all of it.
         unsafe { std::slice::from_raw_parts(words, self.length() / size_of::<u64>()) }
     }
 
-    /// The same, to be written.
+    /// Its contents, mutable.
     pub fn words_mut(&mut self) -> &mut [u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
-        // SAFETY: as for `words`; it is borrowed for this alone.
+        // SAFETY: as for `words`; it is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(words, self.length() / size_of::<u64>()) }
     }
 
@@ -133,8 +136,8 @@ impl Region {
         let page = rustix::param::page_size();
         let length = pages.checked_mul(page).filter(|length| isize::try_from(*length).is_ok());
         let length = length.ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: without an address (and without MAP_FIXED) the kernel chooses one where nothing is
-        // mapped, so no memory of ours changes; a wrong length or file is an error.
+        // SAFETY: without an address (and without MAP_FIXED) the kernel chooses unused addresses,
+        // so no memory of ours changes; a wrong length or file is an error.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file, offset) };
         if start == libc::MAP_FAILED {
@@ -148,7 +151,7 @@ impl Region {
         self.pages * self.page
     }
 
-    /// The first byte of a page of ours.
+    /// The address of the first byte of a page.
     fn page_address(&self, page: usize) -> *mut u8 {
         assert!(page < self.pages, "page {page} of {}", self.pages);
         self.start.as_ptr().wrapping_add(page * self.page)
@@ -157,56 +160,56 @@ impl Region {
     /// Writes a page.
     pub fn fill(&mut self, page: usize, bytes: &[u8]) {
         assert!(self.writable && bytes.len() == self.page, "a whole page of memory");
-        // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
-        // borrowed for this alone; `bytes` is as long as a page, and elsewhere.
+        // SAFETY: `page_address` has checked that the page is inside the mapping, which is writable
+        // and borrowed mutably; `bytes` has the length of a page and does not overlap it.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.page_address(page), self.page);
         };
     }
 
-    /// Reads a byte of a page: a fault where the page is not there.
+    /// Reads a byte of a page: this causes a page fault if the page is not in memory.
     pub fn touch(&self, page: usize) -> u8 {
-        // SAFETY: `at` has checked that the page lies within the mapping, which may be read. Volatile,
-        // as the fault is what is wanted of it.
+        // SAFETY: `page_address` has checked that the page is inside the mapping, which is
+        // readable. Volatile, because the read is made for its page fault.
         unsafe { self.page_address(page).read_volatile() }
     }
 
-    /// Changes a page and neither its length when compressed nor whether one word fills it: its first
-    /// two words change places. Done twice, it is as it was.
+    /// Changes a page without changing its compressed size or whether it is same-filled: swaps its
+    /// first two words. Doing this twice restores the contents.
     pub fn write(&mut self, page: usize) {
         assert!(self.writable, "memory");
         let words = self.page_address(page).cast::<[u64; 2]>();
-        // SAFETY: `at` has checked that the page lies within the mapping, which may be written and is
-        // borrowed for this alone; a page is aligned, and longer than two words. Volatile, as the
-        // write is what is wanted.
+        // SAFETY: `page_address` has checked that the page is inside the mapping, which is writable
+        // and borrowed mutably; a page is aligned, and longer than two words. Volatile, because the
+        // write must not be optimized away.
         unsafe {
             let [first, second] = words.read_volatile();
             words.write_volatile([second, first]);
         }
     }
 
-    /// Writes a page that was never written, without reading it before: one fault.
+    /// Writes to a page that was never touched, without reading it first: one page fault.
     pub fn write_first(&mut self, page: usize) {
         assert!(self.writable, "memory");
         // SAFETY: as for `write`.
         unsafe { self.page_address(page).cast::<u64>().write_volatile(1) };
     }
 
-    /// Gives a page back: its next touch finds zeros.
+    /// Frees a page: the next access finds zeros.
     pub fn drop_page(&mut self, page: usize) -> io::Result<()> {
         let start = self.page_address(page).cast();
-        // SAFETY: `at` has checked that the page lies within the mapping, which is borrowed for this
-        // alone: nobody relies on what it held.
+        // SAFETY: `page_address` has checked that the page is inside the mapping, which is borrowed
+        // mutably, so nothing relies on its contents.
         let done = unsafe { libc::madvise(start, self.page, libc::MADV_DONTNEED) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Where a page lies, to find it in what the kernel tells of us.
+    /// The address of a page, to find it in the kernel's files about this process.
     pub fn address(&self, page: usize) -> u64 {
         self.page_address(page).addr() as u64
     }
 
-    /// Pages before the first whose address is a multiple of `alignment`.
+    /// Number of pages before the first one whose address is a multiple of `alignment`.
     pub fn pages_to(&self, alignment: usize) -> usize {
         let start = self.start.as_ptr().addr();
         (start.next_multiple_of(alignment) - start) / self.page
@@ -215,16 +218,17 @@ impl Region {
     /// Copies a page out.
     pub fn copy(&self, page: usize, to: &mut [u8]) {
         assert_eq!(to.len(), self.page, "a whole page");
-        // SAFETY: as for `fill`, the other way; a file's page can be read as it is ours alone.
+        // SAFETY: as for `fill`, in the other direction; a page of a file can be read, because
+        // nobody else can truncate the file.
         unsafe {
             std::ptr::copy_nonoverlapping(self.page_address(page), to.as_mut_ptr(), self.page);
         };
     }
 
-    /// Advises the kernel about all of it.
+    /// Advises the kernel about the whole region.
     ///
     /// # Errors
-    /// What the kernel answers: EINVAL where it does not know the advice.
+    /// The kernel's error: EINVAL if it does not know the advice.
     pub fn advise(&self, advice: Advice) -> io::Result<()> {
         let advice = match advice {
             Advice::Small => libc::MADV_NOHUGEPAGE,
@@ -232,7 +236,7 @@ impl Region {
             Advice::Random => libc::MADV_RANDOM,
             Advice::Huge => libc::MADV_HUGEPAGE,
         };
-        // SAFETY: exactly our mapping is named; none of the four changes what it holds.
+        // SAFETY: the range is exactly our mapping; none of the four changes its contents.
         let done = unsafe { libc::madvise(self.start.as_ptr().cast(), self.length(), advice) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -244,11 +248,11 @@ impl Region {
         Ok(pages.into_iter().filter(|is_there| *is_there).count())
     }
 
-    /// Which of its pages are in memory, the swap cache included. Of a file's: in the page cache,
-    /// whoever brought them there.
+    /// Which of its pages are in memory, the swap cache included. For a file: which are in the page
+    /// cache, whichever process read them.
     pub fn residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
         let mut pages = vec![0u8; self.pages];
-        // SAFETY: exactly our mapping is named, and `pages` has a byte for each page of it.
+        // SAFETY: the range is exactly our mapping, and `pages` has a byte for each page of it.
         let done =
             unsafe { libc::mincore(self.start.as_ptr().cast(), self.length(), pages.as_mut_ptr()) };
         if done != 0 {
@@ -262,21 +266,23 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: exactly our mapping is named, and nobody can use it any more.
+        // SAFETY: the range is exactly our mapping, and nothing can use it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length()) };
     }
 }
 
-/// A child that shares our memory, does nothing, and ends with this or with our thread.
+/// A child process that shares our memory, does nothing, and exits when this is dropped or our
+/// thread exits.
 #[derive(Debug)]
 pub struct Sleeper(Pid);
 
 impl Sleeper {
-    /// Only for a process of one thread: any other's locks could be held for ever in the child.
+    /// Only for a process with one thread: locks of other threads could remain locked forever in
+    /// the child.
     pub fn fork() -> io::Result<Self> {
         let parent = rustix::process::getpid();
         // SAFETY: fork has no preconditions of its own. This process has one thread, and the child
-        // makes system calls only and does not return, so nothing of ours runs twice.
+        // only makes system calls and does not return, so none of our code runs twice.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             sleep_until_killed(parent);
@@ -294,14 +300,15 @@ impl Drop for Sleeper {
     }
 }
 
-/// The child's life. Where its parent died before it could ask to die with it, it ends at once.
+/// What the child does. If its parent exited before the child could request to die with it, the
+/// child exits at once.
 fn sleep_until_killed(parent: Pid) -> ! {
     let leashed = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     while leashed && rustix::process::getppid() == Some(parent) {
         // SAFETY: pause has no preconditions.
         unsafe { libc::pause() };
     }
-    // SAFETY: _exit has no preconditions; it runs no handler of the parent's.
+    // SAFETY: _exit has no preconditions; it runs no exit handlers of the parent.
     unsafe { libc::_exit(0) }
 }
 

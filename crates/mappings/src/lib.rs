@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory of our own to measure with: pages that are mapped, filled, advised, swapped out and touched one
-//! by one, without or with a file behind them, or from a pool of huge pages (hugetlb).
+//! Memory of our own for measurements: pages that are mapped, filled, advised, swapped out and
+//! touched one by one, with or without a file behind them, or from a hugetlb pool.
 //!
-//! memmap2 has no shared memory without a file, no way to drop or find single pages that is safe, and its
-//! mappings are slices, of which a read may be left out. Here a touch is a touch.
+//! memmap2 is not sufficient: it has no shared memory without a file and no safe way to free or
+//! locate single pages, and its mappings are slices, from which the compiler may omit a read. Here
+//! every touch is a real access.
 //!
-//! [`pin`] maps and locks the code of other programs, found through `/proc/PID/map_files`.
-//!
-//! What is measured, and by whom, is decided by the callers. No file of the host is written.
+//! This crate does not decide what is measured; it reads nothing of the host and writes nothing.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

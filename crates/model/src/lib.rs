@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The nouns of Pagewise, their units, and the table of kernel settings. No I/O.
+//! The data types of Pagewise, their units, and the table of kernel settings. This crate does no
+//! I/O.
 //!
-//! Every other crate speaks in these types: `pagewise-observe` fills them from a host,
-//! `pagewise-decide` turns them into findings, `pagewise-report` prints them. A value that a
-//! host may lack is a [`Reading`]: a value, *absent* or *denied*, and it remembers the file and
-//! line that said so. Absent is never zero.
+//! Every other crate uses these types: `pagewise-observe` fills them from a host, `pagewise-decide`
+//! derives findings, `pagewise-report` prints them. A value that a host may lack is a [`Reading`]:
+//! a value, *absent* or *denied*, together with the file and line it was read from. Absent is never
+//! zero.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `coverage_cost PID [ROUNDS]`: CPU time that finding a process's huge pages takes, as JSON: the
-//! median, least and most in milliseconds, and the median per GiB of small pages; for `share`, which asks
-//! block by block, and for `process`, which is told of every page. `held` of pagewise-apply makes
-//! processes to look at. Build it with optimisations.
+//! `coverage_cost PID [ROUNDS]` prints as JSON the CPU time that it takes to find a process's huge
+//! pages: median, minimum and maximum in milliseconds, and the median per GiB of base pages; for
+//! `share`, which queries each block, and for `process`, which gets every page. `held` of
+//! pagewise-apply creates processes to examine. Build it with optimisations.
 
 use pagewise_model::Bytes;
 use pagewise_procmem::coverage::{LookError, process, share};

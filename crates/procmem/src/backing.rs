@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line of `/proc/PID/maps` → a [`Mapping`], and what backs it.
+//! Parses a line of `/proc/PID/maps` into a [`Mapping`], and finds out what backs it.
 //!
-//! Only mappings whose pages are certainly memory are looked into. The rest is left out: reading
-//! through a mapping of a device may reach the device's registers, and those act when they are read.
-//! So a mapping counts as memory for what it is known to be, never for want of knowing better:
+//! Only mappings that certainly consist of memory are read by `pagewise-sample`. The rest is left
+//! out: reading through a mapping of a device may access the device's registers, and reading these
+//! can have effects. So a mapping must be positively recognised as memory:
 //!
-//! - no file, and no name but those for heap, stacks and what programs name themselves: anonymous;
-//! - a file on tmpfs, or on the file system that the kernel keeps for itself for shared memory
+//! - without a file, and with no name or one used for heap, stacks and memory that programs name:
+//!   anonymous;
+//! - a file on tmpfs, or on the file system that the kernel uses internally for shared memory
 //!   (memfd, System V, shared anonymous): shmem;
 //! - a file on a file system that stores files: a file, whose private copies are anonymous;
-//! - all else (devices, hugetlb, secret memory, io_uring, the vDSO): left out.
+//! - everything else (devices, hugetlb, secret memory, io_uring, the vDSO): left out.
 //!
-//! The name of a mapping is looked at here and shown nowhere.
+//! The name of a mapping is examined here and never shown.
 
 use std::collections::HashMap;
 
@@ -24,13 +25,13 @@ use crate::maps::{Columns, columns, hexadecimal};
 pub struct Mapping {
     /// Address of its first byte.
     pub start: u64,
-    /// Address behind its last byte.
+    /// Address after its last byte.
     pub end: u64,
-    /// Where in the file it begins, in bytes.
+    /// Offset of its start in the file, in bytes.
     pub offset: u64,
     /// Major and minor number of the file system's device.
     pub device: (u32, u32),
-    /// The file's number there; 0 without a file.
+    /// The file's inode number; 0 without a file.
     pub inode: u64,
     /// Whether instructions may be fetched from it.
     pub executable: bool,
@@ -40,45 +41,45 @@ pub struct Mapping {
     label: Label,
 }
 
-/// What its name says.
+/// What the name of a mapping says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
-    /// No name, or one that only memory has.
+    /// No name, or one that is used only for memory.
     Memory,
-    /// A name of the kernel's for something else, as `[vvar]`.
+    /// A name that the kernel uses for something else, such as `[vvar]`.
     Kernel,
-    /// The file `/dev/zero`, privately: anonymous memory in the old way.
+    /// A private mapping of `/dev/zero`: a traditional way to get anonymous memory.
     Zero,
-    /// A file with a name.
+    /// The path of a file.
     File { in_dev: bool, deleted: bool },
 }
 
 /// What backs the pages of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// Nothing but swap.
+    /// Anonymous memory: backed only by swap.
     Anonymous,
     /// Shared memory: a file on tmpfs, memfd, System V, shared anonymous.
     Shmem,
     /// A file on a file system that stores files.
     File,
-    /// Not to be looked into.
+    /// Unknown or not memory: must not be read.
     Other,
 }
 
-/// What a device number stands for.
+/// The kind of file system that a device number stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filesystem {
-    /// tmpfs, or the kernel's own for shared memory.
+    /// tmpfs, or the kernel's internal file system for shared memory.
     Shmem,
-    /// It stores files.
+    /// A file system that stores files.
     Files,
-    /// It holds no files that are memory.
+    /// A file system whose files are not memory.
     Other,
 }
 
 impl Mapping {
-    /// `None` for a line that is not as the kernel writes it.
+    /// Parses a line; `None` if it is not as the kernel writes it.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let Columns { start, end, rights, offset, device, inode, name } = columns(line)?;
         let (major, minor) = device_numbers(device)?;
@@ -100,7 +101,7 @@ impl Mapping {
         })
     }
 
-    /// What backs it, as far as that does not depend on the file system.
+    /// What backs it, if that does not depend on the file system.
     fn certain(&self) -> Option<Backing> {
         match self.label {
             Label::Memory | Label::Zero if self.inode == 0 || self.label == Label::Zero => {
@@ -112,7 +113,7 @@ impl Mapping {
         }
     }
 
-    /// What backs it, where `known` tells what the file system is.
+    /// What backs it; `known` returns the kind of its file system if it is needed.
     pub fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
         if let Some(certain) = self.certain() {
             return certain;
@@ -121,8 +122,8 @@ impl Mapping {
             Some(Filesystem::Shmem) => Backing::Shmem,
             Some(Filesystem::Files) => Backing::File,
             Some(Filesystem::Other) => Backing::Other,
-            // a file system of another mount namespace; what the kernel mounted for itself shows
-            // its files as deleted
+            // a file system of another mount namespace; files on the kernel's internal mounts are
+            // shown as deleted
             None => match self.label {
                 Label::File { deleted: false, .. } if !self.shared => Backing::File,
                 _ => Backing::Other,
@@ -130,19 +131,20 @@ impl Mapping {
         }
     }
 
-    /// The same page of the same file has the same number, whoever maps it where.
+    /// Number of the page in its file: the same page of a file has the same number in every
+    /// mapping.
     pub fn page_of_file(&self, address: u64, page_size: u64) -> u64 {
         self.offset.wrapping_add(address.wrapping_sub(self.start)) / page_size
     }
 
-    /// Whether a look at the file itself should tell if it is a device.
+    /// Whether the file itself has to be examined to find out if it is a device.
     pub fn might_be_device(&self) -> bool {
         self.inode != 0 && matches!(self.label, Label::File { .. })
     }
 }
 
-/// Names are written by whoever names the memory, in brackets too: `[anon:…]` is the kernel's word
-/// for those.
+/// Any program can name memory, even with brackets in the name; the kernel shows such names as
+/// `[anon:…]`.
 fn label(name: &[u8], shared: bool) -> Label {
     const MEMORY: [&[u8]; 4] = [b"[heap]", b"[stack", b"[anon:", b"[anon_shmem:"];
     if name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known)) {
@@ -158,15 +160,16 @@ fn label(name: &[u8], shared: bool) -> Label {
     Label::File { in_dev: is_in_dev(name, shared, deleted), deleted }
 }
 
-/// Devices live in `/dev`, also in one below another root. Shared memory lives in `/dev/shm`; what
-/// the kernel calls `/dev/zero (deleted)` is shared anonymous memory.
+/// Whether the path is that of a device: below `/dev`, also that of another root folder. Not shared
+/// memory in `/dev/shm`, nor `/dev/zero (deleted)`, which is how the kernel shows shared anonymous
+/// memory.
 fn is_in_dev(name: &[u8], shared: bool, deleted: bool) -> bool {
     let holds = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
     let in_dev = name.starts_with(b"/dev/") || (shared && holds(b"/dev/"));
     in_dev && !holds(b"/dev/shm/") && !(deleted && name.starts_with(b"/dev/zero "))
 }
 
-/// `fe:01`.
+/// Parses `fe:01`.
 fn device_numbers(word: &[u8]) -> Option<(u32, u32)> {
     let (major, rest) = hexadecimal(word)?;
     let minor = whole_hexadecimal(rest.strip_prefix(b":")?)?;
@@ -177,7 +180,7 @@ fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
     hexadecimal(word).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
-/// What the devices in a `/proc/PID/mountinfo` are.
+/// The kinds of the file systems in a `/proc/PID/mountinfo`, by device number.
 pub fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
     mountinfo.split(|&byte| byte == b'\n').filter_map(filesystem).collect()
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The call that has no safe wrapper: PAGEMAP_SCAN.
+//! The system call without a safe wrapper: PAGEMAP_SCAN.
 //!
-//! It is wrapped so that no argument that its callers can form makes it unsound. This is the only module of
-//! the crate with `unsafe`.
+//! The wrapper is sound for any arguments. This is the only module of the crate with `unsafe`.
 
 #![expect(unsafe_code, reason = "an ioctl has no safe wrapper")]
 
@@ -32,10 +31,10 @@ struct ScanArgument {
 
 const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
 
-/// Fills `regions`; answers how many, and the address where it stopped.
+/// Fills `regions`; returns how many, and the address at which it stopped.
 ///
 /// # Errors
-/// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
+/// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.
 pub(crate) fn pagemap_scan(
     pagemap: &File,
     search: Search,
@@ -52,11 +51,11 @@ pub(crate) fn pagemap_scan(
         return_mask: search.tell,
         ..ScanArgument::default()
     };
-    // SAFETY: the request number holds the size of `argument`, which the kernel reads and writes
+    // SAFETY: the request number contains the size of `argument`, which the kernel reads and writes
     // as this struct (layout repr(C), twelve 64-bit numbers, as in linux/fs.h). It writes at most
     // `vec_len` regions to `vec`, which is exactly the slice that we borrow mutably; any bit
-    // pattern is a Region. With `flags` zero it changes nothing in the target. On a file that is
-    // no pagemap the number belongs to nobody ('f' 16) and is refused.
+    // pattern is a valid Region. With `flags` zero it changes nothing in the target. On a file that
+    // is not a pagemap the request number ('f' 16) is unused and refused.
     let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
     match usize::try_from(found) {
         Ok(found) => Ok((found.min(regions.len()), argument.walk_end)),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Device number of a mapped file → the kind of its file system.
+//! Finds the kind of file system for the device number of a mapped file.
 //!
-//! `/proc/PID/mountinfo` lists what is mounted where the process is. Not listed anywhere is the
-//! file system that the kernel mounts for itself for shared memory: a memfd of our own, empty and
-//! closed at once, tells its number.
+//! `/proc/PID/mountinfo` lists the mounts that the process sees. The file system that the kernel
+//! mounts internally for shared memory is not listed anywhere: its device number is read from a
+//! memfd that we create, empty, and close at once.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use rustix::fs::{MemfdFlags, fstat, major, memfd_create, minor};
 use crate::backing::{Backing, Filesystem, Mapping, filesystems};
 use crate::open;
 
-/// What is known so far. Device numbers mean the same in all of the host.
+/// File systems found so far. Device numbers have the same meaning on the whole host.
 #[derive(Debug, Clone)]
 pub struct Devices {
     known: HashMap<(u32, u32), Filesystem>,
-    /// The process whose mounts were looked at last.
+    /// The process whose mounts were read last.
     looked_at: Option<u32>,
 }
 
@@ -27,7 +27,7 @@ impl Default for Devices {
 }
 
 impl Devices {
-    /// Nothing is known but the file system of shared memory.
+    /// Starts with only the file system of shared memory.
     pub fn new() -> Self {
         let shared = own_shared_memory().map(|device| (device, Filesystem::Shmem));
         Self { known: shared.into_iter().collect(), looked_at: None }
@@ -55,8 +55,8 @@ impl Devices {
     }
 }
 
-/// Whether the mapped file is a device node, wherever it lies. Only root is told; for others the
-/// file's place has to do (see [`crate::backing`]).
+/// Whether the mapped file is a device node, in whatever folder. Only root can find out; otherwise
+/// the file's path decides (see [`crate::backing`]).
 fn is_device(pid: u32, mapping: &Mapping) -> bool {
     let path = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
     rustix::fs::stat(path).is_ok_and(|file| {

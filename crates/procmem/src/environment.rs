@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One variable of another process's environment, as it was when its program was started; no other is kept.
+//! One variable of another process's environment, as it was when its program was started. No other
+//! variable is kept.
 
 use std::io;
 
@@ -8,7 +9,7 @@ use crate::open::text_of_process;
 /// The value of a variable; `None` if the process was started without it.
 ///
 /// # Errors
-/// The process has ended, or belongs to somebody else and we are not root.
+/// If the process has exited, or belongs to another user and we are not root.
 pub fn variable(pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
     let environment = text_of_process(pid, "environ")?;
     Ok(value(&environment, name).map(<[u8]>::to_vec))

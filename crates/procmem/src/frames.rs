@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/kpagecount` and `/proc/kpageflags` → how often a page frame is mapped, and what kind of page it is.
+//! How often a page frame is mapped and what kind of page it is, from `/proc/kpagecount` and
+//! `/proc/kpageflags`.
 //!
-//! Only root may read them; for everybody else all answers are "not known".
+//! Only root may read them; for other users all results are "not known".
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::open;
 
-/// Bit of `/proc/kpageflags`: KSM merged it.
+/// Bit of `/proc/kpageflags`: the page was merged by KSM.
 const KSM: u32 = 21;
-/// It is part of a transparent huge page.
+/// The page is part of a transparent huge page.
 const THP: u32 = 22;
-/// It is the page of zeros, small or huge.
+/// The page is the zero page, small or huge.
 const ZERO_PAGE: u32 = 24;
 
-/// What the kernel says of each frame, to root.
+/// The kernel's files about page frames, if we may read them.
 #[derive(Debug, Default)]
 pub struct Frames {
     counts: Option<File>,
@@ -25,17 +26,17 @@ pub struct Frames {
 /// A transparent huge page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Huge {
-    /// It is the kernel's huge page of zeros.
+    /// Whether it is the kernel's huge zero page.
     pub of_zeros: bool,
 }
 
 impl Frames {
-    /// Opens both files as far as we may.
+    /// Opens both files, if we may.
     pub fn open() -> Self {
         Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
     }
 
-    /// How often it is mapped.
+    /// How often the frame is mapped; `None` if not known.
     pub fn mappings(&self, frame: u64) -> Option<u64> {
         word(self.counts.as_ref()?, frame).filter(|count| *count > 0)
     }
@@ -45,7 +46,7 @@ impl Frames {
         self.flags(frame).is_some_and(|flags| flags >> KSM & 1 == 1)
     }
 
-    /// Whether flags of frames can be read at all.
+    /// Whether flags of frames can be read.
     pub fn tells_flags(&self) -> bool {
         self.flags.is_some()
     }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A live process → which of its pages are where: in RAM, in swap, in huge pages; never what they contain.
+//! Finds out which pages of a live process are where: in RAM, in swap, in huge pages; never what
+//! they contain.
 //!
 //! - [`coverage`]: how much of a process is in huge pages, block by block;
 //! - [`walks`]: what address translation costs it, by hardware counters;
-//! - [`pagemap`], [`scan`], [`smaps`], [`frames`]: the kernel's files and its PAGEMAP_SCAN call, for crates that search pages;
+//! - [`pagemap`], [`scan`], [`smaps`], [`frames`]: the kernel's files and its PAGEMAP_SCAN call,
+//!   for crates that search pages;
 //! - [`environment`]: one variable of its environment;
 //! - [`backing`], [`devices`]: what backs a mapping, so that device memory is never read.
 //!
-//! Only files below `/proc/PID` and, by root, `/proc/kpage*` are read, and only of live processes: a recording holds no addresses.
-//! Facts of the host that are needed are passed in by the caller, who has them from `pagewise-observe`.
+//! Only files below `/proc/PID` and, as root, `/proc/kpage*` are read, and only of live processes:
+//! a recording holds no addresses. Facts about the host are passed in by the caller, who has them
+//! from `pagewise-observe`.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

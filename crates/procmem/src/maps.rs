@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lines of `/proc/PID/maps` and `/proc/PID/smaps` → [`Mapping`]s.
+//! Parses lines of `/proc/PID/maps` and `/proc/PID/smaps` into [`Mapping`]s.
 //!
-//! `smaps` has the lines of `maps` with sizes below each. Reading it makes the kernel walk every page,
-//! at 12 ms per GiB of small ones; so it is read only where somebody wants to know what it alone says.
+//! `smaps` has the lines of `maps`, each followed by sizes. To print it, the kernel walks every
+//! page, at 12 ms per GiB of base pages; so it is read only if values that it alone contains are
+//! needed.
 
 use pagewise_model::text::{flag, kib, words};
 use pagewise_model::{Bytes, MappingKind, Name};
 
-/// Part of a process's address space.
+/// A mapping: part of a process's address space.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) kind: MappingKind,
     pub(crate) name: Name,
-    /// What smaps says of it, where that was read.
+    /// The values from smaps, if it was read.
     pub(crate) totals: SmapsTotals,
 }
 
-/// What smaps alone says.
+/// Values that only smaps contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SmapsTotals {
     pub(crate) eligible: Option<bool>,
     pub(crate) anon_huge: Option<Bytes>,
     pub(crate) file_huge: Option<Bytes>,
-    /// Resident and in swap.
+    /// Resident memory plus swap.
     pub(crate) held: Option<Bytes>,
     pub(crate) advised: Option<bool>,
 }
 
-/// What a line is.
+/// The kinds of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Mapping(Mapping),
-    /// One that is about the mapping before it.
+    /// A line with a value of the mapping before it.
     About,
     Garbled,
 }
 
-/// Understands one line of either file; sizes go to `last`.
+/// Parses one line of either file; values are stored in `last`.
 pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
-    // a mapping begins with a hexadecimal digit in lower case, a size with a capital
+    // a mapping starts with a lower-case hexadecimal digit, a value with an upper-case letter
     if !line.first().is_some_and(u8::is_ascii_uppercase) {
         return mapping(line).map_or(Line::Garbled, Line::Mapping);
     }
@@ -50,29 +51,30 @@ pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     Line::About
 }
 
-/// Where the mapping of a line begins and ends, and what is behind that.
+/// Start and end address of a line, and the rest of the line.
 pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
     (start < end).then_some((start, end, rest))
 }
 
-/// The columns of a line of `maps`, which is also the first line of a mapping in `smaps`.
+/// The columns of a line of `maps`, which is also the first line of each mapping in `smaps`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Columns<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// `rw-p`.
+    /// Permissions, such as `rw-p`.
     pub(crate) rights: &'a [u8],
-    /// Hexadecimal, as the device's numbers are.
+    /// Hexadecimal text, like the device numbers.
     pub(crate) offset: &'a [u8],
     pub(crate) device: &'a [u8],
     pub(crate) inode: &'a [u8],
     pub(crate) name: &'a [u8],
 }
 
-/// Ten thousand lines are not rare, so each is gone through once, and no text is made of numbers. `None` for
-/// a line that is not as the kernel writes it.
+/// Splits a line into its columns; `None` if it is not as the kernel writes it. Processes with ten
+/// thousand lines are not rare, so each line is scanned once, and numbers that are not needed are
+/// not parsed.
 pub(crate) fn columns(line: &[u8]) -> Option<Columns<'_>> {
     let (start, end, rest) = ends(line)?;
     let (rights, rest) = word(rest.strip_prefix(b" ")?);
@@ -90,13 +92,14 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     Some(Mapping { start, end, kind, name: Name::from_bytes(name), totals: SmapsTotals::default() })
 }
 
-/// Up to the next space, and what is behind it.
+/// The text up to the next space, and the rest after it.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
 }
 
-/// A number that text begins with, and the rest; none that 64 bits do not hold.
+/// The hexadecimal number at the start of a text, and the rest; `None` if it does not fit in 64
+/// bits.
 pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut digits = 0;
@@ -112,8 +115,8 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     (digits > 0).then(|| (value, &text[digits..]))
 }
 
-/// What a byte counts as a digit, 16 where it is none. With a table reading numbers took half the time that
-/// it takes with comparisons: nobody can guess whether the next digit is a letter.
+/// The value of each byte as a digit; 16 for other bytes. A table takes half the time of
+/// comparisons, because branch prediction cannot guess whether the next digit is a letter.
 const DIGITS: [u8; 256] = {
     let mut digits = [16; 256];
     let mut value = 0;
@@ -124,7 +127,8 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-/// Names in brackets are the kernel's, but for those of heap, stacks and what programs name.
+/// The kind of a mapping. Names in brackets belong to the kernel, except for heap, stacks and
+/// memory that programs name.
 fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
     const MEMORY: [&[u8]; 3] = [b"[heap]", b"[stack", b"[anon:"];
     let memory = name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known));
@@ -220,7 +224,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written by a kernel is read as it was meant.
+        /// Addresses printed in the kernel's format are parsed back.
         #[test]
         fn ends_are_read_as_they_are_written(start: u64, length in 1u64..1 << 40, name in "[a-z]{0,9}") {
             let end = start.saturating_add(length);

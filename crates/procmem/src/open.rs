@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only module of this crate that opens files: those below `/proc/PID`, and `/proc/kpage*`, for reading.
+//! The only module of this crate that opens files: those below `/proc/PID`, and `/proc/kpage*`, for
+//! reading.
 //!
-//! Memory contents (`/proc/PID/mem`) are not among them: `pagewise-sample` alone opens those.
+//! It does not open memory contents (`/proc/PID/mem`): only `pagewise-sample` does.
 
 #![expect(clippy::disallowed_methods, reason = "files are opened here only, for reading")]
 
@@ -13,18 +14,18 @@ use rustix::fs::{Dir, Mode, OFlags};
 
 use crate::backing::Mapping;
 
-/// No text file that is read as a whole is longer than this; the rest is not read.
+/// Longest text file that is read; the rest is ignored.
 const MOST_TEXT: u64 = 8 << 20;
 
-/// A file of `/proc/PID`.
+/// Opens a file of `/proc/PID`.
 ///
 /// # Errors
-/// If the process has ended or the kernel refuses.
+/// If the process has exited or the kernel refuses.
 pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
     opened(&format!("/proc/{pid}/{name}"), OFlags::empty())
 }
 
-/// A file of `/proc` itself.
+/// Opens a file directly in `/proc`.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -32,10 +33,10 @@ pub(crate) fn of_proc(name: &str) -> io::Result<File> {
     opened(&format!("/proc/{name}"), OFlags::empty())
 }
 
-/// The beginning of a text file of `/proc/PID`, at most 8 MiB of it.
+/// Reads a text file of `/proc/PID`, at most its first 8 MiB.
 ///
 /// # Errors
-/// If the process has ended or the kernel refuses.
+/// If the process has exited or the kernel refuses.
 pub fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     of_process(pid, name)?.take(MOST_TEXT).read_to_end(&mut text)?;
@@ -50,7 +51,8 @@ pub fn maps(pid: u32) -> io::Result<File> {
     of_process(pid, "maps")
 }
 
-/// The file of a mapping, to read: the very one, whatever its name means by now. Only root may open it.
+/// Opens the file of a mapping for reading: that very file, whatever its path refers to now. Only
+/// root may do this.
 ///
 /// # Errors
 /// If the mapping is gone, or the kernel refuses.
@@ -58,7 +60,7 @@ pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
     of_process(pid, &of_mapping(mapping))
 }
 
-/// The name of a mapping's file, as the process sees it.
+/// The path of a mapping's file, as the process sees it.
 ///
 /// # Errors
 /// If the mapping is gone, or the kernel refuses.
@@ -72,7 +74,7 @@ fn of_mapping(mapping: &Mapping) -> String {
     format!("map_files/{:x}-{:x}", mapping.start, mapping.end)
 }
 
-/// The ids of a process's threads, in order; empty if it has ended.
+/// The ids of a process's threads, in order; empty if it has exited.
 pub(crate) fn threads(pid: u32) -> Vec<i32> {
     let folder = opened(&format!("/proc/{pid}/task"), OFlags::DIRECTORY);
     let Ok(entries) = folder.and_then(|folder| Ok(Dir::read_from(folder)?)) else {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/proc/PID/pagemap`: eight bytes for each page of address space.
 //!
-//! The open file belongs to the memory that the process had then: once that is gone (exit, exec) it
-//! reads as empty, whatever has become of the process id. Frame numbers are zero for all but root.
+//! The open file belongs to the memory that the process had at that time: once this is gone (exit,
+//! exec) the file is empty, even if the process id was reused. Frame numbers are zero for all users
+//! but root.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use crate::open;
 use crate::scan::{self, Region, Search};
 
-/// What it says of one page.
+/// The entry of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Entry(u64);
 
@@ -21,32 +22,33 @@ impl Entry {
         Self(bits)
     }
 
-    /// In RAM.
+    /// Whether the page is in RAM.
     pub const fn is_present(self) -> bool {
         self.0 >> 63 & 1 == 1
     }
 
-    /// In swap; also said for a moment while a page moves in RAM.
+    /// Whether the page is in swap. Also true for a moment while the page is being migrated in RAM.
     pub const fn is_swapped(self) -> bool {
         self.0 >> 62 & 1 == 1 && !self.is_guard()
     }
 
-    /// A page of a file or of shmem, and no private copy of it.
+    /// Whether it is a page of a file or of shmem, and not a private copy.
     pub const fn is_of_file(self) -> bool {
         self.0 >> 61 & 1 == 1
     }
 
-    /// Nobody may touch this page (MADV_GUARD_INSTALL); older kernels call it swapped.
+    /// Whether it is a guard page, which must not be touched (MADV_GUARD_INSTALL); older kernels
+    /// report it as swapped.
     pub const fn is_guard(self) -> bool {
         self.0 >> 58 & 1 == 1
     }
 
-    /// Nobody else maps it.
+    /// Whether no other process maps it.
     pub const fn is_exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }
 
-    /// The page frame, where we are told.
+    /// The page frame, if we may see it.
     pub const fn frame(self) -> Option<u64> {
         match self.0 & ((1 << 55) - 1) {
             frame if frame != 0 && self.is_present() => Some(frame),
@@ -55,26 +57,26 @@ impl Entry {
     }
 }
 
-/// The map of one process's pages.
+/// The open pagemap of one process.
 #[derive(Debug)]
 pub struct Pagemap {
     pub(crate) file: File,
 }
 
 impl Pagemap {
-    /// Opens it for the memory that the process has now.
+    /// Opens the pagemap for the memory that the process has now.
     ///
     /// # Errors
-    /// If the process has ended or the kernel refuses.
+    /// If the process has exited or the kernel refuses.
     pub fn open(pid: u32) -> io::Result<Self> {
         open::of_process(pid, "pagemap").map(|file| Self { file })
     }
 
-    /// Entries from page `first` on, at most `most`, into `entries`. Fewer at the end of the
-    /// address space; none where the memory is gone.
+    /// Reads at most `most` entries from page `first` on into `entries`. Fewer at the end of the
+    /// address space; none if the memory is gone.
     ///
     /// # Errors
-    /// What the kernel answered to the read.
+    /// The error of the read.
     pub fn read(
         &self,
         first: u64,
@@ -92,10 +94,11 @@ impl Pagemap {
         Ok(entries.len() - before)
     }
 
-    /// PAGEMAP_SCAN of this process: fills `regions`, answers how many, and the address where it stopped.
+    /// PAGEMAP_SCAN of this process: fills `regions`; returns how many, and the address at which it
+    /// stopped.
     ///
     /// # Errors
-    /// ENOTTY where the kernel has no such call, EINVAL where it does not know a category.
+    /// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.
     pub fn scan(&self, search: Search, regions: &mut [Region]) -> io::Result<(usize, u64)> {
         scan::scan(&self.file, search, regions)
     }
@@ -106,8 +109,8 @@ impl Pagemap {
     }
 }
 
-/// The frame of the kernel's page of zeros, where we are told frames: one that we read in memory
-/// which we never wrote.
+/// The frame of the kernel's zero page, if we may see frames: found by reading memory of our own
+/// that was never written.
 pub fn zero_frame(page_size: u64) -> Option<u64> {
     const PAGES: u64 = 16;
     let bytes = usize::try_from(page_size.checked_mul(PAGES)?).ok()?;
@@ -120,7 +123,7 @@ pub fn zero_frame(page_size: u64) -> Option<u64> {
     entries.first().filter(|entry| !entry.is_exclusive()).and_then(|entry| entry.frame())
 }
 
-/// Whether the kernel tells us page frames: whether it does so of our own stack.
+/// Whether we may see page frames: checked with our own stack.
 pub fn tells_frames(page_size: u64) -> bool {
     let here = 0u8;
     let page = (&raw const here) as u64 / page_size;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/PID/smaps` → how many pages of each mapping are in RAM or in swap, and what part of its
-//! shared pages is the process's.
+//! From `/proc/PID/smaps`: how many pages of each mapping are in RAM or in swap, and the process's
+//! proportional share of its shared pages.
 //!
-//! Costly (12 ms per resident GiB): asked only where pages must be searched for without
-//! PAGEMAP_SCAN in a large address space, of processes that share private pages where we are not
-//! told frames, and of processes whose accessed bits were cleared ([`unreferenced`]). Does not count the page of zeros, nor devices.
+//! Reading it is expensive (12 ms per resident GiB). It is read only if pages of a large address
+//! space must be found without PAGEMAP_SCAN, for processes that share private pages if we may not
+//! see frames, and for processes whose accessed bits were cleared ([`unreferenced`]). The zero page
+//! and devices are not counted.
 
 use std::collections::HashMap;
 
@@ -14,10 +15,10 @@ use pagewise_model::{Bytes, WatchedProcess};
 use crate::maps::ends;
 use crate::open;
 
-/// Pages by the address where their mapping starts.
+/// Number of pages, by the start address of their mapping.
 pub type Resident = HashMap<u64, u64>;
 
-/// Empty where it cannot be read; what is beyond the limit for text is missing.
+/// Empty if smaps cannot be read; mappings beyond the size limit are missing.
 pub fn resident(pid: u32, page_size: u64) -> Resident {
     parse(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
@@ -38,15 +39,16 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
     resident
 }
 
-/// Of each mapping that shares pages what part of such a page is the process's, on average.
+/// For each mapping with shared pages, the average share of such a page that belongs to the
+/// process.
 #[derive(Debug, Default, PartialEq)]
 pub struct Proportions {
-    /// First page, page after the last one, part; in order.
+    /// First page, page after the last one, share; in order.
     mappings: Vec<(u64, u64, f64)>,
 }
 
 impl Proportions {
-    /// `None` where it is not known that pages of this mapping are shared.
+    /// The share for this page; `None` if its mapping is not known to have shared pages.
     pub fn of_page(&self, page: u64) -> Option<f64> {
         let after = self.mappings.partition_point(|(first, _, _)| *first <= page);
         let (_, end, part) = self.mappings.get(after.checked_sub(1)?)?;
@@ -54,13 +56,13 @@ impl Proportions {
     }
 }
 
-/// Nothing where it cannot be read.
+/// Empty if smaps cannot be read.
 pub fn proportions(pid: u32) -> Proportions {
     let page_size = rustix::param::page_size() as u64;
     parse_proportions(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
 
-/// Bytes of a mapping.
+/// Sizes of a mapping in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Sizes {
     proportional: u64,
@@ -69,7 +71,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes are rounded down to KiB, so that parts are too small by little.
+    /// Sizes are rounded down to KiB, so the share is slightly too small.
     fn part(self) -> Option<f64> {
         let of_shared = self.proportional.saturating_sub(self.private) as f64;
         (self.shared > 0).then(|| (of_shared / self.shared as f64).clamp(0.001, 1.0))
@@ -103,18 +105,19 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
     proportions
 }
 
-/// What a process has not used since its accessed bits were cleared (`/proc/PID/clear_refs`), in
-/// proportional shares. `Referenced` is a size of a whole mapping, shared pages in full, so the same part
-/// of each kind of its memory is taken for idle. Locked memory is none. Bits of a huge page stand for all
-/// of it. What is beyond the limit for text counts as used.
+/// Memory that a process has not used since its accessed bits were cleared
+/// (`/proc/PID/clear_refs`), in proportional sizes. `Referenced` is one size for a whole mapping,
+/// with shared pages in full, so the same share of each kind of its memory is taken as idle. Locked
+/// memory does not count as idle. The accessed bit of a huge page applies to all of it. Mappings
+/// beyond the size limit count as used.
 ///
 /// # Errors
-/// If the process has ended or the kernel refuses.
+/// If the process has exited or the kernel refuses.
 pub fn unreferenced(pid: u32) -> std::io::Result<WatchedProcess> {
     Ok(WatchedProcess { pid, ..parse_unreferenced(&open::text_of_process(pid, "smaps")?) })
 }
 
-/// Bytes of a mapping, as smaps names them.
+/// Sizes of a mapping in bytes, by their names in smaps.
 #[derive(Debug, Default, Clone, Copy)]
 struct Use {
     is_shmem: bool,
@@ -126,7 +129,7 @@ struct Use {
 }
 
 impl Use {
-    /// Adds a mapping. A kernel that does not say what was referenced calls all of it used.
+    /// Adds a mapping. If the kernel does not report what was referenced, all of it counts as used.
     fn add_to(self, all: &mut WatchedProcess) {
         let add = |sum: &mut Bytes, more: u64| *sum = sum.saturating_add(Bytes::new(more));
         add(&mut all.looked_at, self.pss);
@@ -139,7 +142,7 @@ impl Use {
         add(&mut all.idle_file, idle - anon);
     }
 
-    /// The part of `of` that `part` is of all that is resident; never more than `of`.
+    /// `of`, scaled by `part` divided by the resident size; never more than `of`.
     fn part_of_pss(self, part: u64, of: u64) -> u64 {
         let product = u128::from(of) * u128::from(part.min(self.rss));
         u64::try_from(product / u128::from(self.rss.max(1))).unwrap_or(of)
@@ -172,14 +175,14 @@ fn parse_unreferenced(smaps: &[u8]) -> WatchedProcess {
     all
 }
 
-/// Whether the file of a mapping lies in memory, as far as its name says so.
+/// Whether the file of a mapping is in memory (shmem), judged by its name.
 fn is_shmem(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let name = line.iter().position(|&byte| byte == b'/').map_or(&[][..], |at| &line[at..]);
     NAMES.iter().any(|known| name.starts_with(known))
 }
 
-/// `Rss:                  84 kB`, where `name` is `Rss:`, in bytes.
+/// Parses a line such as `Rss:                  84 kB` with `name` `Rss:`; returns bytes.
 fn size(line: &[u8], name: &[u8]) -> Option<u64> {
     kib(line.strip_prefix(name)?.trim_ascii()).map(Bytes::get)
 }
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!(resident.len(), 2);
     }
 
-    /// 8 MiB shared by two, 1 MiB private: half of each shared page.
+    /// With 8 MiB shared by two and 1 MiB private, half of each shared page belongs to the process.
     #[test]
     fn a_shared_page_is_divided_by_its_sharers() {
         let of = |proportional: u64, shared: [u64; 2], private: [u64; 2]| {
@@ -248,9 +251,9 @@ mod tests {
         };
         let read = |name, sizes| kib(parse_unreferenced(mapping(name, sizes).as_bytes()));
         assert_eq!(read("[heap]", [1000, 1000, 400, 1000, 0]), [1000, 600, 0]);
-        // a file that two processes map: half of it is this process's
+        // a file that two processes map: half of it belongs to this process
         assert_eq!(read("/usr/lib/x", [1000, 500, 200, 0, 0]), [500, 0, 400]);
-        // a private mapping of a file of which a quarter was written to
+        // a private mapping of a file, of which a quarter was written
         assert_eq!(read("/usr/lib/x", [1000, 1000, 0, 250, 0]), [1000, 250, 750]);
         assert_eq!(read("/memfd:x (deleted)", [1000, 1000, 500, 0, 0]), [1000, 500, 0]);
         assert_eq!(read("[heap]", [1000, 1000, 0, 1000, 1000]), [1000, 0, 0]);
@@ -259,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the file says, idle memory is part of what was looked at.
+        /// Whatever the file contains, idle memory is part of the examined memory.
         #[test]
         fn idle_memory_is_never_more_than_there_is(
             sizes in any::<[u32; 5]>(), noise in proptest::collection::vec(any::<u8>(), 0..99),

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory for what other programs' pages hold.
+//! A buffer for page contents of other programs.
 
 use crate::calls::Mapping;
 
-/// Bytes of zeros at the beginning of a page. They are in no core dump and in no forked child, are kept
-/// in RAM where the limit on locked memory allows it, and are wiped when this ends.
+/// Zeroed bytes that start at a page boundary. They are excluded from core dumps and forked
+/// children, locked into RAM as far as the limit on locked memory allows, and wiped when this is
+/// dropped.
 pub struct Buffer {
     mapping: Mapping,
     length: usize,
 }
 
 impl std::fmt::Debug for Buffer {
-    /// Never what it holds.
+    /// Never prints the contents.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Buffer({} bytes)", self.length)
     }
 }
 
 impl Buffer {
-    /// Room for `length` bytes, which is taken from the system as it is used.
+    /// A buffer of `length` bytes, whose memory is allocated as it is used.
     ///
     /// # Panics
-    /// Where there is no address space left for it, as any allocation does.
+    /// If there is no address space left, as for any allocation.
     #[must_use]
     pub fn zeroed(length: usize) -> Self {
         let mapping = Mapping::new(length.max(1));
@@ -30,13 +31,13 @@ impl Buffer {
         Self { mapping, length }
     }
 
-    /// What it holds.
+    /// The contents.
     #[must_use]
     pub fn get(&self) -> &[u8] {
         &self.mapping.bytes()[..self.length]
     }
 
-    /// The same, to be changed.
+    /// The contents, mutable.
     pub fn get_mut(&mut self) -> &mut [u8] {
         &mut self.mapping.bytes_mut()[..self.length]
     }
@@ -54,7 +55,7 @@ impl Drop for Buffer {
 mod tests {
     use super::*;
 
-    /// The flags of the mapping that holds an address, as `rd wr mr mw me dd`.
+    /// The flags of the mapping that contains an address, such as `rd wr mr mw me dd`.
     fn flags(address: usize) -> Vec<String> {
         let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut inside = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: limits, prctl, capset, seccomp, Landlock, leaving root, and a
-//! mapping of our own with what the kernel is told about it.
+//! System calls without a safe wrapper: limits, prctl, capset, seccomp, Landlock, dropping root,
+//! and a private mapping with its madvise flags.
 //!
-//! All but the mapping only take rights away. This is the only module of the crate with `unsafe`.
+//! All but the mapping only reduce privileges. This is the only module of the crate with `unsafe`.
 
 #![expect(unsafe_code, reason = "none of these calls has a safe wrapper")]
 
@@ -18,10 +18,10 @@ type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
 type Resource = libc::c_int;
 
-/// Lowers a limit of this process for good. One that is lower already stays.
+/// Lowers a resource limit of this process permanently. A limit that is lower already is kept.
 pub(crate) fn limit(resource: Resource, most: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is ours and of the type that both calls expect.
+    // SAFETY: `limit` is ours and has the type that both calls expect.
     unsafe {
         if libc::getrlimit(resource, &raw mut limit) == 0 {
             limit.rlim_max = limit.rlim_max.min(most);
@@ -31,36 +31,36 @@ pub(crate) fn limit(resource: Resource, most: u64) {
     }
 }
 
-/// No core dump, no tracing by another program of the same user.
+/// Forbids core dumps, and tracing by other programs of the same user.
 pub(crate) fn forbid_dumps() {
     prctl(libc::PR_SET_DUMPABLE, 0);
 }
 
-/// A program that we start gains no rights; seccomp and Landlock ask for this.
+/// Programs that we start gain no privileges; seccomp and Landlock require this.
 pub(crate) fn no_new_privileges() {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
 }
 
-/// With arguments that are numbers, and with options that only take rights away.
+/// Only for options that take numbers and only reduce privileges.
 fn prctl(option: libc::c_int, value: libc::c_ulong) {
-    // SAFETY: the options that this module names take one number, and zeros behind it.
+    // SAFETY: the options that this module uses take one number, followed by zeros.
     unsafe {
         libc::prctl(option, value, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong)
     };
 }
 
-/// Who is nobody on every Linux.
+/// The user id of nobody on every Linux.
 const NOBODY: libc::uid_t = 65_534;
 
-/// Root becomes nobody, with its capabilities left as they are; others stay who they are. Where the
-/// kernel refuses (a user namespace that has no such user), it is still root without capabilities.
+/// Root becomes nobody, with its capabilities unchanged; other users are not affected. If the
+/// kernel refuses (a user namespace without this user), it remains root but without capabilities.
 pub(crate) fn leave_root() {
-    // SAFETY: no arguments, and it cannot fail.
+    // SAFETY: takes no arguments, and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         return;
     }
     prctl(libc::PR_SET_KEEPCAPS, 1);
-    // SAFETY: setgroups is told that its list is empty, so it reads none; the others take numbers.
+    // SAFETY: setgroups gets a list length of zero, so it reads none; the others take numbers.
     unsafe {
         libc::setgroups(0, std::ptr::null());
         libc::setresgid(NOBODY, NOBODY, NOBODY);
@@ -87,15 +87,16 @@ struct CapabilityData {
 /// Version 3: 64 bits.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// Keeps those of the calling thread's capabilities that are among `bits`, which lie in the low half.
+/// Drops the capabilities of the calling thread that are not in `bits`, all of which are in the
+/// lower 32 bits.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel refuses.
 pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut data = [CapabilityData::default(); 2];
-    // SAFETY: header and data are ours, laid out as the kernel's structures; version 3 reads and writes
-    // two elements.
+    // SAFETY: header and data are ours and have the layout of the kernel's structures; version 3
+    // reads and writes two elements.
     let read = unsafe { libc::syscall(libc::SYS_capget, &raw const header, data.as_mut_ptr()) };
     if read != 0 {
         return Err(io::Error::last_os_error());
@@ -107,18 +108,18 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
     done(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
 }
 
-/// Puts all threads of this process under a filter of system calls.
+/// Applies a filter of system calls to all threads of this process.
 ///
 /// # Errors
-/// Where the kernel has no seccomp, or a thread cannot follow.
+/// If the kernel has no seccomp, or the filter cannot be applied to a thread.
 pub(crate) fn filter(program: &[Instruction]) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
-    /// All threads; and no slower branches for it.
+    /// For all threads, and without the Spectre mitigations that slow down branches.
     const FLAGS: libc::c_ulong = 0b101;
     let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
     let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };
-    // SAFETY: the kernel copies `length` instructions from `program`, which are laid out as its struct
-    // sock_filter, and checks them; it writes nothing.
+    // SAFETY: the kernel copies `length` instructions from `program`, which have the layout of its
+    // struct sock_filter, and checks them; it writes nothing.
     let result = done(unsafe {
         libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, FLAGS, &raw const filter)
     })?;
@@ -128,27 +129,27 @@ pub(crate) fn filter(program: &[Instruction]) -> io::Result<()> {
     }
 }
 
-/// Which version of Landlock's interface the kernel has.
+/// The kernel's version of the Landlock interface.
 ///
 /// # Errors
-/// Where it has none, or it is switched off.
+/// If it has none, or it is disabled.
 pub(crate) fn landlock_version() -> io::Result<u32> {
     const VERSION: libc::c_ulong = 1;
     let none = std::ptr::null::<Ruleset>();
-    // SAFETY: with this flag, no ruleset and a size of 0 the kernel reads nothing.
+    // SAFETY: with this flag, no ruleset and a size of 0, the kernel reads nothing.
     let version =
         done(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) })?;
     u32::try_from(version).map_err(io::Error::other)
 }
 
-/// Puts the calling thread, and those that it begins, under rules that allow nothing of what they
-/// handle.
+/// Applies a ruleset to the calling thread, and to those that it starts, that allows nothing of
+/// what it handles.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel refuses.
 pub(crate) fn landlock(rules: &Ruleset) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as it is told; a kernel that knows less wants the rest to
-    // be zero, which it is: only what its version has is set.
+    // SAFETY: the kernel reads the given number of bytes. A kernel with an older interface requires
+    // the rest to be zero, which it is: only fields of its version are set.
     let made = done(unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -158,9 +159,9 @@ pub(crate) fn landlock(rules: &Ruleset) -> io::Result<()> {
         )
     })?;
     let made = i32::try_from(made).map_err(io::Error::other)?;
-    // SAFETY: the call has just answered with a new descriptor, which nobody else owns.
+    // SAFETY: the call has just returned a new descriptor, which has no other owner.
     let made = unsafe { OwnedFd::from_raw_fd(made) };
-    // SAFETY: numbers only.
+    // SAFETY: takes only numbers.
     let entered = unsafe {
         libc::syscall(libc::SYS_landlock_restrict_self, made.as_raw_fd(), 0 as libc::c_ulong)
     };
@@ -171,27 +172,27 @@ fn done(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Private memory of our own, unmapped with this.
+/// A private mapping, unmapped when this is dropped.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: the memory belongs to this value alone and is reached through it alone; like a Vec it may go
-// to another thread, and be read by several.
+// SAFETY: the memory belongs to this value alone and is accessed only through it; like a Vec it may
+// be moved to another thread, and read by several.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; to write takes a unique reference.
+// SAFETY: as above; writing requires a unique reference.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeros.
+    /// A mapping filled with zeros.
     pub(crate) fn new(length: usize) -> io::Result<Self> {
         if isize::try_from(length).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: without an address and MAP_FIXED the kernel chooses a place where nothing is mapped.
+        // SAFETY: without an address and MAP_FIXED the kernel chooses unused addresses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -200,12 +201,13 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// In no core dump, in no child, and in RAM once it is touched. Older kernels do without the second;
-    /// beyond the limit on locked memory there is no third.
+    /// Excludes the mapping from core dumps and from forked children, and locks its pages into RAM
+    /// once they are touched. Older kernels cannot exclude it from children; beyond the limit on
+    /// locked memory it is not locked.
     pub(crate) fn keep_private(&self) {
         const ON_FAULT: libc::c_ulong = 1;
         let start = self.start.as_ptr();
-        // SAFETY: exactly our mapping is named, and none of the three changes what it holds for us.
+        // SAFETY: the range is exactly our mapping, and none of the three changes its contents.
         unsafe {
             libc::madvise(start.cast(), self.length, libc::MADV_DONTDUMP);
             libc::madvise(start.cast(), self.length, libc::MADV_WIPEONFORK);
@@ -214,20 +216,20 @@ impl Mapping {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is that long, holds zeros or what was written, and nobody writes while
-        // it is borrowed.
+        // SAFETY: the mapping has this length, contains zeros or what was written, and is not
+        // written while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `bytes`, and it is borrowed for this alone.
+        // SAFETY: as for `bytes`, and it is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly our mapping is named, and nobody can use it any more.
+        // SAFETY: the range is exactly our mapping, and nothing can use it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -1,51 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What this process is about to do → the rights that it keeps for it.
+//! Which privileges this process keeps for its next task.
 
 use crate::capability::{self, Capability};
 use crate::filter::{self, ARCHITECTURE};
 use crate::table::{self, Purpose};
 use crate::{calls, landlock};
 
-/// Address space of a process that reads a recording: some times what the largest one takes.
+/// Address space for a process that reads a recording: several times what the largest recording
+/// takes.
 const RECORDING_SPACE: u64 = 1 << 30;
 
-/// The rights of a process from now on.
+/// The privileges that a process keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// Decides which system calls are left; all of them where there is none.
+    /// Determines which system calls remain allowed; `None` for all of them.
     purpose: Option<Purpose>,
-    /// Beside those of the user; those that there are where nothing is said.
+    /// The capabilities that are kept; `None` keeps all.
     kept: Option<Vec<Capability>>,
-    /// Whether no file may be changed by Landlock, too.
+    /// Whether Landlock also forbids changing files.
     landlock: bool,
     /// Whether root becomes nobody.
     leave_root: bool,
-    /// The most address space.
+    /// Limit on the address space.
     address_space: Option<u64>,
-    /// Whether the terminal that is open may be set, and signals be raised.
+    /// Whether an open terminal may be configured, and signals be raised.
     terminal: bool,
 }
 
-/// What of a confinement this kernel could do. What it could not is missing, and the rest holds.
+/// Which parts of a confinement this kernel supports. Parts that it does not support are missing;
+/// the others are in force.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Confined {
-    /// Only the named capabilities are left.
+    /// Whether capabilities were reduced to the named ones.
     pub capabilities: bool,
-    /// System calls are filtered.
+    /// Whether system calls are filtered.
     pub filter: bool,
-    /// Landlock holds, by this version of its interface.
+    /// The version of Landlock's interface that is in force.
     pub landlock: Option<u32>,
 }
 
 impl Confinement {
-    /// To read the pages of processes.
+    /// For reading the pages of processes.
     #[must_use]
     pub fn for_processes() -> Self {
         let kept = vec![Capability::ReadFiles, Capability::ReadMemory, Capability::ReadFrames];
         Self { kept: Some(kept), ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// To read the pages of processes, and to have huge ones among them split.
+    /// For reading the pages of processes, and splitting huge pages among them.
     #[must_use]
     pub fn for_splitting() -> Self {
         let mut splitting = Self { purpose: Some(Purpose::Splitting), ..Self::for_processes() };
@@ -53,20 +55,21 @@ impl Confinement {
         splitting
     }
 
-    /// To read pages from a file or device that is open, or that the user may read.
+    /// For reading pages from a file or device that is already open, or that the user may read.
     #[must_use]
     pub fn for_stored_pages() -> Self {
         Self { landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// To read facts of this machine, but nothing of single processes: only that no file is changed.
+    /// For reading facts about this machine, but nothing about single processes: only changing
+    /// files is forbidden.
     #[must_use]
     pub fn for_facts() -> Self {
         let (purpose, kept) = (None, None);
         Self { purpose, kept, landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// To parse a recording, which anybody may have made: an open file, or a folder whose files are
+    /// For parsing a recording from an untrusted source: an open file, or a folder whose files are
     /// opened as they are needed.
     #[must_use]
     pub fn for_recording(is_folder: bool) -> Self {
@@ -79,7 +82,7 @@ impl Confinement {
         }
     }
 
-    /// The same, on a terminal that is set for a live view and restored afterwards.
+    /// The same on a terminal that is configured for a live view and restored afterwards.
     #[must_use]
     pub fn for_recording_on_terminal(is_folder: bool) -> Self {
         Self { terminal: true, ..Self::for_recording(is_folder) }
@@ -91,8 +94,8 @@ impl Confinement {
         Self { purpose, kept, landlock, leave_root, address_space: None, terminal }
     }
 
-    /// Gives up everything else, for good. Threads that run already keep their capabilities, and are
-    /// under the filter as all others.
+    /// Drops all other privileges permanently. Threads that are already running keep their
+    /// capabilities, but the filter applies to them too.
     pub fn enter(self) -> Confined {
         if self.purpose.is_some() {
             crate::forbid_dumps();

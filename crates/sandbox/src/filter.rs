@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A list of allowed system calls → a program for seccomp (classic BPF).
+//! Builds a seccomp program (classic BPF) from a list of allowed system calls.
 //!
-//! A call that no rule allows fails with EPERM; a call of another architecture's table ends the
-//! process. The program sees numbers and the values of arguments, never what a pointer leads to.
+//! A call that no rule allows fails with EPERM; a call through another architecture's table kills
+//! the process. The program sees the number and the argument values of a call, never what a pointer
+//! refers to.
 
 /// One instruction: `struct sock_filter`.
 #[repr(C)]
@@ -19,13 +20,13 @@ pub(crate) struct Instruction {
 pub(crate) enum Condition {
     /// Always.
     Always,
-    /// Where these bits of the low half of an argument have this value.
+    /// If these bits of the lower half of an argument have this value.
     Bits { argument: u8, mask: u32, value: u32 },
-    /// Where the low half of an argument is one of these.
+    /// If the lower half of an argument is one of these.
     OneOf { argument: u8, values: &'static [u32] },
-    /// Where an argument is zero in all its bits.
+    /// If all bits of an argument are zero.
     Zero { argument: u8 },
-    /// Never; it fails with this error instead of EPERM.
+    /// Never; the call fails with this error instead of EPERM.
     Refused { errno: u32 },
 }
 
@@ -46,8 +47,8 @@ pub(crate) const ARCHITECTURE: Option<u32> = Some(0xc000_00f3);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 pub(crate) const ARCHITECTURE: Option<u32> = None;
 
-/// Where `struct seccomp_data` has the number of the call and the architecture. Arguments follow at
-/// 16, eight bytes each, the low half first: all three architectures are little-endian.
+/// Offsets of the call's number and architecture in `struct seccomp_data`. The arguments follow at
+/// offset 16, eight bytes each, lower half first: all supported architectures are little-endian.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const ARGUMENTS: u32 = 16;
@@ -78,12 +79,12 @@ const fn answer(action: u32) -> Instruction {
     Instruction { code: RETURN, if_true: 0, if_false: 0, operand: action }
 }
 
-/// The low half of an argument; the high half is four bytes behind.
+/// The offset of the lower half of an argument; the upper half is four bytes after it.
 const fn low(argument: u8) -> u32 {
     ARGUMENTS + 8 * argument as u32
 }
 
-/// The program; the first rules are the cheapest.
+/// The program; calls of the first rules are the cheapest.
 pub(crate) fn program(architecture: u32, rules: &[Rule]) -> Vec<Instruction> {
     let mut program = vec![load(ARCH), equal(architecture, 1, 0), answer(KILL), load(NUMBER)];
     for rule in rules {
@@ -96,7 +97,7 @@ pub(crate) fn program(architecture: u32, rules: &[Rule]) -> Vec<Instruction> {
     program
 }
 
-/// What is done where the number is the rule's; always ends with an answer.
+/// The instructions for a call whose number matches the rule; always ends with a return.
 fn consequence(condition: Condition) -> Vec<Instruction> {
     const REFUSED: Instruction = answer(ERROR | EPERM);
     const ALLOWED: Instruction = answer(ALLOW);
@@ -131,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// What a system call looks like to the program.
+    /// A system call as the program sees it.
     #[derive(Debug, Clone, Copy)]
     struct Call {
         number: u32,
@@ -171,7 +172,7 @@ mod tests {
         }
     }
 
-    /// The same, by the words of the rules.
+    /// The result according to the rules.
     fn naive(rules: &[Rule], call: &Call) -> u32 {
         let low = |argument: u8| call.arguments[usize::from(argument)] & 0xffff_ffff;
         let Some(rule) = rules.iter().find(|rule| rule.number == call.number) else {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Landlock: no file is changed or run, no TCP port is used, nobody outside is signalled.
+//! Landlock: no file is changed or executed, no TCP port is used, and no process outside is
+//! signalled.
 //!
-//! What is open already stays as it is. Each version of the interface knows more; the kernel is asked
-//! which it has.
+//! Files that are already open are not affected. Each version of the interface supports more; the
+//! kernel reports which one it has.
 
 use std::io;
 
 use crate::calls;
 
-/// Rights to files by the version that brought them: `linux/landlock.h`.
+/// Rights to files, by the version that introduced them: `linux/landlock.h`.
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
-/// Remove folders and files; make devices, folders, files, sockets, pipes and links.
+/// Rights to remove folders and files, and to create devices, folders, files, sockets, pipes and
+/// links.
 const REMOVE_AND_MAKE: u64 = 0b1_1111_1111 << 4;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
@@ -20,7 +22,7 @@ const TCP: u64 = 0b11;
 /// Abstract sockets and signals.
 const OUTSIDE: u64 = 0b11;
 
-/// What is handled, hence refused.
+/// The rights that are handled, and therefore refused.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ruleset {
@@ -30,7 +32,7 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// All that a version of the interface can refuse of writing.
+    /// All rights to write that a version of the interface can refuse.
     pub(crate) fn for_version(version: u32) -> Self {
         let since = |first: u32, rights: u64| if version >= first { rights } else { 0 };
         Self {
@@ -43,10 +45,10 @@ impl Ruleset {
     }
 }
 
-/// Enters it; answers the version of the interface.
+/// Enters it; returns the version of the interface.
 ///
 /// # Errors
-/// ENOSYS or EOPNOTSUPP where the kernel has none or it is switched off.
+/// ENOSYS or EOPNOTSUPP if the kernel has none or it is disabled.
 pub(crate) fn enter() -> io::Result<u32> {
     let version = calls::landlock_version()?;
     calls::landlock(&Ruleset::for_version(version))?;
@@ -58,7 +60,7 @@ pub(crate) fn enter() -> io::Result<u32> {
 mod tests {
     use super::*;
 
-    /// Of the thread that enters it alone, so that the other tests may go on writing.
+    /// Only for the thread that enters it, so that other tests can continue to write.
     #[test]
     fn a_thread_inside_reads_and_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! This process → the same process with fewer rights.
+//! Reduces the privileges of this process.
 //!
-//! - [`forbid_dumps`] keeps what other programs' pages hold out of core dumps, and this process out of
-//!   reach of other programs of the same user.
-//! - [`Buffer`] is memory for such pages: in no core dump, in no forked child, in RAM as far as the
-//!   limit on locked memory goes, and wiped at its end.
-//! - [`Confinement`] takes away capabilities (capset), system calls (seccomp) and every way to change
-//!   a file (Landlock), before something hostile is parsed or contents of other programs are read.
+//! - [`forbid_dumps`] keeps page contents of other programs out of core dumps, and protects this
+//!   process from other programs of the same user.
+//! - [`Buffer`] is memory for such pages: excluded from core dumps and forked children, locked into
+//!   RAM as far as the limit on locked memory allows, and wiped at its end.
+//! - [`Confinement`] drops capabilities (capset), system calls (seccomp) and all ways to change a
+//!   file (Landlock), before untrusted input is parsed or contents of other programs are read.
 //!
-//! Nothing here is given back: a process that has done its work under it ends.
+//! Nothing here can be reverted: a process exits after it has done its work in a confinement.
 //!
-//! Landlock has a side effect that decides where it can be used: a process under it may not look into
-//! `/proc/PID/{maps,smaps,pagemap,mem}` of any process outside. So it serves for recordings and for
-//! what reads none of those; everywhere else the seccomp filter refuses opening for writing.
+//! Landlock has a side effect that limits its use: a process under it may not read
+//! `/proc/PID/{maps,smaps,pagemap,mem}` of any process outside. So it is used for recordings and
+//! for readers that need none of these files; everywhere else the seccomp filter forbids opening
+//! files for writing.
 
 mod buffer;
 mod calls;
@@ -29,12 +30,12 @@ pub use table::Purpose;
 
 use std::sync::Once;
 
-/// From now on this process leaves no core dump, and another program of the same user can neither
+/// After this, this process leaves no core dump, and other programs of the same user can neither
 /// trace it nor read its memory. Programs that it starts leave no core dump either.
 ///
-/// It costs one thing: of the files in `/proc/self` those that are for the owner alone, as `pagemap`,
-/// now belong to root. Where the kernel refuses a part of it (a seccomp filter from outside), the rest
-/// holds.
+/// There is one drawback: files in `/proc/self` that only the owner may read, such as `pagemap`,
+/// now belong to root. If the kernel refuses part of this (because of a seccomp filter from
+/// outside), the rest is in force.
 pub fn forbid_dumps() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a confined process does → the system calls that this takes.
+//! The system calls that a confined process needs for its task.
 //!
-//! Files are opened for reading only, and nothing else is made, changed, started or talked to. What is
-//! open for writing already (standard output, the file of `--dump`) is written. Threads may be begun,
-//! processes may not.
+//! Files can be opened only for reading, and nothing else can be created, changed, started or
+//! contacted. Files that are already open for writing (standard output, the file of `--dump`) can
+//! be written. Threads can be started, processes cannot.
 
 use libc::c_long;
 
 use crate::filter::{Condition, Rule};
 
-/// What a process is confined for.
+/// The task that a process is confined for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It reads page contents and returns numbers.
+    /// It reads page contents and outputs numbers.
     Contents,
-    /// The same; and it tells the kernel that pages of processes are not needed soon, which splits huge
-    /// ones. No other advice is possible: some would discard contents.
+    /// The same, and it advises the kernel that pages of processes are not needed soon, which
+    /// splits huge pages. No other advice is allowed, because some would discard contents.
     Splitting,
     /// It parses a recording in one file.
     Recording,
-    /// It parses a recording in a folder. `openat2` is needed, whose flags a filter cannot see: that no
-    /// file is opened for writing is up to Landlock and the rights of the user there.
+    /// It parses a recording in a folder. This needs `openat2`, whose flags a filter cannot see:
+    /// opening files for writing is prevented only by Landlock and the user's permissions.
     Folder,
 }
 
 use Condition::{Always, Bits, OneOf, Refused, Zero};
 
-/// Any bit of these makes an open more than reading.
+/// If any of these bits is set, a file is opened not only for reading.
 const WRITING: u32 =
     (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | TMPFILE) as u32;
 /// `O_TMPFILE` without `O_DIRECTORY`, which alone is harmless.
 const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
-/// A thread shares these with its process; what only forks does not.
+/// Flags of clone for a thread; a plain fork does not have them.
 const THREAD: u32 = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u32;
 const EXECUTABLE: u32 = libc::PROT_EXEC as u32;
 const NO_CALL: u32 = libc::ENOSYS as u32;
-/// To name a thread or a mapping.
+/// Options of prctl that name a thread or a mapping.
 const NAMES: &[u32] = &[15, 16, 0x5356_4d41];
-/// PAGEMAP_SCAN; what a terminal is and how wide; whether to close on exec.
+/// Requests of ioctl: PAGEMAP_SCAN; the type and width of a terminal; close-on-exec.
 const REQUESTS: &[u32] = &[0xc060_6610, 0x5401, 0x5413, 0x5451];
-/// The same; and to set a terminal, by the newer request (TCSETS2) or the older one.
+/// The same, and setting a terminal, by the newer request (TCSETS2) or the older one.
 const TERMINAL_REQUESTS: &[u32] =
     &[0xc060_6610, 0x5401, 0x5413, 0x5451, 0x802c_542a, 0x402c_542b, 0x5402];
-/// The only advice to other processes' memory.
+/// The only allowed advice about other processes' memory.
 const ADVICE: &[u32] = &[libc::MADV_COLD as u32];
-/// Flags of descriptors; a copy of one.
+/// Commands of fcntl: reading and setting descriptor flags, and duplicating a descriptor.
 const DESCRIPTORS: &[u32] = &[0, 1, 2, 3, 1030];
 
 const ALWAYS: &[c_long] = &[
@@ -113,7 +113,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// Calls that only x86_64 still has beside newer ones.
+/// System calls that exist only on x86_64, in addition to newer ones.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[c_long] = &[
     libc::SYS_stat,
@@ -126,10 +126,11 @@ const OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[c_long] = &[];
 
-/// The rules for a process of this id; with `terminal` it may set the terminals that it has open.
+/// The rules for a process with this id; with `terminal` it may configure the terminals that it has
+/// open.
 pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
     let reading = |argument| Bits { argument, mask: WRITING, value: 0 };
-    // those that are called most come first
+    // the most frequent calls come first
     let mut rules = vec![rule(libc::SYS_openat, reading(2))];
     if purpose == Purpose::Folder {
         rules.push(rule(libc::SYS_openat2, Always));
@@ -142,7 +143,8 @@ pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
     #[cfg(target_arch = "x86_64")]
     rules.push(rule(libc::SYS_open, reading(1)));
     if terminal {
-        // its first thread raises signals at itself, of which one stops it: musl calls tkill for that
+        // its first thread raises signals at itself, one of which stops it: musl uses tkill for
+        // that
         rules.push(rule(libc::SYS_tkill, Bits { argument: 0, mask: u32::MAX, value: pid }));
     }
     let requests = if terminal { TERMINAL_REQUESTS } else { REQUESTS };
@@ -151,14 +153,14 @@ pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
         rule(libc::SYS_mmap, not_executable),
         rule(libc::SYS_mprotect, not_executable),
         rule(libc::SYS_clone, Bits { argument: 0, mask: THREAD, value: THREAD }),
-        // its flags lie behind a pointer: libraries then use clone
+        // the flags of clone3 are behind a pointer; after ENOSYS, libraries use clone instead
         rule(libc::SYS_clone3, Refused { errno: NO_CALL }),
         rule(libc::SYS_prctl, OneOf { argument: 0, values: NAMES }),
         rule(libc::SYS_ioctl, OneOf { argument: 1, values: requests }),
         rule(libc::SYS_fcntl, OneOf { argument: 1, values: DESCRIPTORS }),
-        // to ask, not to set
+        // only for reading limits, not for setting them
         rule(libc::SYS_prlimit64, Zero { argument: 2 }),
-        // to end by a signal of our own
+        // for terminating with a signal that it sends to itself
         rule(libc::SYS_tgkill, Bits { argument: 0, mask: u32::MAX, value: pid }),
     ]);
     rules

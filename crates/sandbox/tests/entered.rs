@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process that confines itself → what it still can do, and what it no longer can. A confinement
-//! is for good, so each of these runs in a process of its own: this test program, started once more.
+//! What a confined process can still do, and what it no longer can. A confinement is permanent, so
+//! each of these tests runs in a process of its own: this test program, started again.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,14 +18,15 @@ use pagewise_sandbox::{Confined, Confinement, forbid_dumps};
 
 const INSIDE: &str = "CONFINE_TEST_INSIDE";
 
-/// Starts this test once more, to be run inside; there it answers a folder to try things in.
+/// Starts this test again, to run confined; in the confined process, returns a folder for
+/// experiments.
 fn inside(test: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(INSIDE) {
         return Some(folder.into());
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("there"), "as it was").unwrap();
-    // root may become nobody inside
+    // in the confinement, root may become nobody
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
@@ -55,7 +56,7 @@ fn refused<T>(tried: std::io::Result<T>) {
     assert!(refusals.contains(&error.kind()), "{error}");
 }
 
-/// What no confined process can, whatever it is confined for.
+/// What no confined process can do, whatever its task.
 fn nothing_is_changed_started_or_reached(folder: &Path) {
     refused(File::create(folder.join("new")));
     refused(std::fs::write(folder.join("there"), "changed"));
@@ -75,7 +76,7 @@ fn nothing_is_changed_started_or_reached(folder: &Path) {
     refused(Command::new("/bin/true").status());
 }
 
-/// What it still can: read, begin threads, take memory.
+/// What it can still do: read, start threads, allocate memory.
 fn reading_and_threads_go_on(folder: &Path) {
     let mut text = String::new();
     File::open(folder.join("there")).unwrap().read_to_string(&mut text).unwrap();
@@ -89,9 +90,9 @@ fn reading_and_threads_go_on(folder: &Path) {
     assert!(vec![1u8; 8 << 20].iter().all(|byte| *byte == 1));
 }
 
-/// Enters it, and checks all that holds for each of them.
+/// Enters a confinement, and checks everything that holds for all of them.
 fn entered(confinement: Confinement, folder: &Path) -> Confined {
-    // a thread that runs already is under the filter, too
+    // the filter also applies to a thread that is already running
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let early = std::thread::spawn(move || {
         let _ = told.recv();
@@ -107,7 +108,7 @@ fn entered(confinement: Confinement, folder: &Path) -> Confined {
     confined
 }
 
-/// The memory of the process that started this one.
+/// Reads memory information of the process that started this one.
 fn memory_of_the_parent() -> std::io::Result<String> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let parent = text.lines().find_map(|line| line.strip_prefix("PPid:\t")).expect("a parent");
@@ -120,10 +121,10 @@ fn a_reader_of_processes_reads_and_does_nothing_else() {
         let before = status("CapPrm");
         entered(Confinement::for_processes(), &folder);
         let all = u64::from_str_radix(&before, 16).unwrap();
-        // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE and CAP_SYS_ADMIN of those that it had
+        // those of CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE and CAP_SYS_ADMIN that it had
         let kept = format!("{:016x}", all & (1 << 2 | 1 << 19 | 1 << 21));
         assert_eq!([status("CapPrm"), status("CapEff")], [kept.clone(), kept]);
-        // it is there to read the memory of others
+        // this confinement is for reading the memory of others
         assert!(memory_of_the_parent().is_ok_and(|maps| !maps.is_empty()));
     }
 }
@@ -133,7 +134,7 @@ fn a_reader_of_stored_pages_keeps_no_capability() {
     if let Some(folder) = inside("a_reader_of_stored_pages_keeps_no_capability") {
         let confined = entered(Confinement::for_stored_pages(), &folder);
         assert_eq!(status("CapEff"), "0000000000000000");
-        // what Landlock does to everybody, and why a reader of processes goes without
+        // Landlock forbids this to everybody, so readers of processes do not use it
         if confined.landlock.is_some() {
             refused(memory_of_the_parent());
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints the CPU time that it takes to read all configuration files of a host and to determine who owns each
-//! setting: the first time in a new process, and the mean of many. With a folder, of the host below it.
+//! Prints the CPU time that it takes to read all configuration files of a host and to determine who
+//! owns each setting: for the first time in a new process, and the mean of many times. If a folder
+//! is given, it is used as the host's root.
 //!
-//! The running values of the settings are not read here: they are part of each snapshot.
+//! Running values of settings are not read here: they are part of each snapshot.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_model::{Snapshot, ownership};
@@ -25,7 +26,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The CPU seconds of one time, and how many settings have an owner.
+/// The CPU seconds of one run, and how many settings have an owner.
 fn cost(host: &HostRoot) -> (f64, usize) {
     let before = cpu_clock();
     let configuration = pagewise_settings::read(host);

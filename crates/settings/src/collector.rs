@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lines of configuration files → [`PersistentSetting`]s of one mechanism, within limits.
+//! Collects the [`PersistentSetting`]s of one mechanism from lines of configuration files, within
+//! limits.
 
 use pagewise_hostfs::limits::last;
 use pagewise_hostfs::text::{Line, Text, words};
@@ -8,12 +9,13 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target
 
 use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};
 
-/// What one mechanism sets, in the order in which it was added.
+/// The settings of one mechanism, in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct Collector<'h> {
     pub(crate) host: &'h HostRoot,
     mechanism: Mechanism,
-    /// Each with its place in the order of application; of equal places the first added comes first.
+    /// Each setting with its place in the order of application; with equal places, the one added
+    /// first comes first.
     all: Vec<(usize, PersistentSetting)>,
 }
 
@@ -22,12 +24,12 @@ impl<'h> Collector<'h> {
         Self { host, mechanism, all: Vec::new() }
     }
 
-    /// What a line sets. White space in the value is folded.
+    /// Adds a setting from a line. White space in the value is folded.
     pub(crate) fn add(&mut self, target: Target, value: &[u8], line: &Line<'_>, effect: &Effect) {
         self.add_at(0, target, value, line, effect);
     }
 
-    /// The same, applied after all that have an earlier place.
+    /// The same, applied after all settings with a lower place.
     pub(crate) fn add_at(
         &mut self,
         place: usize,
@@ -38,7 +40,7 @@ impl<'h> Collector<'h> {
     ) {
         let value = Reading::found(Name::from_bytes(&folded(value)), line.source());
         let effect = effect.clone();
-        // so that no file can make this grow without end; what comes later wins
+        // limits memory, whatever a file contains; the later settings are kept, because they win
         if self.all.len() >= 4 * CONFIG_SETTINGS {
             self.all.drain(..CONFIG_SETTINGS);
         }
@@ -46,20 +48,20 @@ impl<'h> Collector<'h> {
         self.all.push((place, PersistentSetting { mechanism, target, value, effect }));
     }
 
-    /// A file that is text.
+    /// The lines of a file.
     pub(crate) fn text(&self, path: &str) -> Option<Text> {
         self.host.text(path).ok()
     }
 
-    /// Gives each line of a file to `read`.
+    /// Calls `read` with each line of a file.
     pub(crate) fn lines(&mut self, path: &str, read: impl FnMut(&mut Self, &Line<'_>)) {
         if let Some(text) = self.text(path) {
             self.lines_of(&text, read);
         }
     }
 
-    /// As [`Collector::lines`], for a file that holds at least one of these words: most hold none, and one
-    /// search is faster than a look at each line.
+    /// As [`Collector::lines`], for a file that contains at least one of these words. Most files
+    /// contain none, and one search is faster than parsing each line.
     pub(crate) fn lines_with(
         &mut self,
         words: &[&str],
@@ -76,7 +78,7 @@ impl<'h> Collector<'h> {
         text.first_lines(self.host, CONFIG_LINES).for_each(|line| read(self, &line));
     }
 
-    /// In the order in which they are applied.
+    /// The settings in the order in which they are applied.
     pub(crate) fn done(self) -> Vec<PersistentSetting> {
         self.placed().into_iter().map(|(_, setting)| setting).collect()
     }
@@ -88,12 +90,12 @@ impl<'h> Collector<'h> {
     }
 }
 
-/// White space made single spaces.
+/// The text with all white space reduced to single spaces.
 pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
     words(text).collect::<Vec<&[u8]>>().join(&b' ')
 }
 
-/// `name=value`, both trimmed; `None` for comments.
+/// Parses `name=value`, both trimmed; `None` for comments.
 pub(crate) fn assigned(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     if line.starts_with(b"#") || line.starts_with(b";") {
@@ -103,7 +105,7 @@ pub(crate) fn assigned(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
 }
 
-/// `[name]`.
+/// Parses `[name]`.
 pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
     line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }

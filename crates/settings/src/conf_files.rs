@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a `.d` folder that exists in several places, in the order in which systemd's tools read them.
+//! Lists the files of a `.d` folder that exists in several places, in the order in which systemd's
+//! tools read them.
 //!
-//! The file *name* decides the order, whatever folder a file lies in. Of several files of one name only that
-//! in the first folder is read. It hides the others even if it is empty, a link to `/dev/null`, a link that
-//! leads nowhere, or not readable. Files that are not read are returned too, after those that are.
+//! The file *name* decides the order, in whatever folder the file is. Of several files with the
+//! same name, only the one in the first folder is read. It hides the others even if it is empty, a
+//! link to `/dev/null`, a dangling link, or not readable. Files that are not read are listed too,
+//! after those that are.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use crate::limits::CONFIG_FILES;
 /// One file, and whether it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfFile {
-    /// Its path below `/`, without it.
+    /// Its path without the leading `/`.
     pub path: String,
     /// Whether it is read.
     pub standing: Standing,
@@ -26,16 +28,16 @@ pub struct ConfFile {
 /// Whether a file of a `.d` folder is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It is.
+    /// It is read.
     Read,
-    /// It is not: a file of the same name lies in a folder that comes first.
+    /// It is not read: a file of the same name is in a folder that comes first.
     HiddenBy(String),
-    /// It is not: its name ends in something else.
+    /// It is not read: its name has another suffix.
     Misnamed(&'static str),
 }
 
 impl ConfFile {
-    /// What its lines do.
+    /// Whether its lines are applied.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let why: Cow<'static, str> = match &self.standing {
@@ -49,8 +51,9 @@ impl ConfFile {
     }
 }
 
-/// The files of these folders whose names end in `suffix`; earlier folders hide files of later ones. Names
-/// without any dot are taken for ones whose suffix was forgotten; all others are somebody else's.
+/// The files in these folders whose names end in `suffix`; earlier folders hide files of later
+/// ones. Files without a dot in their name are listed as misnamed, because the suffix was probably
+/// forgotten; all other files are ignored.
 pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
     let mut read: BTreeMap<String, String> = BTreeMap::new();
     let mut unread = Vec::new();
@@ -77,13 +80,13 @@ pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Ve
     all
 }
 
-/// Whether somebody seems to have forgotten the suffix of a file's name.
+/// Whether the suffix of a file's name was probably forgotten.
 #[must_use]
 pub fn lacks_suffix(name: &str) -> bool {
     !name.contains('.') && name != "README"
 }
 
-/// `etc/NAME`, `run/NAME`, `usr/local/lib/NAME` and `usr/lib/NAME`: earlier ones win.
+/// `etc/NAME`, `run/NAME`, `usr/local/lib/NAME` and `usr/lib/NAME`: files in earlier ones win.
 #[must_use]
 pub fn systemd_folders(name: &str) -> Vec<String> {
     ["etc", "run", "usr/local/lib", "usr/lib"].map(|root| format!("{root}/{name}")).to_vec()
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
     use crate::testing::host;
 
-    /// As the manual says it, one file at a time: the set of all names, and for each the first folder.
+    /// The rule of the manual: the set of all names, and for each the first folder that has it.
     fn naive(files: &BTreeSet<(usize, String)>) -> Vec<String> {
         let folders = systemd_folders("sysctl.d");
         let mut names: Vec<&String> = files.iter().map(|(_, name)| name).collect();
@@ -111,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each name once, by the order of the names, from the first folder that has it.
+        /// Each name once, in order of the names, from the first folder that has it.
         #[test]
         fn files_are_chosen_as_the_manual_says(
             files in prop::collection::btree_set((0usize..4, r"\.?[0-9a-cA-C][-0-9a-c]{0,3}(\.conf|\.conf~|)"), 0..40)

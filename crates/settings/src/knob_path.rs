@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The path of a file below `/proc/sys` or `/sys` → the rows of the knob table that it stands for ([`Target`]).
+//! Finds the rows of the knob table ([`Target`]) for the path of a file below `/proc/sys` or
+//! `/sys`.
 //!
-//! Configuration files name paths with patterns (`*`). What a pattern stands for depends on the host, which is
-//! not asked here: the pattern becomes the instance of the target.
+//! Configuration files may use patterns (`*`) in paths. What a pattern matches depends on the host,
+//! which is not read here: the pattern becomes the instance of the target.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,21 +11,21 @@ use std::sync::LazyLock;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
 use pagewise_model::{Name, Target};
 
-/// Most rows have a path without a placeholder.
+/// Rows whose path has no placeholder, which are most.
 static PLAIN: LazyLock<HashMap<&str, &Knob>> =
     LazyLock::new(|| KNOBS.iter().map(|knob| (knob.path, knob)).collect());
 
-/// Whether a path has a pattern in it.
+/// Whether a path contains a pattern.
 pub(crate) fn has_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
-/// What a path, without its leading `/`, stands for; nothing where no row of the table has it.
+/// The settings for a path, given without its leading `/`; empty if the table has no such row.
 pub(crate) fn targets(path: &str) -> Vec<Target> {
     if let Some(knob) = PLAIN.get(path) {
         return can_be_set(knob).then(|| Target::of_knob(knob.name)).into_iter().collect();
     }
-    // a row that has a placeholder, or several rows
+    // a row with a placeholder, or several rows
     let folder = path.split('/').next().unwrap_or_default();
     let may_match = |knob: &&Knob| knob.path.starts_with(folder) && can_be_set(knob);
     let rows = KNOBS.iter().filter(may_match);
@@ -48,7 +49,7 @@ fn matched(knob: &'static Knob, path: &str) -> Option<Target> {
     Some(Target::Knob { knob: knob.name, instance })
 }
 
-/// `None` where it does not match; else what stands for the placeholder.
+/// `None` if the part does not match; otherwise what the placeholder stands for.
 fn part_matched<'g>(part: &str, given: &'g str) -> Option<Option<&'g str>> {
     let Some((before, _)) = part.split_once('{') else {
         return (part == given || fits(given, part)).then_some(None);

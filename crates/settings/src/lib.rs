@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host's configuration files → [`Configuration`]: which lines set kernel settings, zram devices and swap areas at
-//! boot, in the order in which the tools that read them apply them.
+//! Reads a host's configuration files into a [`Configuration`]: which lines set kernel settings,
+//! zram devices and swap areas at boot, in the order in which the tools that read them apply them.
 //!
-//! One module per mechanism. All files are opened through [`pagewise_hostfs`], and only lines about settings of the
-//! knob table, zram and swap leave this crate. Files that a tool would not read are read here too, and their lines
-//! say why nothing applies them. Who wins, and whether the running value agrees, is not decided here; see
-//! [`pagewise_model::ownership`].
+//! There is one module per mechanism. All files are opened through [`pagewise_hostfs`], and only
+//! lines about settings of the knob table, zram and swap leave this crate. Files that a tool would
+//! not read are read here too, and their lines are marked with the reason. Which line wins, and
+//! whether the running value agrees, is not decided here; see [`pagewise_model::ownership`].
 //!
-//! These files are written by people, so a line that is not understood is no Problem: most of them are about other
-//! things.
+//! People write these files, mostly about other things, so a line that cannot be parsed is not a
+//! Problem.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -37,7 +37,7 @@ use pagewise_model::Configuration;
 
 const RESUME: &str = "sys/power/resume";
 
-/// Reads them all.
+/// Reads the configuration of all mechanisms.
 #[must_use]
 pub fn read(host: &HostRoot) -> Configuration {
     let sysctl = sysctl::read(host);

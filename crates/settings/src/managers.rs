@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads which managers of swap, OOM kills and settings are switched on, by their files.
+//! Finds the enabled managers of swap, OOM kills and settings, by their files.
 
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 use pagewise_model::{Manager, Name, PersistentSetting, Purpose, Reading, Source};
@@ -7,14 +7,14 @@ use pagewise_model::{Mechanism, Target};
 
 use crate::{tuned, zram_managers};
 
-/// The link that `systemctl enable` makes.
+/// The path of the link that `systemctl enable` creates.
 macro_rules! wanted {
     ($unit:literal) => {
         concat!("etc/systemd/system/multi-user.target.wants/", $unit, ".service")
     };
 }
 
-/// The files that switch a manager on: links that `systemctl enable` makes, and a generator.
+/// The files that enable a manager: links that `systemctl enable` creates, and a generator.
 const MANAGERS: &[(&str, Purpose, &str)] = &[
     ("zram-generator", Purpose::CompressedSwap, zram_managers::GENERATOR),
     ("zram-tools", Purpose::CompressedSwap, zram_managers::ZRAMSWAP),
@@ -29,7 +29,7 @@ const MANAGERS: &[(&str, Purpose, &str)] = &[
     ("laptop-mode-tools", Purpose::Settings, wanted!("laptop-mode")),
 ];
 
-/// Those that are switched on and, where it is known, have something to do.
+/// The managers that are enabled and, if this can be determined, have something to do.
 pub(crate) fn read(host: &HostRoot, settings: &[PersistentSetting]) -> Vec<Manager> {
     let has = |mechanism, is_it: fn(&Target) -> bool| {
         let of_it = settings.iter().filter(move |it| it.mechanism == mechanism && it.is_applied());

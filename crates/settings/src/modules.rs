@@ -13,10 +13,10 @@ use crate::{knob_path, sysctl};
 pub const COMMAND_LINE: &str = "proc/cmdline";
 const MEBIBYTE_SIZES: [(char, u64); 3] = [('K', 1), ('M', 1 << 10), ('G', 1 << 20)];
 
-/// Modules whose options concern memory.
+/// Kernel modules whose options concern memory.
 pub const MODULES: [&str; 6] =
     ["zram", "zswap", "damon_reclaim", "damon_lru_sort", "damon_stat", "page_reporting"];
-/// Those of them that are never modules, so that modprobe does not see them.
+/// Those of them that are always built in, so that modprobe does not apply options to them.
 const BUILT_IN: [&str; 5] =
     ["zswap", "damon_reclaim", "damon_lru_sort", "damon_stat", "page_reporting"];
 
@@ -42,14 +42,14 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all
 }
 
-/// A line of `modules-load.d` that loads a module of interest.
+/// The module that a line of `modules-load.d` loads, if it is one of [`MODULES`].
 #[must_use]
 pub fn loaded_module(line: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(line.trim_ascii()).ok()?;
     MODULES.contains(&name).then_some(name)
 }
 
-/// `options zram num_devices=2`: the module and what it gets.
+/// Parses `options zram num_devices=2` into the module and its options.
 #[must_use]
 pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
     let mut words = words(line);
@@ -65,7 +65,8 @@ pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
     Some((module, pairs.take(64).collect()))
 }
 
-/// Whether a module has a parameter that is known here, so that its name tells nothing about the host.
+/// Whether a module has a parameter that is known here, so that its name reveals nothing about the
+/// host.
 #[must_use]
 pub fn is_parameter(module: &str, key: &str) -> bool {
     key == "num_devices" || matches!(parameter(module, key), Target::Knob { .. })
@@ -82,7 +83,7 @@ fn add_options(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     }
 }
 
-/// A parameter of a module: a row of the knob table, or one without.
+/// The target of a module's parameter: a row of the knob table, or a parameter without a row.
 fn parameter(module: &str, key: &str) -> Target {
     let path = format!("sys/module/{module}/parameters/{key}");
     let known = knob_path::targets(&path).into_iter().next();
@@ -110,7 +111,8 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
     all.done()
 }
 
-/// Whose pages `hugepages=` asks for: those of the size before it, or of the default size.
+/// The hugetlb pool that `hugepages=` applies to: that of the `hugepagesz=` before it, or of the
+/// default size.
 fn pool(page_size: Option<&str>) -> Target {
     match page_size.and_then(kernel_size) {
         Some(size) => Target::instance_of("hugetlb.nr_hugepages", &size),
@@ -118,7 +120,7 @@ fn pool(page_size: Option<&str>) -> Target {
     }
 }
 
-/// `2M` as the kernel's folders spell it: `2048kB`.
+/// Converts `2M` to the form of the kernel's folder names: `2048kB`.
 fn kernel_size(text: &str) -> Option<String> {
     let unit = text.chars().next_back()?.to_ascii_uppercase();
     let (_, kib) = MEBIBYTE_SIZES.into_iter().find(|(letter, _)| *letter == unit)?;
@@ -126,7 +128,7 @@ fn kernel_size(text: &str) -> Option<String> {
     Some(format!("{}kB", number.checked_mul(kib)?))
 }
 
-/// Parameters without a dot that concern memory and stand for themselves.
+/// Parameters without a dot that concern memory and have no row in the knob table.
 const PLAIN: [&str; 8] = [
     "psi",
     "default_hugepagesz",
@@ -138,7 +140,7 @@ const PLAIN: [&str; 8] = [
     "numa_balancing",
 ];
 
-/// What one parameter of the command line sets.
+/// The settings that one parameter of the command line sets.
 fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
     let one = |target| vec![(target, value.to_owned())];
     match key {
@@ -159,7 +161,7 @@ fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
     }
 }
 
-/// `16K-64K,2M:always;32K:never`.
+/// Parses `16K-64K,2M:always;32K:never`.
 fn by_size(knob: &'static str, value: &str) -> Vec<(Target, String)> {
     let mut all = Vec::new();
     for group in value.split(';') {

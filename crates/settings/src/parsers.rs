@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every reader of configuration files with the files that it reads, for fuzzing.
+//! The readers of configuration files, each with the files that it reads, for fuzzing.
 
 use pagewise_hostfs::parser::{Parser, files, keep};
 
 use crate::{modules, swap_areas, sysctl, tmpfiles, tuned, udev, units, zram_managers};
 
-/// All of them.
+/// All parsers of this crate.
 pub static PARSERS: &[Parser] = &[
     files(
         "configuration",
@@ -84,7 +84,7 @@ pub static PARSERS: &[Parser] = &[
 mod tests {
     use super::*;
 
-    /// The fuzzer starts from nothing.
+    /// Empty input, with which a fuzzer starts, and invalid bytes.
     #[test]
     fn every_parser_survives_nothing_and_odd_bytes() {
         for parser in PARSERS {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads who switches swap areas on at boot: lines of `/etc/fstab` and `.swap` units of systemd.
+//! Reads which swap areas are enabled at boot: lines of `/etc/fstab` and systemd's `.swap` units.
 //!
-//! The value is the priority; `default` where none is named, which leaves it to the kernel. Areas that are named by
-//! UUID or label keep that name: which device it is, no configuration file says.
+//! The value is the priority, or `default` if none is given: then the kernel chooses one. Areas
+//! given by UUID or label keep that name, because no configuration file says which device it is.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 use crate::collector::{Collector, assigned, section};
 use crate::units;
 
-/// The file of file systems and swap areas.
+/// The table of file systems and swap areas.
 pub const FSTAB: &str = "etc/fstab";
-/// The links that switch a unit on.
+/// Folders with the links that enable a unit.
 const WANTS: [&str; 2] =
     ["etc/systemd/system/swap.target.wants", "etc/systemd/system/multi-user.target.wants"];
 
@@ -41,11 +41,11 @@ pub struct FstabSwap {
     pub area: Vec<u8>,
     /// The priority, or `default`.
     pub priority: String,
-    /// Whether it is switched on at boot.
+    /// Whether it is enabled at boot (no `noauto`).
     pub is_automatic: bool,
 }
 
-/// `/dev/sda2 none swap sw,pri=5 0 0`.
+/// Parses `/dev/sda2 none swap sw,pri=5 0 0`.
 #[must_use]
 pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     let mut fields = words(line);
@@ -60,7 +60,7 @@ pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     })
 }
 
-/// `5` of `discard,pri=5`.
+/// Finds `5` in `discard,pri=5`.
 #[must_use]
 pub fn priority_in(options: &str) -> Option<&str> {
     let found = options.split(',').rev().find_map(|option| option.trim().strip_prefix("pri="));
@@ -116,7 +116,7 @@ fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     }
 }
 
-/// A line of a `.swap` unit that matters.
+/// The key and value of a line in a `.swap` unit, if it matters here.
 #[must_use]
 pub fn unit_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = assigned(line)?;

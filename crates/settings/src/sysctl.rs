@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads the files of `sysctl.d` as systemd-sysctl does.
 //!
-//! All folders together are read in the order of the file names, a file in an earlier folder hides one of the
-//! same name in a later one, and the last assignment of a name wins. A pattern (`vm.dirty_*`) sets what no line
-//! names, and a line `-vm.swappiness` without a value takes a setting out of all that came before it and of all
-//! patterns.
+//! The files of all folders together are read in order of their names; a file in an earlier folder
+//! hides one of the same name in a later one, and the last assignment of a name wins. A pattern
+//! (`vm.dirty_*`) applies to settings that no line names. A line `-vm.swappiness` without a value
+//! excludes a setting from all assignments before it and from all patterns.
 //!
-//! systemd does not read `/etc/sysctl.conf` at boot unless a link in `sysctl.d` leads there, which Debian has up
-//! to 12. `sysctl --system`, which people type, reads it last, and so do init systems other than systemd.
+//! systemd does not read `/etc/sysctl.conf` at boot unless a link in `sysctl.d` points to it, which
+//! Debian has up to release 12. The command `sysctl --system` reads it last, and so do init systems
+//! other than systemd.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +20,15 @@ use crate::collector::{Collector, folded};
 use crate::conf_files::{ConfFile, in_order};
 use crate::knob_path;
 
-/// Where sysctl's files lie; earlier folders win.
+/// Folders with sysctl's files; earlier ones win.
 pub const FOLDERS: [&str; 4] =
     ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d"];
-/// The file of sysctl that `sysctl --system` reads last.
+/// The file that `sysctl --system` reads last.
 pub const CONF: &str = "etc/sysctl.conf";
-/// There as soon as systemd is the first process.
+/// Exists if systemd is the init process.
 pub const BOOTED_BY_SYSTEMD: &str = "run/systemd/notify";
 
-/// What sysctl sets, and how many files are read.
+/// The settings of sysctl, and the number of files that are read.
 #[derive(Debug, Default)]
 pub(crate) struct Sysctl {
     pub(crate) settings: Vec<PersistentSetting>,
@@ -38,7 +39,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     let files = in_order(host, &FOLDERS.map(str::to_owned), ".conf");
     let is_read = |file: &ConfFile| file.effect() == Effect::Applied;
     let mut count = files.iter().filter(|file| is_read(file)).count();
-    // the link that leads to it
+    // the link that points to /etc/sysctl.conf
     let is_linked =
         files.iter().any(|file| is_read(file) && file.path.ends_with("/99-sysctl.conf"));
     let conf = (!is_linked && host.exists(CONF)).then(|| conf(host));
@@ -55,7 +56,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     Sysctl { settings: reader.without_excluded(explicit.placed()), files: count }
 }
 
-/// What the lines of `/etc/sysctl.conf` do where no link leads there.
+/// Whether the lines of `/etc/sysctl.conf` are applied if no link points to it.
 fn conf(host: &HostRoot) -> Effect {
     if !host.exists(BOOTED_BY_SYSTEMD) {
         return Effect::Applied;
@@ -64,16 +65,16 @@ fn conf(host: &HostRoot) -> Effect {
     Effect::Ignored(why.into())
 }
 
-/// What lines were met, by the target.
+/// Assignments and exclusions so far, by target.
 #[derive(Debug, Default)]
 struct Reader {
-    /// How many lines that are read name the target; a pattern does not name it.
+    /// Number of applied lines that name the target; patterns do not count.
     named: BTreeMap<Target, usize>,
-    /// How many of those, and of all patterns, were taken back.
+    /// Number of these lines that an exclusion takes back. It also takes back all patterns.
     excluded: BTreeMap<Target, usize>,
 }
 
-/// A name wins over all patterns, so that patterns are applied first.
+/// A name overrides all patterns, so patterns are placed first.
 const PATTERN: usize = 0;
 const NAME: usize = 1;
 
@@ -97,7 +98,8 @@ impl Reader {
         }
     }
 
-    /// Marks what a line without a value takes out: all that came before it, and what patterns set.
+    /// Marks the settings that a line without a value excludes: all assignments before it, and
+    /// those by patterns.
     fn without_excluded(
         self,
         mut settings: Vec<(usize, PersistentSetting)>,
@@ -124,18 +126,18 @@ fn ignore(setting: &mut PersistentSetting) {
     setting.effect = Effect::Ignored(why.into());
 }
 
-/// One line that names a setting of the knob table.
+/// One line that assigns or excludes a setting of the knob table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// What it names; several where the name is a pattern.
+    /// The settings; several if the name is a pattern.
     pub targets: Vec<Target>,
-    /// `None` where the line takes the setting out.
+    /// The value; `None` if the line excludes the setting.
     pub value: Option<Vec<u8>>,
     /// Whether the name is a pattern.
     pub is_pattern: bool,
 }
 
-/// `vm.swappiness = 10`, also as `vm/swappiness` and with a leading `-` (errors do not matter).
+/// Parses `vm.swappiness = 10`, also `vm/swappiness` and with a leading `-` (ignore errors).
 #[must_use]
 pub fn assignment(line: &[u8]) -> Option<Assignment> {
     let line = line.trim_ascii();
@@ -156,7 +158,8 @@ pub fn assignment(line: &[u8]) -> Option<Assignment> {
     (!targets.is_empty()).then_some(Assignment { targets, value, is_pattern })
 }
 
-/// The settings of a name of sysctl: whichever of `.` and `/` comes first separates its parts.
+/// The settings that a sysctl name refers to. The first separator in it (`.` or `/`) is the
+/// separator of its parts.
 #[must_use]
 pub fn named(key: &str) -> Vec<Target> {
     let swap = |c| match c {

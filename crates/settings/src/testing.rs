@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of several readers share: hosts that have a few files, and settings as lines of text.
+//! Shared by the tests of several readers: hosts with a few files, and settings printed as lines of
+//! text.
 
 use proptest::prelude::*;
 
 use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Effect, PersistentSetting};
 
-/// A host that has these files.
+/// A host with these files.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
     let file = |(path, bytes): (&str, B)| (path.to_owned(), Entry::File(bytes.as_ref().to_vec()));
     HostRoot::memory(files.into_iter().map(file))
 }
 
-/// `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, and behind it why it is not applied.
+/// Prints `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by the reason if it is not applied.
 pub(crate) fn shown(settings: &[PersistentSetting]) -> Vec<String> {
     let line = |setting: &PersistentSetting| {
         let effect = match &setting.effect {
@@ -25,7 +26,7 @@ pub(crate) fn shown(settings: &[PersistentSetting]) -> Vec<String> {
     settings.iter().map(line).collect()
 }
 
-/// A true text with some bytes replaced and its end missing, or any bytes at all.
+/// A valid text with some bytes replaced and its end cut off, or random bytes.
 pub(crate) fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
     let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads lines of `tmpfiles.d` that write a setting (`w` and `w+`), as systemd-tmpfiles does.
 //!
-//! Files are read in the order of their names. Of several lines for one path only the *first* is applied, unless
-//! all of them are `w+`: systemd-tmpfiles calls the others duplicates and ignores them. All lines for one path are applied
-//! where the first of them stands. Lines for different patterns that match the same file are all applied.
+//! Files are read in order of their names. Of several lines for one path only the *first* is
+//! applied, unless all of them are `w+`: systemd-tmpfiles ignores the others as duplicates. All
+//! lines for one path are applied at the position of the first. Lines with different patterns that
+//! match the same file are all applied.
 //!
-//! Specifiers that are the same for everybody (`%%`) and the kernel's release (`%v`) are resolved; of a line with
-//! another one the effect is not known. Left out: lines that make files (`f`), which settings are not.
+//! Specifiers that have the same value everywhere (`%%`) and the kernel's release (`%v`) are
+//! resolved; with any other specifier the effect of the line is unknown. Lines that create files
+//! (`f`) are ignored, because settings are not created.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +36,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.done()
 }
 
-/// Paths that lines name, with the first line for each.
+/// Paths in lines so far, with the first line for each.
 type Known = BTreeMap<String, First>;
 
 /// The first line for a path.
@@ -86,7 +88,7 @@ fn add(
     }
 }
 
-/// What is wrong with the file comes before what is wrong with the line.
+/// A reason that concerns the whole file takes precedence over one that concerns the line.
 fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
     if *of_file == Effect::Applied { of_line.clone() } else { of_file.clone() }
 }
@@ -94,17 +96,17 @@ fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
 /// One line that writes to a file below `/proc/sys` or `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The file, with specifiers and patterns.
+    /// The path, with specifiers and patterns.
     pub path: String,
-    /// What is written, with specifiers.
+    /// The value, with specifiers.
     pub value: String,
-    /// `w+`: it is applied even if other lines that are `w+` name the same path.
+    /// Whether the line is `w+`: it is applied even if other `w+` lines have the same path.
     pub is_forced: bool,
-    /// What the line itself says about it.
+    /// Whether the line would be applied if it were alone.
     pub effect: Effect,
 }
 
-/// `w /sys/kernel/mm/ksm/run - - - - 1`.
+/// Parses `w /sys/kernel/mm/ksm/run - - - - 1`.
 #[must_use]
 pub fn item(line: &[u8]) -> Option<Item> {
     let line = line.trim_ascii();
@@ -137,13 +139,13 @@ pub fn item(line: &[u8]) -> Option<Item> {
     Some(Item { path, value, is_forced: modifiers.contains('+'), effect })
 }
 
-/// Whether a path is one of a kernel setting.
+/// Whether the path is that of a kernel setting.
 fn is_setting(path: &str) -> bool {
     let is_plain = !path.split('/').any(|part| matches!(part, "." | ".."));
     is_plain && ["/sys/", "/proc/sys/"].iter().any(|folder| path.starts_with(folder))
 }
 
-/// The next word, without its quotes and escapes.
+/// The next field, with quotes and escapes resolved.
 fn next_field(rest: &mut &[u8]) -> Option<String> {
     let text = rest.trim_ascii_start();
     let mut word = Vec::new();
@@ -168,7 +170,7 @@ fn next_field(rest: &mut &[u8]) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// C escapes, as far as they occur in settings.
+/// Resolves C escapes, as far as they occur in settings.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -188,7 +190,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// `None` where a specifier is not known here.
+/// Resolves specifiers; `None` if one is not known here.
 fn resolved(text: &str, release: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -206,7 +208,7 @@ fn resolved(text: &str, release: &str) -> Option<String> {
     Some(plain)
 }
 
-/// Whether a recording may hold this line: it writes plain words to a setting of the table.
+/// Whether a recording may contain this line: it writes plain words to a setting of the knob table.
 #[must_use]
 pub fn is_known(line: &[u8]) -> bool {
     item(line).is_some_and(|item| {

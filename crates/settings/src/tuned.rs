@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads what tuned sets: the active profile with those that it includes → [`Tuned`] and its settings.
+//! Reads the settings of TuneD: the active profile and the profiles it includes ([`Tuned`]).
 //!
-//! tuned counts where its service is switched on and `/etc/tuned/active_profile` names a profile; without
-//! one it picks a profile when it starts, which no file tells. Profiles of `/etc` hide those of `/usr/lib`.
-//! Of a profile the sections `[sysctl]`, `[sysfs]` and `[vm]` are read. Left out are sections under other names,
-//! which apply to some machines only, and values that depend on the running one (`>2048`) or on a variable.
-//! Included profiles come first, so that the last assignment wins.
+//! TuneD applies settings if its service is enabled and `/etc/tuned/active_profile` names a
+//! profile. If none is named, it chooses one when it starts, and no file says which. Profiles in
+//! `/etc` hide those in `/usr/lib`. The sections `[sysctl]`, `[sysfs]` and `[vm]` are read. Ignored
+//! are sections with other names, which apply only to some machines, and values that depend on the
+//! running value (`>2048`) or on a variable. Included profiles come first, so that the last
+//! assignment wins.
 
 use pagewise_hostfs::text::{Line, Text, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
@@ -18,13 +19,14 @@ use crate::{knob_path, sysctl};
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
 pub(crate) const MAIN: &str = "etc/tuned/tuned-main.conf";
-/// Where profiles lie, a folder each; earlier ones win. Since 2.24 they have a folder of their own.
+/// Where profiles are, a folder for each; earlier ones win. Since TuneD 2.24 they have a folder of
+/// their own.
 pub const FOLDERS: [&str; 4] =
     ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
 /// The file of a profile in its folder.
 pub const FILE: &str = "tuned.conf";
 
-/// `None` where tuned is not switched on, or no profile is chosen.
+/// `None` if TuneD is not enabled, or no profile is selected.
 pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     if !host.exists(UNIT) {
         return None;
@@ -39,7 +41,7 @@ pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, reader.all.done()))
 }
 
-/// Whether files of sysctl are applied again after the profile; they are where nothing is said.
+/// Whether sysctl files are applied again after the profile, which is the default.
 fn reapplies(host: &HostRoot) -> bool {
     let Ok(text) = host.text(MAIN) else { return true };
     let message = text.lines().take(CONFIG_LINES).filter_map(|line| {
@@ -51,13 +53,13 @@ fn reapplies(host: &HostRoot) -> bool {
 
 struct Reader<'a> {
     host: &'a HostRoot,
-    /// Names of profiles that were read, or are being read.
+    /// Names of profiles that were read or are being read, so that circular includes end.
     read: Vec<String>,
     all: Collector<'a>,
 }
 
 impl Reader<'_> {
-    /// Adds what a profile sets, after what it includes.
+    /// Adds the settings of a profile, after those of the profiles it includes.
     fn add(&mut self, name: &[u8]) {
         let Some(name) = plain(name) else { return };
         if self.read.len() >= TUNED_PROFILES || self.read.iter().any(|known| known == name) {
@@ -80,7 +82,7 @@ impl Reader<'_> {
     }
 }
 
-/// A name that is a folder's, and no way out of it.
+/// The name if it is a plain folder name and cannot lead to another folder.
 pub fn plain(name: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = std::str::from_utf8(name).ok()?;
@@ -88,7 +90,7 @@ pub fn plain(name: &[u8]) -> Option<&str> {
     (fits && name.bytes().all(|byte| is_plain(&byte))).then_some(name)
 }
 
-/// Each line beside the section that it stands in.
+/// Each line with the section that it is in.
 fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
     let mut current = Vec::new();
     text.lines().take(CONFIG_LINES).filter_map(move |line| {
@@ -100,12 +102,12 @@ fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
     })
 }
 
-/// `[sysctl]`
+/// Parses `[sysctl]`.
 pub fn section(line: &[u8]) -> Option<&[u8]> {
     line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }
 
-/// The names behind `include=` of `[main]`, in their order.
+/// The profile names after `include=` in `[main]`, in order.
 fn included(text: &Text) -> Vec<Vec<u8>> {
     let of_main = in_sections(text).filter(|(section, _)| section == b"main");
     let names = of_main.filter_map(|(_, line)| include(line.bytes).map(<[u8]>::to_vec));
@@ -118,13 +120,14 @@ fn words_of(names: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     words(names).map(<[u8]>::to_vec)
 }
 
-/// What stands behind `include=`.
+/// The value after `include=`.
 pub fn include(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii().strip_prefix(b"include")?.trim_ascii();
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
 
-/// What a line of a profile sets, and to which plain value: tuned computes others when it applies the profile.
+/// The settings and the value in a line of a profile. Only plain values: others are computed when
+/// the profile is applied.
 #[must_use]
 pub fn setting(section: &[u8], line: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
     let (key, value) = assigned(line)?;
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
     use crate::testing::{host, mangled, shown};
 
-    // as Debian's package 2.20.0 has them, comments left out
+    // as in Debian's package 2.20.0, without comments
     const THROUGHPUT: &str = "[main]\nsummary=Broadly applicable tuning\n\n[variables]\n\
         thunderx_cpuinfo_regex=CPU part\\s+:\\s+(0x0?516)\n\n[cpu]\ngovernor=performance\n\n\
         [vm.thunderx]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n\n[disk]\n\
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn tuned_that_is_off_or_has_no_profile_sets_nothing() {
         assert!(read(&host([(ACTIVE, "virtual-guest\n")])).is_none());
-        // as the package is installed, before the service has picked one
+        // the state after installation, before the service has chosen a profile
         assert!(read(&machine("", &[])).is_none());
         let (_, settings) = read(&machine("no-such-profile\n", &[])).unwrap();
         assert!(settings.is_empty());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads rules of udev that set up zram devices (`ATTR{disksize}="4G"`) or a sysctl (`SYSCTL{vm.swappiness}="150"`).
+//! Reads udev rules that set up zram devices (`ATTR{disksize}="4G"`) or set a sysctl
+//! (`SYSCTL{vm.swappiness}="150"`).
 //!
-//! A rule applies to devices that match. Which devices appear is not known here: a rule that matches a zram device
-//! by its kernel name, action, subsystem or driver is taken as applied; of one with other conditions the effect is
-//! not known. `GOTO` is not followed.
+//! A rule applies to devices that match its conditions. Which devices will appear is not known
+//! here: a rule that matches a zram device by kernel name, action, subsystem or driver is taken as
+//! applied; the effect of a rule with other conditions is unknown. `GOTO` is not followed.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_hostfs::text::{Line, lines};
@@ -32,10 +33,10 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.done()
 }
 
-/// A rule of interest has one of these.
+/// A rule that matters contains one of these.
 const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
-/// The longest rule, with the lines that continue it.
+/// Longest rule that is read, including its continuation lines.
 const MAX_RULE: usize = 16 << 10;
 
 fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
@@ -50,16 +51,16 @@ fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
     }
 }
 
-/// What one rule sets.
+/// The settings in one rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Numbers of zram devices that it gives a size; patterns are left out.
+    /// Numbers of the zram devices whose size it sets; patterns are left out.
     pub makes: Vec<String>,
     /// That size.
     pub size: String,
-    /// Settings and values.
+    /// Settings and their values.
     pub sets: Vec<(Target, String)>,
-    /// What its conditions mean.
+    /// Whether it is applied, according to its conditions.
     pub effect: Effect,
 }
 
@@ -82,7 +83,7 @@ impl Token<'_> {
     }
 }
 
-/// A rule, or `None` where it sets nothing of the knob table.
+/// Parses a rule; `None` if it sets nothing of the knob table.
 #[must_use]
 pub fn rule(text: &[u8]) -> Option<Rule> {
     if !has_words(text) {
@@ -119,7 +120,7 @@ fn has_words(text: &[u8]) -> bool {
     WORDS.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
 }
 
-/// What follows `zram` in the names that the rule matches.
+/// The part after `zram` in the kernel names that the rule matches.
 fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     let named = tokens.iter().find(|token| token.key == "KERNEL" && token.operator == "==");
     let names = named.map_or("", |token| token.value.as_str()).split('|');
@@ -127,7 +128,7 @@ fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     numbers.filter(|number| !number.is_empty()).map(str::to_owned).take(64).collect()
 }
 
-/// Whether the conditions are those of a zram device that appears or gets its size.
+/// Whether the conditions match a zram device that appears or gets its size.
 fn conditions(tokens: &[Token<'_>]) -> Effect {
     let is_zram = |token: &Token<'_>| match (token.key, token.attribute) {
         ("KERNEL", _) => token.operator == "==" && token.value.starts_with("zram"),
@@ -161,7 +162,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     all
 }
 
-/// `KEY{attribute}=="value",` and what follows.
+/// Parses `KEY{attribute}=="value",` and returns the rest.
 fn token(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start_matches([' ', '\t', ',']);
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
@@ -179,7 +180,7 @@ fn token(text: &str) -> Option<(Token<'_>, &str)> {
     (!key.is_empty()).then_some((Token { key, attribute, operator, value }, rest))
 }
 
-/// `"text"`, in which `\"` is a quotation mark.
+/// Parses `"text"`, in which `\"` stands for a quotation mark.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let mut value = String::new();
@@ -197,7 +198,8 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// What a recording may hold of a rule: the parts that set something of the table, and conditions of zram devices.
+/// The parts of a rule that a recording may contain: assignments to settings of the knob table, and
+/// conditions of zram devices.
 #[must_use]
 pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
     let continues = line.trim_ascii_end().ends_with(b"\\");
@@ -241,7 +243,7 @@ pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
     (!all.is_empty()).then(|| format!("{}{end}", all.join(", ")).into_bytes())
 }
 
-/// Whether a file has a rule of interest; the others are left out of recordings.
+/// Whether a file has a rule that matters here; other files are left out of recordings.
 #[must_use]
 pub fn is_of_interest(file: &[u8]) -> bool {
     lines(file).any(|line| {

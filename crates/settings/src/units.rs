@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads properties of systemd's units that limit memory (`MemoryMax=`, `MemoryHigh=` …), from units and drop-ins that
-//! the administrator or `systemctl set-property` wrote.
+//! Reads properties of systemd units that limit memory (`MemoryMax=`, `MemoryHigh=` …), from units
+//! and drop-ins that were written by the administrator or by `systemctl set-property`.
 //!
-//! Drop-ins of all folders are read after the unit, in the order of their names; one in an earlier folder hides those
-//! of the same name. The instance of the target is the name of the unit: which cgroup it has, is not known here.
-//! Left out: units of packages below `/usr`, drop-ins for all units of a kind (`service.d`) and for a prefix.
+//! Drop-ins of all folders are read after the unit, in order of their names; one in an earlier
+//! folder hides those of the same name. The instance of the target is the unit's name, because its
+//! cgroup is not known here. Ignored are units of packages below `/usr`, and drop-ins for all units
+//! of a type (`service.d`) or with a prefix.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +17,17 @@ use crate::collector::{Collector, assigned, section};
 use crate::conf_files::in_order;
 use crate::limits::UNIT_FILES;
 
-/// Where units lie; earlier folders win.
+/// Folders with units; earlier ones win.
 pub const FOLDERS: [&str; 4] = [
     "etc/systemd/system.control",
     "run/systemd/system.control",
     "etc/systemd/system",
     "run/systemd/system",
 ];
-/// Kinds of units that have a cgroup.
+/// Types of units that have a cgroup.
 const KINDS: [&str; 6] = [".service", ".slice", ".scope", ".socket", ".mount", ".swap"];
 
-/// Properties, and the file of a cgroup that each becomes.
+/// Properties, and the cgroup file that each one sets.
 const PROPERTIES: [(&str, Option<&str>); 14] = [
     ("MemoryMin", Some("cgroup.memory.min")),
     ("MemoryLow", Some("cgroup.memory.low")),
@@ -44,7 +45,7 @@ const PROPERTIES: [(&str, Option<&str>); 14] = [
     ("OOMPolicy", None),
 ];
 
-/// A unit's own file, and its drop-in folders; earlier folders win.
+/// A unit's own files and its drop-in folders; earlier folders win.
 #[derive(Debug, Default)]
 struct UnitFiles {
     own: Vec<String>,
@@ -82,7 +83,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.done()
 }
 
-/// Whether it is the name of a unit that has a cgroup.
+/// Whether this is the name of a unit that has a cgroup.
 #[must_use]
 pub fn is_unit(name: &str) -> bool {
     KINDS.iter().any(|kind| name.strip_suffix(kind).is_some_and(|name| !name.is_empty()))
@@ -102,7 +103,7 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
     });
 }
 
-/// A property that limits memory, the setting of a cgroup that it becomes, and its value.
+/// A property that limits memory, the cgroup setting that it sets, and its value.
 #[must_use]
 pub fn property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8])> {
     let (key, value) = assigned(line)?;

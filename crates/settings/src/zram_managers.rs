@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads what sets up zram devices as swap: zram-generator (`zram-generator.conf`) and zram-tools
-//! (`/etc/default/zramswap`).
+//! Reads the configuration of tools that set up zram devices as swap: zram-generator
+//! (`zram-generator.conf`) and zram-tools (`/etc/default/zramswap`).
 //!
-//! zram-generator reads one main file, that of the first folder which has one, and then all drop-ins in the order of
-//! their names. Its folders are ordered otherwise than systemd's: `/run` comes before `/etc`. Sizes are numbers of
-//! MiB or expressions such as `min(ram / 2, 4096)`, which are not computed here.
+//! zram-generator reads one main file, from the first folder that has one, and then all drop-ins in
+//! order of their names. The order of its folders differs from systemd's: `/run` comes before
+//! `/etc`. Sizes are numbers of MiB or expressions such as `min(ram / 2, 4096)`, which are not
+//! evaluated here.
 //!
-//! zram-tools uses one device, `zram0`. `PERCENT` overrules `SIZE`, which counts MiB.
+//! zram-tools uses one device, `zram0`. `PERCENT` overrides `SIZE`, which is in MiB.
 
 use pagewise_hostfs::text::{Line, Text};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
@@ -15,27 +16,27 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 use crate::collector::{Collector, assigned, section};
 use crate::conf_files::in_order;
 
-/// Where zram-generator's files lie; earlier folders win.
+/// Folders with zram-generator's files; earlier ones win.
 const FOLDERS: [&str; 4] =
     ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
-/// Its main file; drop-ins lie in a folder of this name with `.d`.
+/// Its main file; drop-ins are in a folder of this name with the suffix `.d`.
 pub const GENERATOR_FILE: &str = "zram-generator.conf";
-/// The program of zram-generator that makes units at boot.
+/// The program of zram-generator that generates units at boot.
 pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
-/// The file of zram-tools.
+/// The configuration file of zram-tools.
 pub const ZRAM_TOOLS: &str = "etc/default/zramswap";
 pub(crate) const ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
-/// Keys of zram-generator that are no setting of the knob table.
+/// Keys of zram-generator that are not settings of the knob table.
 const OPTIONS: [&str; 5] =
     ["host-memory-limit", "mount-point", "fs-type", "options", "memory-limit"];
 
-/// The main files of zram-generator; earlier ones win.
+/// The paths of zram-generator's main file; earlier ones win.
 #[must_use]
 pub fn generator_files() -> [String; 4] {
     FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}"))
 }
 
-/// Whether a path is a file of zram-generator, or a drop-in.
+/// Whether a path is zram-generator's main file or a drop-in.
 #[must_use]
 pub fn is_generator_file(path: &str) -> bool {
     let is_drop_in = |file: &String| {
@@ -64,7 +65,7 @@ pub(crate) fn read_generator(host: &HostRoot) -> Vec<PersistentSetting> {
     all.done()
 }
 
-/// What is wrong with all of its files comes before what is wrong with one.
+/// A reason that concerns all files takes precedence over one that concerns this file.
 fn worse(of_all: &Effect, of_file: Effect) -> Effect {
     if *of_all == Effect::Applied { of_file } else { of_all.clone() }
 }
@@ -101,7 +102,7 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     });
 }
 
-/// `zram0` of `[zram0]`.
+/// Parses the section name `zram0` of `[zram0]`.
 #[must_use]
 pub fn zram_section(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
@@ -110,7 +111,7 @@ pub fn zram_section(name: &[u8]) -> Option<&str> {
     is_number.then_some(name)
 }
 
-/// A line of zram-generator's files with a key that it knows, and the value.
+/// A known key in a line of zram-generator's files, and its value.
 #[must_use]
 pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = assigned(line)?;
@@ -149,7 +150,7 @@ fn add_generator_key(
     }
 }
 
-/// A number counts MiB; anything else is an expression.
+/// Adds the unit to a plain number, which means MiB; other values are expressions.
 fn mebibytes(value: &[u8]) -> Vec<u8> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if is_number { [value, b"M"].concat() } else { value.to_vec() }
@@ -174,7 +175,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
         all.add(target, &value, line, &effect);
     });
     let mut all = all.done();
-    // it overrules the other size wherever it stands
+    // the percentage overrides the size, in whatever order they are given
     all.sort_by_key(|setting| setting.wanted().ends_with("% of RAM"));
     if is_on {
         let source = pagewise_model::Source::file(pagewise_hostfs::absolute(ZRAMSWAP));
@@ -185,7 +186,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
     all
 }
 
-/// `ALGO=zstd`, as the shell reads it.
+/// Parses `ALGO=zstd` as the shell does.
 #[must_use]
 pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = assigned(line)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Configuration files on a disk as nobody means them to be: links in a circle, masks, binary bytes, folders where
-//! files should be, thousands of drop-ins.
+//! Unusual and malformed configuration files on a disk: circular links, masked files, binary
+//! contents, folders in place of files, thousands of drop-ins.
 
 #![expect(
     clippy::disallowed_methods,
@@ -102,7 +102,8 @@ fn of_ten_thousand_drop_ins_the_winners_are_known() {
     assert_eq!(problems.len(), 2, "what was left out is said: {problems:?}");
 }
 
-/// Nobody but root reads it, and then it hides others all the same.
+/// A file that only root can read sets nothing for others, but hides files of the same name all the
+/// same.
 #[test]
 fn a_file_that_may_not_be_read_sets_nothing() {
     let denied =

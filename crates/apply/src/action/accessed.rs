@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Accessed bits of a process, cleared to see which of its memory is used from then on.
+//! Clears the accessed bits of a process, to see which of its memory is used from then on.
 //!
-//! This changes no setting and no content, so there is nothing to undo; but reclaim reads the same bits,
-//! so that for a while it takes memory in use for idle. The kernel walks all page tables of the process
-//! with its memory lock held for writing, and empties the TLB.
+//! This changes no setting and no contents, so there is nothing to undo. But reclaim reads the same
+//! bits, so for a while it treats memory in use as idle. The kernel walks all page tables of the
+//! process with its mmap lock held for writing, and flushes the TLB.
 
 use std::io;
 
 use crate::live;
 
-/// Clears the accessed bits of all pages that a process maps (`1` to `/proc/PID/clear_refs`). Waits as long
-/// as somebody else holds the memory lock of the process.
+/// Clears the accessed bits of all pages that a process maps (`1` to `/proc/PID/clear_refs`).
+/// Blocks while another task holds the mmap lock of the process.
 ///
 /// # Errors
-/// If the process has ended, is another user's and we are not root, or the kernel lacks the file.
+/// If the process has exited, belongs to another user and we are not root, or the kernel lacks the
+/// file.
 pub fn clear_accessed(pid: u32) -> io::Result<()> {
     live::write(&format!("/proc/{pid}/clear_refs"), "1")
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A pass of zmerge over one device: identical pages are stored once, and freed pages given back.
+//! A merge pass of zmerge over one device: identical pages are stored once, and the freed pages are
+//! released.
 //!
-//! It changes no setting and no content, so there is nothing to undo; writing a page again takes it
-//! apart by itself. The kernel runs it beside I/O and to its end, whatever becomes of us, unless 0 is
-//! written to `merge`. `merge` reads as the slots to go, zero once it has compacted, and wakes whoever polls it.
+//! It changes no setting and no contents, so there is nothing to undo; writing to a merged page
+//! separates it again. The kernel runs the pass beside I/O until it is complete, even if our
+//! process ends, unless 0 is written to `merge`. Reading `merge` returns the number of slots to go,
+//! which is zero once it has compacted; the file can be polled for changes.
 
 use pagewise_model::Advice;
 use std::io;
@@ -14,36 +16,36 @@ use rustix::io::Errno;
 
 use crate::live::{self, WatchedFile};
 
-/// How long we sleep at most before the flag is looked at again: a signal may come to another thread.
+/// Longest sleep before the stop flag is checked again: a signal may arrive in another thread.
 const NEWS: Duration = Duration::from_millis(250);
 
-/// Why no pass was started, or what became of it is not known.
+/// Why no pass was started, or why its result is not known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// We may not write the file.
+    /// The file is not writable for us.
     #[error(
         "zmerge{0}: not allowed to start or end a pass: /sys/block/zmerge{0}/merge is for root"
     )]
     NotAllowed(u32),
-    /// Somebody else's is not done yet.
+    /// Another pass is still running.
     #[error("zmerge{0}: a pass is running already")]
     Running(u32),
-    /// Nothing can be stored in it.
+    /// The device has no size.
     #[error("zmerge{0}: it has no disksize, so it stores nothing to merge")]
     NoSize(u32),
-    /// `merge_mode` is off.
+    /// `merge_mode` is `off`.
     #[error("zmerge{0}: its merge_mode is off")]
     Off(u32),
-    /// It was removed.
+    /// The device was removed.
     #[error("zmerge{0}: no such device any more")]
     Gone(u32),
-    /// The kernel said something else.
+    /// Any other error of the kernel.
     #[error("zmerge{id}: merge")]
     Kernel {
         /// The device.
         id: u32,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
 }
@@ -77,57 +79,57 @@ impl MergeError {
     }
 }
 
-/// Where a pass is started and followed.
+/// The file that starts a pass and shows its progress.
 fn file(id: u32) -> String {
     format!("/sys/block/zmerge{id}/merge")
 }
 
-/// Whether we could start a pass over zmerge `id`: nothing is done.
+/// Whether we could start a pass over zmerge `id`; changes nothing.
 ///
 /// # Errors
-/// Where we may not, or there is no such device.
+/// If we are not allowed to, or there is no such device.
 pub fn may_merge(id: u32) -> Result<(), MergeError> {
     live::may_write(&file(id)).map_err(|error| MergeError::from_io(id, error))
 }
 
-/// Starts a pass over zmerge `id`, which goes on by itself.
+/// Starts a pass over zmerge `id`, which continues by itself.
 ///
 /// # Errors
-/// Where the kernel refuses; nothing was done then.
+/// If the kernel refuses; nothing has changed in this case.
 pub fn start_merge(id: u32) -> Result<(), MergeError> {
     live::write(&file(id), "1").map_err(|error| MergeError::from_io(id, error))
 }
 
-/// What became of a pass that was followed.
+/// How a pass that was followed ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassEnd {
-    /// It has examined all slots; the time that it took.
+    /// It has examined all slots; with its duration.
     Complete(Duration),
-    /// It was ended before. What it had merged stays merged.
+    /// It was stopped before that. Pages that it had merged stay merged.
     Stopped,
-    /// It goes on: the module does not know how to end one.
+    /// It continues: this version of the module cannot stop a pass.
     Running,
 }
 
-/// Ends the pass over zmerge `id`, and waits for that; without a pass nothing is done. False: the module does
-/// not know how to end one.
+/// Stops the pass over zmerge `id` and waits until it has stopped; without a pass nothing happens.
+/// Returns false if this version of the module cannot stop a pass.
 ///
 /// # Errors
-/// Where we may not, or there is no such device.
+/// If we are not allowed to, or there is no such device.
 pub fn stop_merge(id: u32) -> Result<bool, MergeError> {
     match live::write(&file(id), "0").map_err(|error| MergeError::from_io(id, error)) {
         Ok(()) => Ok(true),
-        // what the module says to a word that it does not know
+        // the error that the module returns for a value it does not know
         Err(MergeError::NoSize(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Starts a pass and follows it to its end; `tell` hears how many slots it has to go. Where `stop` is set
-/// before, the pass is ended.
+/// Starts a pass and follows it until it is complete; `tell` is called with the number of slots to
+/// go. If `stop` is set meanwhile, the pass is stopped.
 ///
 /// # Errors
-/// Where it is refused, or the device vanishes meanwhile.
+/// If it is refused, or the device disappears meanwhile.
 pub fn merge(id: u32, stop: &AtomicBool, tell: &mut dyn FnMut(u64)) -> Result<PassEnd, MergeError> {
     let of = |error| MergeError::from_io(id, error);
     let mut progress = WatchedFile::open(&file(id)).map_err(of)?;

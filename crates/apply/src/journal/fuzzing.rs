@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Feeds the reader of journals whatever somebody thinks of.
+//! Entry points for fuzzing the journal reader with arbitrary input.
 //!
-//! A line whose sum is wrong is thrown away at once, and nobody guesses a right one. So the input is
-//! read twice: as it is, and with the sum of each line put right.
+//! A line with a wrong checksum is rejected at once, and a fuzzer does not guess a right one. So
+//! each input is read twice: unchanged, and with the checksum of each line corrected.
 
 use super::read::Reading;
 use super::record::{self, Device, FileText, Identity, Loan, Record, Write, ZramSetup};
 
-/// Reads it. Whatever it holds, this returns.
+/// Parses the input. Must return without a panic, whatever it contains.
 pub fn run(input: &[u8]) {
     read(input);
     let lines = input.split(|&byte| byte == b'\n');
@@ -15,7 +15,7 @@ pub fn run(input: &[u8]) {
 }
 
 fn read(journal: &[u8]) {
-    // its lines have the same form
+    // the lines of the ledger have the same form
     std::hint::black_box(crate::ledger::LedgerFile::parse(journal));
     let reading = Reading::parse(journal);
     let good = usize::try_from(reading.good).unwrap_or(usize::MAX);
@@ -28,12 +28,12 @@ fn read(journal: &[u8]) {
     std::hint::black_box((reading.plan(), reading.open_by_step(), reading.is_applied()));
 }
 
-/// The record of a line of the right shape, else the line.
+/// The record of a line that has the right form; otherwise the line itself.
 fn record_of(line: &[u8]) -> &[u8] {
     record::parts(line).map_or(line, |(record, _)| record)
 }
 
-/// A journal to begin with.
+/// A valid journal as a seed.
 #[must_use]
 pub fn seed() -> Vec<u8> {
     let text = str::to_owned;
@@ -89,7 +89,7 @@ pub fn seed() -> Vec<u8> {
     [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
 }
 
-/// Everything that a journal says is still lent, in words.
+/// The loans that a journal names as not returned, in words.
 #[cfg(test)]
 pub(crate) fn open_in(journal: &[u8]) -> Vec<String> {
     Reading::parse(journal).open().iter().map(super::Open::described).collect()
@@ -107,7 +107,7 @@ mod tests {
         run(&seed());
     }
 
-    /// A record alone becomes a line, so that a fuzzer need not know sums.
+    /// A line with only a record gets its checksum, so a fuzzer need not compute it.
     #[test]
     fn sums_are_put_right() {
         let line = Record::Done { loan: 1 }.line();

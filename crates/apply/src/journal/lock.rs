@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One session at a time on a machine. The kernel drops a lock with its process, so a killed one
-//! leaves none.
+//! Allows one session at a time on a machine. The kernel releases a lock when its process ends, so
+//! a killed process leaves none.
 //!
-//! There are two. The first is the machine's: `/run/pagewise/lock`, whatever the folder of state, since
-//! two runs with two journals would fight over one knob. Only root can set knobs, so the folder is
-//! root's alone and no user can hold the lock against it; an abstract socket could be bound by anybody
-//! and reaches no further than a network namespace. A user without root has `/run/user/UID/pagewise`.
-//! A container has a `/run` of its own and may write the same knobs: `PAGEWISE_LOCK` names another
-//! folder, as the host's one where it is mounted.
+//! There are two locks. The first is for the machine: `/run/pagewise/lock`, whatever folder of
+//! journals is used, because two runs with two journals would overwrite each other's knobs. Only
+//! root can set knobs, so the folder belongs to root and no user can hold the lock to block it.
+//! (Any user could bind an abstract socket, and it would be visible only in one network namespace.)
+//! A user without root has `/run/user/UID/pagewise`. A container has its own `/run` but may write
+//! the same knobs: `PAGEWISE_LOCK` names another folder, such as the host's if it is mounted.
 //!
-//! The second lies beside the journals: who holds it writes there, also in another container or as an
-//! early version that knows no other lock.
+//! The second lock is beside the journals: a run that holds it may write there, even from another
+//! container or from an early version that knows no other lock.
 //!
-//! Where a file system is read-only and has no lock file, nobody who could hold it runs: it is done
-//! without.
+//! If a file system is read-only and has no lock file, no process can hold the lock, so it is not
+//! needed.
 
 #![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
 
@@ -31,7 +31,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::Error;
 
-/// Held until it is dropped.
+/// Both locks; released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _files: Vec<File>,
@@ -40,7 +40,7 @@ pub(crate) struct Lock {
 const NAME: &str = "lock";
 
 impl Lock {
-    /// Takes both, and says in them who has them. Folders are made where they are not there.
+    /// Takes both locks and writes our process id into them. Missing folders are created.
     pub(crate) fn take(state: &Path) -> Result<Self, Error> {
         Self::take_both(machine().as_deref(), state)
     }
@@ -52,7 +52,7 @@ impl Lock {
     }
 }
 
-/// The folder of the machine's lock; a user without root may have none.
+/// The folder of the lock for the machine; a user without root may have none.
 fn machine() -> Option<PathBuf> {
     let named = std::env::var_os("PAGEWISE_LOCK").filter(|it| !it.is_empty());
     if named.is_some() {
@@ -86,7 +86,8 @@ fn take_one(folder: &Path) -> Result<Option<File>, Error> {
         let pid = holder(&mut file);
         return Err(Error::Busy { state: folder.display().to_string(), pid });
     }
-    // the lock holds also where its file cannot be written: it is read-only, or its disk is full
+    // the lock is valid even if our id cannot be written: the file is read-only, or the disk is
+    // full
     let _ = sign(&mut file);
     Ok(Some(file))
 }
@@ -95,14 +96,15 @@ fn is_read_only(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ReadOnlyFilesystem
 }
 
-/// What journals say is done as root, so nobody else may write there, nor put another folder in its place.
+/// Creates the folder. Root carries out what journals say, so no other user may write there or
+/// replace the folder.
 fn make(folder: &Path) -> Result<(), FolderError> {
     let is_new = !folder.is_dir();
     let made = TrustedFolder::open_or_make(folder, |below, name| {
         rustix::fs::mkdirat(below, name, Mode::RWXU)
     })?;
     if is_new {
-        // so that a power cut does not take it, and the journal in it, away
+        // so that a power cut does not remove the folder with the journal in it
         let path = made.path().join("..");
         let synced = OpenOptions::new().read(true).open(&path).and_then(|above| above.sync_all());
         return synced.map_err(|source| FolderError::At { path, source });
@@ -110,9 +112,10 @@ fn make(folder: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// One that was killed while it started a program holds the lock until that program has begun.
+/// A killed process that was starting a program holds the lock until that program has executed.
 const TRIES: u32 = 50;
-/// Where the one that is named has ended: on a busy machine, 1 s was once too short for that program to begin.
+/// Tries if the process in the lock file has exited: on a busy machine, 1 s was once too short for
+/// the program to start.
 const MORE_TRIES: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(20);
 
@@ -127,7 +130,8 @@ fn locked(file: &File, tries: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The file to lock; nothing where it is not there and cannot be made, since all is read-only.
+/// Opens the lock file; `None` if it does not exist and cannot be created because the file system
+/// is read-only.
 fn open(folder: &Path) -> io::Result<Option<File>> {
     let path = folder.join(NAME);
     let plain = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -154,16 +158,16 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// The process that has the lock, or had it last.
+/// The process that holds the lock, or held it last.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
-    // who is just signing has not said it yet
+    // a process that has just taken the lock may not have written its id yet
     Read::take(file, 32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }
 
-/// Also of one whose parent has not asked yet how it ended.
+/// Whether the process has exited, including a zombie.
 fn has_ended(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     match pidfd_open(pid, PidfdFlags::empty()) {
@@ -175,7 +179,7 @@ fn has_ended(pid: u32) -> bool {
     }
 }
 
-/// Whether there is a folder of state that may be looked into.
+/// Whether the folder of journals exists and is searchable.
 pub(crate) fn is_there(folder: &Path) -> Result<bool, Error> {
     match folder.join(".").metadata() {
         Ok(_) => Ok(true),
@@ -238,7 +242,7 @@ mod tests {
         take(&state).unwrap();
     }
 
-    /// As a program that was just being started by one that was killed.
+    /// As when a killed process was just starting a program.
     #[test]
     fn the_lock_of_one_that_has_ended_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
@@ -256,7 +260,7 @@ mod tests {
         });
     }
 
-    /// Who may write into a parent can put a folder of journals of his own in the place of ours.
+    /// A user who can write to a parent folder could replace our folder of journals.
     #[test]
     fn a_folder_that_others_may_write_to_is_refused_and_so_is_a_parent() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The write-ahead journal: what is lent, on the disk before the machine is touched.
+//! The write-ahead journal: each loan is on disk before the machine is changed.
 //!
-//! One file per session in the folder of state, and a lock that makes sure of a single session. A
-//! journal is removed when all that it names has gone back, so every journal that is there when the
-//! lock is taken was left by a run that was killed, or names what could not be put back.
+//! There is one file per session in the folder of journals, and a lock allows only one session at a
+//! time. A journal is removed when everything that it names was restored. So any journal that
+//! exists when the lock is taken was left by a killed run, or names something that could not be
+//! restored.
 
 pub mod fuzzing;
 mod lock;
@@ -21,7 +22,7 @@ pub(crate) use record::{
 use crate::error::Error;
 use crate::host_ops::{HostChange, HostOps};
 
-/// Where journals are kept: `$PAGEWISE_STATE` or `/var/lib/pagewise`.
+/// The folder of journals: `$PAGEWISE_STATE` or `/var/lib/pagewise`.
 #[must_use]
 pub fn state_folder() -> PathBuf {
     let named = std::env::var_os("PAGEWISE_STATE").filter(|it| !it.is_empty());
@@ -29,18 +30,19 @@ pub fn state_folder() -> PathBuf {
 }
 
 const SUFFIX: &str = ".journal";
-/// The journal of a plan. It stays for as long as the plan is applied, and no run undoes it by itself.
+/// Suffix of the journal of a plan. It is kept as long as the plan is applied, and no other run
+/// undoes it by itself.
 const PLAN_SUFFIX: &str = ".plan";
-/// A journal has a number of so many digits.
+/// Digits of a journal's number.
 const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
-/// What the folder has by the name of a journal, the oldest first.
+/// Names in the folder that look like journals of loans, oldest first.
 pub(crate) fn left_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
     named(hands, folder, &[SUFFIX])
 }
 
-/// The journals of plans, the oldest first.
+/// Names of the journals of plans, oldest first.
 pub(crate) fn plans_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
     named(hands, folder, &[PLAN_SUFFIX])
 }
@@ -59,8 +61,8 @@ fn state(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
-/// A journal's name: `NUMBER.BOOT.journal`. The boot id in it tells which boot its loans are of also
-/// where the first line is damaged. Early versions wrote `NUMBER.journal`.
+/// A journal's name: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its loans is
+/// known even if the first line is damaged. Early versions wrote `NUMBER.journal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalName<'a> {
     stem: &'a str,
@@ -83,12 +85,12 @@ impl<'a> JournalName<'a> {
         Self { stem, number, boot: boot.filter(|_| number.is_some()), is_plan }
     }
 
-    /// How `undo --forget` calls it.
+    /// The id that `undo --forget` takes.
     pub(crate) fn id(&self) -> String {
         self.number.map_or_else(|| self.stem.to_owned(), |number| number.to_string())
     }
 
-    /// Whether somebody means this one: by its number, its stem or its whole name.
+    /// Whether the user means this journal: by its number, its stem or its whole name.
     pub(crate) fn is_meant_by(&self, id: &str) -> bool {
         let id = without_suffix(id);
         id == self.stem || id.parse().is_ok_and(|number: u64| self.number == Some(number))
@@ -99,26 +101,27 @@ fn without_suffix(name: &str) -> &str {
     [SUFFIX, PLAN_SUFFIX].iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name)
 }
 
-/// A journal that is written.
+/// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: String,
     length: u64,
-    /// Nothing is added any more: a half line could not be cut off again and would take what
-    /// follows with it, or it is kept as it was found.
+    /// Nothing is appended any more: either half a line could not be cut off and would corrupt the
+    /// next one, or a damaged journal is kept as it was found.
     is_broken: bool,
-    /// Why something could not be noted in it, or it could not be removed.
+    /// Why a record could not be written, or the journal could not be removed.
     trouble: Option<String>,
 }
 
 impl Journal {
-    /// A new one; its first line is on the disk.
+    /// Creates a journal; when this returns, its first line is on disk.
     pub(crate) fn begin(
         hands: &mut dyn HostOps,
         folder: &str,
         began: &Record,
     ) -> Result<Self, Error> {
-        // one number for both kinds: a user names a journal by it
+        // journals of both kinds share one sequence of numbers, because users refer to a journal by
+        // number
         let left = named(hands, folder, &[SUFFIX, PLAN_SUFFIX])?;
         let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::parse(it).number).collect();
         let last = taken.iter().max().copied().unwrap_or(0);
@@ -130,15 +133,16 @@ impl Journal {
         hands.act(&HostChange::Begin(&path)).map_err(|source| state(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(hands, began) {
-            // nothing was announced in it; where it stays, the next start finds it empty
+            // it announced nothing; if it cannot be removed, the next start finds it empty
             let _ = journal.remove(hands);
             return Err(error);
         }
         Ok(journal)
     }
 
-    /// One that an earlier run left. What it left half written is cut off; a damaged one stays as it
-    /// is, for somebody to look at. Where that cannot be written, it is put back all the same.
+    /// Continues a journal that an earlier run left. Half a line at its end is cut off; a damaged
+    /// journal is kept unchanged for inspection. If it cannot be written, its loans are returned
+    /// all the same.
     pub(crate) fn resume(
         hands: &mut dyn HostOps,
         path: &str,
@@ -164,7 +168,7 @@ impl Journal {
         journal
     }
 
-    /// Adds a record; when this returns, it is on the disk.
+    /// Appends a record; when this returns, it is on disk.
     pub(crate) fn add(&mut self, hands: &mut dyn HostOps, record: &Record) -> Result<(), Error> {
         if self.is_broken {
             return Err(state(
@@ -191,12 +195,12 @@ impl Journal {
         })
     }
 
-    /// Its file.
+    /// The journal file.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Why something could not be noted in it, or it could not be removed.
+    /// Why a record could not be written, or the journal could not be removed.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The bytes of a journal → its records, and what of it is still lent.
+//! Parses a journal into its records, and finds the loans that were not returned.
 //!
-//! A process that is killed while it writes leaves the beginning of a line, without its end. It
-//! announced nothing: the write that it was to announce comes after the whole line is on the disk.
-//! Any other line that is not as written, the last one too, means a damaged disk or another hand:
-//! the other lines are used, and it is told. Nothing here trusts what it reads beyond that.
+//! A process that is killed while it writes leaves a line without its end. Such a line announced
+//! nothing, because the change that it announces is made only after the whole line is on disk. Any
+//! other malformed line, even the last one, means a damaged disk or manipulation: the other lines
+//! are used, and the damage is reported. The contents are not trusted beyond that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,12 @@ use crate::loan::zram;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
-    /// Bytes up to the end of the last whole line.
+    /// Number of bytes up to the end of the last complete line.
     pub(crate) good: u64,
-    /// The first line, from 1, that is not as written, or that speaks of a loan which no line
-    /// announces. A torn last line is none.
+    /// Number of the first line, from 1, that is not as it was written, or that refers to a loan
+    /// which no line announces. An incomplete last line does not count.
     pub(crate) damaged_line: Option<usize>,
-    /// The last record is whole and only the end of its line is missing.
+    /// Whether the last record is complete and only its line end is missing.
     pub(crate) lacks_end: bool,
 }
 
@@ -54,7 +54,7 @@ impl Reading {
         reading
     }
 
-    /// Everything that was announced and has not gone back, in the order of taking.
+    /// The loans that were announced and not returned, in the order in which they were taken.
     pub(crate) fn open(&self) -> Vec<Open> {
         let mut open: Vec<Open> = Vec::new();
         for (at, record) in self.records.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Reading {
         open
     }
 
-    /// Boot and process of the first line.
+    /// The boot id and process id in the first line.
     pub(crate) fn began(&self) -> Option<(&str, u32)> {
         match self.records.first()? {
             Record::Began { boot_id, pid, .. } | Record::Planned { boot_id, pid, .. } => {
@@ -95,7 +95,7 @@ impl Reading {
         }
     }
 
-    /// The plan whose journal it is.
+    /// The plan that the journal belongs to; `None` for a journal of loans.
     pub(crate) fn plan(&self) -> Option<&Plan> {
         match self.records.first()? {
             Record::Planned { plan, .. } => Some(plan),
@@ -108,7 +108,7 @@ impl Reading {
         self.records.contains(&Record::Applied)
     }
 
-    /// Of a plan: the changes that are in force, each with the id of its step.
+    /// For a plan: the changes that are in force, each with the id of its step.
     pub(crate) fn open_by_step(&self) -> Vec<(String, Open)> {
         let mut steps = BTreeMap::new();
         let mut now = String::new();
@@ -124,8 +124,8 @@ impl Reading {
     }
 }
 
-/// Whether a line can come after those so far: the first says who writes, and each loan is announced
-/// before anything else is said of it.
+/// Whether a record may come after those so far: the first says who writes, and each loan is
+/// announced before any other record refers to it.
 fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
         Record::Began { .. } | Record::Planned { .. } => is_first,
@@ -141,8 +141,8 @@ fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bo
     }
 }
 
-/// What the file of a knob held before earlier loans of the same run. Where the notes that they
-/// had gone back were lost, it holds that again, and nobody else was there.
+/// The values that the file of a knob had before earlier loans of the same run. If the records of
+/// their return were lost, the file has such a value again although nobody else wrote it.
 fn origins(earlier: &[Record], what: &Loan) -> Vec<String> {
     let Loan::Setting { path: file, .. } = what else { return Vec::new() };
     let taken = earlier.iter().filter_map(|record| match record {
@@ -155,7 +155,8 @@ fn origins(earlier: &[Record], what: &Loan) -> Vec<String> {
     of_file.map(|(_, value)| value.clone()).collect()
 }
 
-/// It has gone back, and before it all that rested on it, although a note of that may be lost.
+/// Marks a loan as returned, and all loans that depended on it, because records of their return may
+/// be lost.
 fn close(open: &mut Vec<Open>, loan: u64) {
     let Some(at) = open.iter().position(|it| it.id == loan) else { return };
     let later = open.split_off(at);
@@ -170,17 +171,17 @@ fn with(open: &mut [Open], loan: u64, change: impl FnOnce(&mut Open)) {
     }
 }
 
-/// A loan that has not gone back.
+/// A loan that was not returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) id: u64,
     pub(crate) what: Loan,
     pub(crate) made: Option<Device>,
-    /// Of a file or cgroup: which one it is.
+    /// For a file or cgroup: its identity.
     pub(crate) identity: Option<Identity>,
-    /// What somebody else made of it.
+    /// The value that somebody else wrote meanwhile.
     pub(crate) conflict: Option<String>,
-    /// Of a knob: what it held before other loans of the run.
+    /// For a knob: its values before other loans of the run.
     pub(crate) origins: Vec<String>,
 }
 
@@ -193,7 +194,7 @@ impl Open {
         self.what.described(self.made)
     }
 
-    /// What can be swapped to, of a device or file.
+    /// The swap area of this loan, if it is a device or file for swap.
     pub(crate) fn area(&self) -> Option<String> {
         match &self.what {
             Loan::Zram { .. } => self.made.map(|device| zram::area(device.number)),
@@ -203,12 +204,12 @@ impl Open {
         }
     }
 
-    /// Whether this, taken later, must go back before the other.
+    /// Whether this loan, taken later, must be returned before `earlier`.
     pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
         match (&self.what, &earlier.what) {
             (Loan::SwapOn { area, .. }, Loan::Drained { area: off, .. }) => area == off,
             (Loan::SwapOn { area, .. }, _) => earlier.area().as_ref() == Some(area),
-            // the pages of the area that was switched off are in the swap that was made before
+            // the pages of the disabled area are in the swap that was created before
             (Loan::Drained { .. }, Loan::SwapOn { .. }) => true,
             (Loan::File { path, .. } | Loan::Link { path, .. }, Loan::Folder { path: folder })
             | (Loan::Folder { path }, Loan::Folder { path: folder }) => {
@@ -225,7 +226,7 @@ impl Open {
         }
     }
 
-    /// Of those taken later one that has not gone back and rests on this: it has to wait for that.
+    /// A later loan that was not returned and depends on this one, so this one has to wait.
     pub(crate) fn held_by<'a>(
         &self,
         later: impl IntoIterator<Item = &'a Self>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a journal says, and each thing said as one line of JSON.
+//! The records of a journal, each stored as one line of JSON.
 //!
-//! A line is `{"record":…,"crc32":"0a1b2c3d"}`. The sum covers all that stands before it, so a line
-//! that the disk has only half of is never taken for a whole one.
+//! A line is `{"record":…,"crc32":"0a1b2c3d"}`. The checksum covers everything before it, so a line
+//! of which only half is on disk is never accepted.
 
 use pagewise_model::plan::{Plan, ZramSwap};
 use serde::de::IgnoredAny;
@@ -12,61 +12,63 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub(crate) enum Record {
-    /// The first line: who writes.
+    /// The first line: the run that writes the journal.
     Began { boot_id: String, pid: u32, unix_seconds: u64, pagewise: String },
-    /// The first line of a plan's journal: who writes, and the whole plan.
+    /// The first line of a plan's journal: the run that writes it, and the whole plan.
     Planned { boot_id: String, pid: u32, unix_seconds: u64, pagewise: String, plan: Box<Plan> },
     /// The changes that follow belong to this step of the plan.
     Step { id: String },
-    /// Every step of the plan was carried out: its changes stay until somebody undoes the plan.
+    /// Every step of the plan was applied: its changes stay until the plan is undone.
     Applied,
-    /// The plan is undone at this time (in seconds of Unix time) or at the next boot, unless it is confirmed.
+    /// The plan is undone at this time (in seconds of Unix time) or at the next boot, unless it is
+    /// confirmed before.
     Trial { until: u64 },
-    /// The plan is kept.
+    /// The plan on trial was confirmed.
     Confirmed,
-    /// Something is about to be taken.
+    /// A loan is about to be taken.
     Taking { loan: u64, what: Loan },
-    /// The device that was asked for has this number.
+    /// The created device has this number.
     Made { loan: u64, device: Device },
-    /// The file or cgroup that was made is this one.
+    /// The created file or cgroup has this identity.
     Identified { loan: u64, identity: Identity },
-    /// It is taken and set up.
+    /// The loan is taken and set up.
     Done { loan: u64 },
-    /// Nothing of it remains.
+    /// The loan was returned; nothing of it remains.
     Returned { loan: u64 },
-    /// Somebody else changed it: it stays as it is.
+    /// Somebody else changed the value: it is left unchanged.
     Conflict { loan: u64, found: String },
 }
 
-/// What is lent, with all that is needed to put it back.
+/// A loan or change, with everything that is needed to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub(crate) enum Loan {
-    /// A kernel module that was not loaded.
+    /// A kernel module that we loaded.
     Module { name: String },
-    /// A zram device of our own; which one is known only after it is made.
+    /// A zram device that we create; its number is known only afterwards.
     Zram {
         others: Vec<u32>,
         newest_diskseq: u64,
-        /// When this was written, in milliseconds of Unix time; early versions did not say it.
+        /// When this record was written, in milliseconds of Unix time; missing in early versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         announced: Option<u64>,
     },
-    /// A file to swap to.
+    /// A swap file.
     SwapFile { path: String, folder_inode: u64 },
-    /// A swap area that is on; of a zram device with what tells it from another of its number.
+    /// A swap area that we enabled; `diskseq` distinguishes a zram device from a later one with its
+    /// number.
     SwapOn {
         area: String,
         diskseq: Option<u64>,
-        /// Set up by a plan whose files make the same device at each boot.
+        /// Its settings, if a plan's files create the same device again at each boot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         zram: Option<ZramSwap>,
     },
-    /// A memory cgroup, and the one that we came from.
+    /// A memory cgroup, and the cgroup that our process was in before.
     Group { folder: String, home: Option<String> },
-    /// The memory controller for the groups below this one.
+    /// The memory controller that we enabled for the child groups of this folder.
     Controller { folder: String },
-    /// The value of a file: `back` is written to bring the old value back.
+    /// The value of a setting: `back` is what to write to restore the old value.
     Setting { name: String, path: String, old: String, ours: String, back: Write },
     /// A configuration file that a plan wrote.
     File { path: String, old: Option<FileText>, ours: String },
@@ -74,17 +76,17 @@ pub(crate) enum Loan {
     Link { path: String, old: Option<String>, ours: String },
     /// A folder for configuration files that a plan made.
     Folder { path: String },
-    /// systemd read its unit files again.
+    /// systemd reloaded its unit files.
     Units,
     /// The timer that undoes a plan on trial.
     Timer,
-    /// An existing zram device without a size, which a plan gave one.
+    /// An existing zram device without a size, to which a plan gave a size.
     ZramSize { device: Device, algorithm: String, disksize: u64 },
-    /// A swap area that a plan switched off.
+    /// A swap area that a plan disabled.
     Drained { area: String, priority: i32, zram: Option<ZramSetup> },
 }
 
-/// A configuration file: its text, and what else `rename` of a new file would lose.
+/// A configuration file: its text, and the attributes that replacing it by a new file would lose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileText {
     pub(crate) text: String,
@@ -96,7 +98,7 @@ pub(crate) struct FileText {
     pub(crate) label: Option<String>,
 }
 
-/// How a zram device was set up. The kernel does not report the level of an algorithm.
+/// The settings of a zram device. The kernel does not report the level of an algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ZramSetup {
     pub(crate) number: u32,
@@ -105,21 +107,21 @@ pub(crate) struct ZramSetup {
     pub(crate) mem_limit: u64,
 }
 
-/// A write.
+/// A value to write to a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Write {
     pub(crate) path: String,
     pub(crate) value: String,
 }
 
-/// A block device for as long as it lives: numbers are given again, sequence numbers never.
+/// The identity of a block device: device numbers are reused, sequence numbers never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     pub(crate) number: u32,
     pub(crate) diskseq: u64,
 }
 
-/// A file or folder for as long as it lives, as the kernel tells it from others.
+/// The identity of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -132,28 +134,28 @@ const END: &str = "\"}";
 const DIGITS: usize = 8;
 
 impl Record {
-    /// The line, with its end.
+    /// The record as a line, with its line end.
     pub(crate) fn line(&self) -> Vec<u8> {
-        // plain text and numbers always become JSON
+        // serializing plain text and numbers cannot fail
         summed(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// The record of a line without its end; `None` where it is not as we write them.
+    /// Parses a line without its end; `None` if it is not as we write it.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(record_of_line(line)?).ok()
     }
 }
 
-/// The JSON of a line without its end, if its sum is right.
+/// The JSON of a line without its end, if its checksum is right.
 pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
     let (record, sum) = parts(line)?;
     (sum == self::sum(record)).then_some(record)
 }
 
-/// Whether a line without an end is what a killed writer leaves: the beginning of a line as we write
-/// them. One whose sum is there and wrong was whole once, and somebody has changed it.
+/// Whether a line without an end is what a killed writer leaves: the beginning of a valid line. A
+/// line that has a wrong checksum was complete once and was changed.
 pub(crate) fn is_torn(line: &[u8]) -> bool {
-    // also where a closing brace became a digit, so that the record seems to go on
+    // even if a closing brace became a digit, so that the record seems to continue
     if parts(line).is_some() {
         return false;
     }
@@ -170,7 +172,7 @@ pub(crate) fn is_torn(line: &[u8]) -> bool {
     let ends_early = |text: &[u8]| matches!(first(text), (Some(Err(error)), _) if error.is_eof());
     match first(rest) {
         (None, _) => true,
-        // a sign or a decimal point alone is no beginning of a number for the parser
+        // the parser does not accept a sign or decimal point alone as the beginning of a number
         (Some(Err(_)), _) => ends_early(rest) || ends_early(&[rest, b"0"].concat()),
         (Some(Ok(_)), offset) => {
             let (record, found) = rest.split_at(offset);
@@ -180,7 +182,7 @@ pub(crate) fn is_torn(line: &[u8]) -> bool {
     }
 }
 
-/// A record with its sum, as a line.
+/// A record with its checksum, as a line.
 pub(crate) fn summed(record: &[u8]) -> Vec<u8> {
     let sum = format!("{SUM}{:08x}{END}\n", sum(record));
     [START.as_bytes(), record, sum.as_bytes()].concat()
@@ -193,7 +195,7 @@ fn sum(record: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The record and the sum that a line says it has.
+/// The record of a line, and the checksum that the line states.
 pub(crate) fn parts(line: &[u8]) -> Option<(&[u8], u32)> {
     let rest = line.strip_suffix(END.as_bytes())?;
     let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
@@ -204,7 +206,7 @@ pub(crate) fn parts(line: &[u8]) -> Option<(&[u8], u32)> {
 }
 
 impl Loan {
-    /// In words, as `swap on /dev/zram3`.
+    /// A description in words, such as `swap on /dev/zram3`.
     pub(crate) fn described(&self, made: Option<Device>) -> String {
         match (self, made) {
             (Self::Module { name }, _) => format!("module {name}"),

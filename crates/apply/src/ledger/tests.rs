@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the ledger holds after its end was lost, a line was changed, or a write failed.
+//! The ledger after its end was lost, a line was changed, or a write failed.
 
 use pagewise_model::Evidence;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn any_entry() -> LedgerEntry {
     entry().new_tree(&mut TestRunner::deterministic()).unwrap().current()
 }
 
-/// The file of these entries.
+/// The file with these entries.
 fn bytes_of(entries: &[LedgerEntry]) -> Vec<u8> {
     let mut fake = Fake::new(true, true);
     add(&mut fake, STATE, entries).unwrap();
@@ -52,8 +52,8 @@ fn file_with(bytes: &[u8]) -> Fake {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Wherever the file ends, all whole lines before that are read, and what is added then is read after
-    /// them.
+    /// Wherever the file is cut, all complete lines before that are read, and lines appended later
+    /// are read after them.
     #[test]
     fn a_ledger_that_is_cut_at_any_byte_keeps_its_whole_lines(
         entries in prop::collection::vec(entry(), 1..3), more in entry(),
@@ -62,7 +62,7 @@ proptest! {
         for end in 0..=bytes.len() {
             let cut = LedgerFile::parse(&bytes[..end]);
             let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-            // without the end of its line a record is whole, too
+            // a record is complete even without its line end
             let whole = ends.filter(|(at, _)| *at <= end).count();
             prop_assert_eq!(&cut.entries[..], &entries[..whole], "{}", end);
             prop_assert!(cut.damaged_lines.is_empty(), "{} {:?}", end, cut);
@@ -75,7 +75,8 @@ proptest! {
         }
     }
 
-    /// A changed byte costs its own line alone, or two lines if it is the end of one; it never adds an entry.
+    /// A changed byte affects only its own line, or two lines if it is a line end; it never adds an
+    /// entry.
     #[test]
     fn a_changed_byte_is_reported_and_costs_no_other_line(
         entries in prop::collection::vec(entry(), 2..4), at in any::<prop::sample::Index>(), to in any::<u8>(),

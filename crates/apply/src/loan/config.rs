@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Configuration files, links and folders that a plan writes, and the units that systemd reads again.
+//! Configuration files, links and folders that a plan writes, and reloading of systemd's units.
 //!
-//! A file or link is staged beside its name, synced and renamed, and the folder is synced before the
-//! journal says that it is done. So a power cut leaves the old contents, the new ones, or beside them a
-//! staged file, which the journal's path leads to.
+//! A file or link is created under a temporary name, synced and renamed, and its folder is synced
+//! before the journal marks it as done. So a power cut leaves the old contents, the new ones, or
+//! additionally a temporary file, whose name follows from the path in the journal.
 //!
-//! It goes back only while its contents are still those of the plan.
+//! The old contents are restored only if the current ones are still those of the plan.
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{Config, HostChange, HostOps, Staged, folder_of};
@@ -13,7 +13,8 @@ use crate::journal::{FileText, Loan};
 use crate::loan::place;
 use pagewise_model::undo::Outcome;
 
-/// What a file or link is called until it is renamed: no reader of these folders takes such a name.
+/// The temporary name of a file or link until it is renamed: programs that read these folders
+/// ignore such names.
 pub(crate) fn staged_name(path: &str) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     format!("{folder}/.{name}.pagewise-new")
@@ -33,7 +34,7 @@ pub(crate) fn set_file(
     }
 }
 
-/// Makes the link of this loan.
+/// Creates the link of this loan.
 pub(crate) fn set_link(hands: &mut dyn HostOps, path: &str, to: &str) -> Result<(), Error> {
     put(hands, path, Staged::Link { to })?;
     match found(hands, path)? {
@@ -58,7 +59,7 @@ fn put(hands: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Er
     sync_folder(hands, path)
 }
 
-/// One that a killed run left.
+/// Removes a temporary file that a killed run left.
 fn clear_staged(hands: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
     match found(hands, staged)? {
         Config::Missing => Ok(()),
@@ -70,7 +71,7 @@ fn clear_staged(hands: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
     }
 }
 
-/// A folder that does not exist has nothing to sync: whoever removed it removed what was in it.
+/// A folder that does not exist need not be synced: it was removed with its contents.
 fn sync_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Error> {
     let folder = folder_of(path);
     match hands.act(&HostChange::SyncFolder(folder)) {
@@ -88,7 +89,7 @@ fn described_text(text: &str) -> String {
     format!("a file of {lines} {}", if lines == 1 { "line" } else { "lines" })
 }
 
-/// What stands there, in words that fit into a line.
+/// A short description of what exists there.
 pub(crate) fn described(found: &Config) -> String {
     match found {
         Config::Missing => "nothing".to_owned(),
@@ -99,7 +100,7 @@ pub(crate) fn described(found: &Config) -> String {
     }
 }
 
-/// What stood there before the plan, or what the plan wrote there.
+/// An entry before the plan, or as the plan wrote it.
 enum Entry<'a> {
     Nothing,
     File(&'a str, Option<&'a FileText>),
@@ -138,7 +139,7 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, what: &Loan) -> Result<Outcome,
         _ => return reload(hands).map(|()| Outcome::Returned),
     };
     let old = old.unwrap_or(Entry::Nothing);
-    // a journal is no leave to write just anywhere
+    // a journal may only name paths of the known places
     place::known(path, matches!(ours, Entry::Link(_))).map_err(|why| Error::Uncertain {
         what: path.clone(),
         why: format!("its journal names a place where no plan writes: {why}"),
@@ -150,7 +151,7 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, what: &Loan) -> Result<Outcome,
     clear_staged(hands, &staged_name(path))?;
     let now = found(hands, path)?;
     if old.is(&now) {
-        // whoever put it back may have been killed before the disk had it
+        // it may have been restored by a run that was killed before the change was on disk
         sync_folder(hands, path)?;
         return Ok(Outcome::Gone);
     }
@@ -175,7 +176,7 @@ pub(crate) fn make_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Err
     sync_folder(hands, path)
 }
 
-/// One that somebody has put something into stays.
+/// Removes the folder of this loan. If it contains other files, it is kept.
 fn give_back_folder(hands: &mut dyn HostOps, path: &str) -> Result<Outcome, Error> {
     place::known_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
     let outcome = match hands.config(path).doing(|| path.to_owned())? {
@@ -191,7 +192,7 @@ fn give_back_folder(hands: &mut dyn HostOps, path: &str) -> Result<Outcome, Erro
     Ok(outcome)
 }
 
-/// Stops the timer of a trial; one that has run out is gone by itself.
+/// Stops the timer of a trial. A timer that has expired no longer exists.
 pub(crate) fn disarm(hands: &mut dyn HostOps) -> Result<Outcome, Error> {
     hands.act(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
     Ok(Outcome::Returned)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Switches a swap area off, after a check that its contents fit elsewhere.
+//! Disables a swap area, after checking that its contents fit elsewhere.
 //!
-//! Switching swap off reads all its pages back. If they do not fit, the kernel kills programs, or the
-//! swapoff itself: of a cgroup at its limit also while other memory is free. So it is refused unless the
-//! pages certainly fit, and it is stopped if less memory is left while it runs than was expected.
+//! Disabling swap reads all its pages back. If they do not fit, the kernel kills programs, or the
+//! process that calls swapoff; for a cgroup at its limit this happens even if the machine has free
+//! memory. So it is refused unless the pages certainly fit, and it is aborted if less memory
+//! remains during the call than was expected.
 
 use std::io::ErrorKind;
 
@@ -15,7 +16,7 @@ use crate::host_ops::{Area, GroupCharge, HostChange, HostOps, MemoryFacts};
 use crate::journal::ZramSetup;
 use crate::loan::zram;
 
-/// The least memory that stays available: a fiftieth of all, and no less than this.
+/// Minimum of the memory that must stay available; otherwise it is 1/50 of RAM.
 const LEAST: u64 = 32 << 20;
 const PART: u64 = 50;
 
@@ -23,14 +24,13 @@ pub(crate) fn reserve(total: Bytes) -> Bytes {
     Bytes::new((total.get() / PART).max(LEAST))
 }
 
-/// The area of this name, if it is on.
+/// The swap area of this name, if it is enabled.
 pub(crate) fn area(hands: &dyn HostOps, path: &str) -> Option<Area> {
     hands.swaps().into_iter().find(|area| area.path == path)
 }
 
-/// Refuses unless the pages of the area fit into other swap, as far as cgroups may use it, or into memory and each
-/// cgroup. `more` is
-/// swap on zram that the plan switches on before.
+/// Refuses unless the pages of the area fit into other swap (as far as cgroups may use it), or into
+/// memory and the limit of each cgroup. `more` is swap on zram that the plan enables before.
 pub(crate) fn fits(
     area: &Area,
     all: &[Area],
@@ -57,9 +57,9 @@ pub(crate) fn fits(
     let reserve = reserve(facts.total).get();
     let has_room = in_ram.saturating_add(on_disk) >= used;
     let needed = match (has_room, zram::number_of(&area.path).is_some()) {
-        // what leaves one zram device takes as much in another
+        // pages that move from one zram device to another take as much RAM there
         (true, true) => reserve,
-        // what a disk held and zram is to hold takes memory: half of its size is a cautious guess
+        // pages that move from a disk to zram take RAM: half of their size is a cautious guess
         (true, false) => used.saturating_sub(on_disk) / 2 + reserve,
         (false, _) => used + reserve,
     };
@@ -81,7 +81,7 @@ pub(crate) fn fits(
     harmed_group(used, has_room, &facts.groups).map_or(Ok(()), refused)
 }
 
-/// Refuses where switching the area off would make the kernel kill processes of a cgroup at its limit.
+/// Refuses if disabling the area would make the kernel kill processes of a cgroup at its limit.
 pub(crate) fn spares_groups(hands: &dyn HostOps, area: &Area) -> Result<(), Error> {
     let (in_ram, on_disk) = free_elsewhere(area, &hands.swaps());
     let used = area.used.get();
@@ -92,7 +92,8 @@ pub(crate) fn spares_groups(hands: &dyn HostOps, area: &Area) -> Result<(), Erro
     }
 }
 
-/// The cgroup whose processes the kernel would kill, because so many bytes of it may come back from swap, and why.
+/// The cgroup whose processes the kernel would kill because up to `used` bytes of it are read back
+/// from swap, and the reason.
 fn harmed_group(used: u64, has_room: bool, groups: &[GroupCharge]) -> Option<String> {
     groups.iter().filter(|group| group.swap.get() > 0).find_map(|group| {
         let max = group.max?;
@@ -112,8 +113,9 @@ fn harmed_group(used: u64, has_room: bool, groups: &[GroupCharge]) -> Option<Str
     })
 }
 
-/// Why the kernel can swap nothing more out when this cgroup reaches its limit, although swap has room. A page that is
-/// read back counts as swap until it is in memory, so a cgroup at its swap limit cannot swap another one for it.
+/// Why the kernel cannot swap out more of this cgroup when it reaches its limit, although swap has
+/// room. A page that is being read back counts as swap until it is in memory, so a cgroup at its
+/// swap limit cannot swap out another page for it.
 fn why_not_swapped(group: &GroupCharge, all: &[GroupCharge]) -> Option<String> {
     if group.swappiness == Some(0) {
         return Some(
@@ -131,7 +133,7 @@ fn why_not_swapped(group: &GroupCharge, all: &[GroupCharge]) -> Option<String> {
     Some(format!("{} has as much swap as it may have ({max})", above.path))
 }
 
-/// What other areas can still take: zram, and disks.
+/// Free space in other areas: on zram, and on disks.
 fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     let others = all.iter().filter(|other| other.path != area.path);
     others.fold((0, 0), |(in_ram, on_disk), other| {
@@ -143,7 +145,7 @@ fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     })
 }
 
-/// Switches it off, if it fits.
+/// Disables the area if its contents fit elsewhere.
 pub(crate) fn switch_off(hands: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
     let facts = hands.memory_facts();
     fits(area, &hands.swaps(), Bytes::new(0), &facts)?;
@@ -159,8 +161,8 @@ pub(crate) fn switch_off(hands: &mut dyn HostOps, area: &Area) -> Result<(), Err
     }
 }
 
-/// The area that is as planned: the one of this name, or of another, since a device may get another number
-/// at each boot.
+/// The area that is set up as planned: the one of this name or of another name, because a device
+/// may get another number at each boot.
 pub(crate) fn area_as_planned(
     hands: &dyn HostOps,
     path: &str,
@@ -174,7 +176,8 @@ pub(crate) fn area_as_planned(
     })
 }
 
-/// How the device of an area is set up, as far as the kernel reports it; `None` for other areas.
+/// The settings of an area's zram device, as far as the kernel reports them; `None` for other
+/// areas.
 pub(crate) fn zram_setup(hands: &dyn HostOps, path: &str) -> Result<Option<ZramSetup>, Error> {
     let Some(number) = zram::number_of(path) else { return Ok(None) };
     zram::setup(hands, number).map(Some)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap area that a plan switches off, and how it is switched on again.
+//! Disables a swap area for a plan, and enables it again when the plan is undone.
 //!
-//! Of a zram device the memory is freed too, so it is set up anew when the plan is undone: with its old
-//! size, limit and algorithm, but with the algorithm's default level, which the kernel does not report.
+//! The memory of a zram device is freed too, so the device is set up again by the undo: with its
+//! old size, limit and algorithm, but with the default level of the algorithm, because the kernel
+//! does not report the level.
 
 use pagewise_model::lend::ZramSpec;
 use pagewise_model::{Bytes, Compressor};
@@ -14,7 +15,7 @@ use crate::loan::drain::{area, switch_off};
 use crate::loan::{swap, zram};
 use pagewise_model::undo::Outcome;
 
-/// Switches the area of this loan off, and frees the memory of its zram device.
+/// Disables the area of this loan and frees the memory of its zram device.
 pub(crate) fn drain(
     hands: &mut dyn HostOps,
     path: &str,
@@ -32,7 +33,7 @@ pub(crate) fn drain(
     }
 }
 
-/// Switches it on again, as it was.
+/// Enables the area again, with its old priority.
 pub(crate) fn give_back(
     hands: &mut dyn HostOps,
     path: &str,
@@ -61,7 +62,8 @@ pub(crate) fn give_back(
             return Ok(Outcome::Conflict { old, ours: "no size".to_owned(), found });
         }
     }
-    // an earlier undo may have got no further than the size, or a part of the head
+    // an earlier undo may have been interrupted after setting the size, or while writing the swap
+    // header
     if setup.is_some_and(|setup| zram::is_blank(hands, setup.number)) {
         swap::on(hands, path, priority)?;
     } else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file to swap to: the one thing lent that outlives a boot.
+//! A swap file: the only loan that survives a reboot.
 //!
-//! After a boot its file system may not be mounted yet. Then the folder that stands in its place is
-//! another one, with another number, and the file is not taken for gone.
+//! After a reboot its file system may not be mounted yet. Then the folder at its mount point has
+//! another inode number, so the file is not taken for removed.
 
 use std::io::ErrorKind;
 
@@ -14,13 +14,14 @@ use crate::journal::{Identity, Loan};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use pagewise_model::undo::Outcome;
 
-/// What stands in the name of each.
+/// The kind of thing, as part of the file's name.
 pub(crate) const KIND: &str = "swap-";
 
-/// Of the room in the file system this share stays free: a sixteenth.
+/// The part of the free space that must stay free: one sixteenth.
 const SPARE: u64 = 16;
 
-/// Swap is found again by the path that the kernel prints, so it has to be one that prints plainly.
+/// Refuses a folder whose path needs escapes: swap is found again by the path that the kernel
+/// prints.
 pub(crate) fn plain(folder: &str) -> Result<(), Error> {
     if Name::from(folder).as_str() == folder {
         return Ok(());
@@ -29,7 +30,7 @@ pub(crate) fn plain(folder: &str) -> Result<(), Error> {
     Err(Error::Absent { what: Name::from(folder).as_str().to_owned(), why })
 }
 
-/// What the journal must know before the file is made.
+/// The record for the journal, written before the file is created.
 pub(crate) fn announced(
     hands: &dyn HostOps,
     folder: &str,
@@ -42,7 +43,7 @@ pub(crate) fn announced(
     announced_as(hands, &path, size)
 }
 
-/// The same of a file whose name is known.
+/// The same for a file whose name is fixed by a plan.
 pub(crate) fn announced_as(hands: &dyn HostOps, path: &str, size: Bytes) -> Result<Loan, Error> {
     let folder = folder_of(path);
     let found = hands.room(folder).doing(|| folder.to_owned())?;
@@ -53,13 +54,13 @@ pub(crate) fn announced_as(hands: &dyn HostOps, path: &str, size: Bytes) -> Resu
     Ok(Loan::SwapFile { path: path.to_owned(), folder_inode })
 }
 
-/// Makes it, still empty.
+/// Creates the file, still empty.
 pub(crate) fn make(hands: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
     hands.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
     Ok(hands.entry(path).doing(|| path.to_owned())?.identity)
 }
 
-/// Fills it, once the journal says which file it is.
+/// Fills the file, after the journal has recorded its identity.
 pub(crate) fn fill(
     hands: &mut dyn HostOps,
     path: &str,
@@ -69,7 +70,7 @@ pub(crate) fn fill(
     hands.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
-/// Removes it, where it is the file that the journal means.
+/// Removes the file if it has the identity in the journal.
 pub(crate) fn give_back(
     hands: &mut dyn HostOps,
     path: &str,
@@ -99,12 +100,13 @@ pub(crate) fn give_back(
         return uncertain("it is no plain file of ours any more");
     }
     let is_it = match made {
-        // a disk may get another number at the next boot
+        // a disk may get another device number at the next boot
         Some(made) => {
             found.identity.inode == made.inode
                 && (run.boot != Boot::This || found.identity.device == made.device)
         }
-        // it is filled only when the journal says which file it is; early versions never said it
+        // it is filled only after the journal has recorded its identity; early versions did not
+        // record it
         None => is_mounted && (found.size == 0 || run.is_early),
     };
     if !is_it {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A memory cgroup of our own, in version 1 and 2.
 //!
-//! Whoever is in it when it goes back is killed: nobody but our own workload was ever put there. So
-//! it has to be the very cgroup that the journal means; a folder on a disk is none. Our own process
-//! goes back to where it came from. Version 2 offers memory in a group only where the
-//! group above hands it down; where that has to be switched on, it is a loan of its own.
+//! Processes in it are killed when it is returned: only our own workload was put there. So its
+//! identity must be the one in the journal; a folder on a disk is not accepted. Our own process is
+//! moved back to the cgroup that it came from. In version 2 a group has the memory controller only
+//! if its parent enables it for its children; if that has to be done, it is a loan of its own.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::journal::{Identity, Loan};
 use crate::loan::run::{OURS, Run, is_ours, rounded};
 use pagewise_model::undo::Outcome;
 
-/// Where memory cgroups are, and whether they are of version 2.
+/// Where memory cgroups are mounted, and whether they are of version 2.
 pub(crate) fn mount(hands: &dyn HostOps) -> Result<(String, bool), Error> {
     hands.groups().ok_or(Error::Absent {
         what: "a memory cgroup".to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn mount(hands: &dyn HostOps) -> Result<(String, bool), Error> {
     })
 }
 
-/// What the journal must know before the group is made.
+/// The record for the journal, written before the group is created.
 pub(crate) fn announced(hands: &dyn HostOps, mount: &str, unified: bool, loan: u64) -> Loan {
     let stem = format!("{mount}/{OURS}{}", hands.pid());
     let names = (loan..).map(|n| format!("{stem}-{n}"));
@@ -33,7 +33,7 @@ pub(crate) fn announced(hands: &dyn HostOps, mount: &str, unified: bool, loan: u
     Loan::Group { folder, home: home(hands, mount, unified) }
 }
 
-/// The group that we are in.
+/// The cgroup that our own process is in.
 fn home(hands: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
     let text = hands.read("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| {
@@ -51,7 +51,7 @@ fn home(hands: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
 
 const MEMORY: &str = "memory";
 
-/// The controller as a loan of its own, where the groups below `mount` do not have it.
+/// A loan that enables the memory controller for the children of `mount`, if they do not have it.
 pub(crate) fn controller(hands: &dyn HostOps, mount: &str) -> Result<Option<Loan>, Error> {
     let handed_down = handed_down(hands, mount)?;
     Ok((!handed_down).then(|| Loan::Controller { folder: mount.to_owned() }))
@@ -93,7 +93,8 @@ pub(crate) fn give_back_controller(
     Ok(Outcome::Returned)
 }
 
-/// A group of somebody else that would lose its limit, or hands memory down itself.
+/// A group of somebody else that would lose its limit, or that enables the memory controller for
+/// its own children.
 fn user_of_memory(hands: &dyn HostOps, folder: &str) -> Option<String> {
     let below = hands.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
     let is_set = |group: &String, file: &str, usual: &str| {
@@ -107,7 +108,7 @@ fn user_of_memory(hands: &dyn HostOps, folder: &str) -> Option<String> {
     })
 }
 
-/// Makes the group.
+/// Creates the group.
 pub(crate) fn make(hands: &mut dyn HostOps, folder: &str) -> Result<Identity, Error> {
     hands.act(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
     Ok(hands.entry(folder).doing(|| folder.to_owned())?.identity)
@@ -132,8 +133,8 @@ pub(crate) fn limit(
     Ok(())
 }
 
-/// In an order in which the kernel takes them: in version 1 the sum of memory and swap may never be
-/// below memory.
+/// The settings in an order that the kernel accepts: in version 1 the limit on memory plus swap
+/// must never be below the limit on memory.
 fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>, Error> {
     let refused = |what: &str, why| Err(Error::Absent { what: what.to_owned(), why });
     let bytes = |limit: Option<Bytes>| limit.map(Bytes::get);
@@ -161,10 +162,10 @@ fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>,
     Ok(all.filter_map(|(file, value)| Some((file, value?))).collect())
 }
 
-/// How long processes that were killed may take to be gone: five seconds.
+/// How long to wait for killed processes to exit: five seconds.
 const ROUNDS: u32 = 250;
 const BETWEEN: Duration = Duration::from_millis(20);
-/// Groups below ours that are looked at in one round.
+/// Maximum number of child groups that are examined in one round.
 const MAX_GROUPS: usize = 1000;
 
 pub(crate) fn give_back(
@@ -192,7 +193,7 @@ pub(crate) fn give_back(
         Some(made) if made != found => return uncertain("it is not the cgroup that the run made"),
         Some(_) => {}
         None if run.is_early => {}
-        // nobody is put into it before the journal says which one it is
+        // processes join it only after the journal has recorded its identity
         None if is_empty(hands, folder) => {}
         None => return uncertain("processes are in it, and the run had not begun to use it"),
     }
@@ -218,7 +219,7 @@ fn is_empty(hands: &dyn HostOps, folder: &str) -> bool {
         && hands.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
 }
 
-/// The group and all below it, each before those that it is in.
+/// The group and all its descendants, children before parents.
 fn tree(hands: &dyn HostOps, folder: &str) -> Vec<String> {
     let mut groups = vec![folder.to_owned()];
     let mut at = 0;
@@ -234,10 +235,10 @@ fn tree(hands: &dyn HostOps, folder: &str) -> Vec<String> {
     groups
 }
 
-/// Kills whoever is in a group; takes ourselves out of it.
+/// Kills the processes in these groups; our own process is moved out instead.
 fn empty(hands: &mut dyn HostOps, groups: &[String], home: Option<&str>) -> Result<(), Error> {
     let ourselves = hands.pid();
-    // where home is gone, the group above ours is the nearest
+    // if our old cgroup no longer exists, the parent of our group is used
     let above = groups.last().and_then(|group| Some(group.rsplit_once('/')?.0));
     let home = home.filter(|home| hands.exists(home)).or(above);
     for group in groups {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The value of a knob for a while, by its row in the table.
+//! A temporary value of a knob of the table.
 //!
-//! The journal gets the value as the file will spell it, so that what stands there later can be
-//! told from what somebody else wrote: `Y` where `1` was asked for, the one word in brackets. A file
-//! that makes something else of the value gets its old one back at once.
+//! The journal stores the value as the kernel will print it (`Y` if `1` was requested, the one word
+//! in brackets), so that a later value written by somebody else is recognised. If the kernel stores
+//! another value than requested, the old one is restored at once.
 
 use std::io::ErrorKind;
 
@@ -14,7 +14,7 @@ use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Loan, Open, Write};
 use pagewise_model::undo::Outcome;
 
-/// What the journal must know before the value is written.
+/// The record for the journal, made before the value is written.
 pub(crate) fn announced(
     hands: &dyn HostOps,
     name: &str,
@@ -41,7 +41,7 @@ fn row(name: &str) -> Result<&'static Knob, Error> {
     Err(Error::NotLent { name: name.to_owned(), why: why.to_owned() })
 }
 
-/// Whether a word makes the kernel refresh what it shows, and does nothing else.
+/// Checks that a word only makes the kernel refresh what it reports.
 pub(crate) fn tells(name: &str, word: &str) -> Result<(), Error> {
     let Domain::Word { words } = row(name)?.domain else {
         return Err(Error::NoKnob(name.to_owned()));
@@ -53,7 +53,8 @@ pub(crate) fn tells(name: &str, word: &str) -> Result<(), Error> {
     Err(Error::Value { name: name.to_owned(), expected, found: word.to_owned() })
 }
 
-/// The file, with the parts of `instance` (as `2048kB`, or `0/64kB`) in the places for them.
+/// The path of the knob's file, with its placeholders replaced by the parts of `instance` (such as
+/// `2048kB`, or `0/64kB`).
 fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
     let holes = knob.path.matches('{').count();
     let parts: Vec<&str> = instance.map(|it| it.split('/').collect()).unwrap_or_default();
@@ -74,7 +75,7 @@ fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
     Ok(path)
 }
 
-/// Whether this is the file of that knob: a journal is no leave to write just anywhere.
+/// Whether this is the file of that knob: a journal may only name paths of the knob table.
 fn is_in_table(name: &str, path: &str) -> bool {
     row(name).is_ok_and(|knob| is_at(knob, path))
 }
@@ -93,7 +94,7 @@ fn is_at(knob: &Knob, path: &str) -> bool {
     knob.path.split('/').count() == path.split('/').count() && parts.into_iter().all(same)
 }
 
-/// What may stand in the place of a number or size: no part of a path leaves its folder by it.
+/// Whether the part may replace a placeholder: it must not lead out of its folder.
 fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -107,7 +108,8 @@ fn read(hands: &dyn HostOps, path: &str) -> Result<String, Error> {
     }
 }
 
-/// What a file says, as it is compared: the word in brackets, white space folded.
+/// The value in a file, in the form in which it is compared: the word in brackets, white space
+/// folded.
 fn active(domain: Domain, text: &str) -> String {
     let bracketed = || text.split_once('[')?.1.split_once(']').map(|(word, _)| word.to_owned());
     let folded = || text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -117,7 +119,7 @@ fn active(domain: Domain, text: &str) -> String {
     }
 }
 
-/// The value as the file will spell it after the write.
+/// The value as the file will print it after the write.
 fn spelled(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
     let value = value.trim();
     let (spelled, expected) = match knob.domain {
@@ -177,7 +179,8 @@ fn numbers(value: &str) -> Option<String> {
     (all && !words.is_empty()).then(|| words.join(" "))
 }
 
-/// What brings the old value back: of two that exclude each other the one that rules.
+/// The write that restores the old value: of two knobs that exclude each other, the one that is
+/// active.
 fn back(
     hands: &dyn HostOps,
     knob: &Knob,
@@ -193,13 +196,13 @@ fn back(
     let pair = row(pair)?;
     let path = path_of(pair, instance)?;
     let value = active(pair.domain, &read(hands, &path)?);
-    // where both are 0, only the one that takes 0 can rule
+    // if both are 0, only the one that accepts 0 can be active
     let takes = |knob: &Knob, value: &str| spelled(knob, value, value).is_ok();
     let rules = value != "0" || !takes(knob, old);
     Ok(if rules { Write { path, value } } else { own })
 }
 
-/// A change of a file, and the way back.
+/// A change of a file, and how to undo it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change<'a> {
     pub(crate) path: &'a str,
@@ -222,7 +225,7 @@ pub(crate) fn set(hands: &mut dyn HostOps, name: &str, change: &Change<'_>) -> R
     Err(Error::Changed { what: name.to_owned(), wrote: ours.to_owned(), found })
 }
 
-/// What stands in the file, read like `like`: one word where it lists all.
+/// The current value of the file, parsed like `like`: one word if the file lists all words.
 fn current(hands: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
     let text = read(hands, path)?;
     let is_word = !like.contains([' ', '[']);
@@ -230,7 +233,7 @@ fn current(hands: &dyn HostOps, path: &str, like: &str) -> Result<String, Error>
     Ok(active(domain, &text))
 }
 
-/// Whether the file still says that.
+/// Whether the file still has that value.
 pub(crate) fn is_at_value(hands: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
     current(hands, path, value).map(|found| found == value)
 }
@@ -255,7 +258,7 @@ pub(crate) fn give_back(
         Err(Error::Absent { .. }) => return Ok(Outcome::Gone),
         found => found?,
     };
-    // ours first: of two loans one may have left what the other found
+    // first check for our own value: one of two loans may have left a value that the other found
     let is_ours = found == change.ours && it.conflict.is_none();
     if found == change.old || !is_ours && it.origins.contains(&found) {
         return Ok(Outcome::Gone);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file per thing that can be borrowed: how it is taken, and how it goes back.
+//! One module for each kind of loan: how it is taken, and how it is returned.
 //!
-//! Giving back looks at the machine and never believes that the journal's last word was carried
-//! out: a run may have been killed before or after any write. It may be repeated at any time.
+//! Returning examines the machine and does not assume that the last record of the journal was
+//! carried out, because a run may have been killed before or after any write. It can be repeated at
+//! any time.
 
 pub(crate) mod config;
 pub(crate) mod drain;
@@ -24,7 +25,7 @@ use crate::journal::{Loan, Open};
 use crate::loan::run::{Boot, Run};
 use pagewise_model::undo::Outcome;
 
-/// Puts one thing back.
+/// Returns one loan.
 pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<Outcome, Error> {
     match (&it.what, run.boot) {
         (Loan::SwapFile { path, folder_inode }, _) => {
@@ -34,7 +35,7 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<
             config::give_back(hands, &it.what)
         }
         (_, Boot::This) => give_back_of_this_boot(hands, it, run),
-        // the files of the plan may have brought them about again
+        // the plan's files may have set them again
         (Loan::Setting { name, path, old, ours, back }, Boot::Earlier) if run.is_plan => {
             let change = knob::Change { path, old, ours, back };
             let outcome = knob::give_back(hands, name, &change, it)?;
@@ -44,13 +45,13 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, it: &Open, run: Run) -> Result<
         (Loan::SwapOn { area, zram: Some(setup), .. }, Boot::Earlier) if run.is_plan => {
             swap::give_back_made_at_boot(hands, area, setup)
         }
-        // the unit of the plan may have switched it on
+        // the plan's unit may have enabled it
         (Loan::SwapOn { area, zram: None, .. }, Boot::Earlier)
             if run.is_plan && swap::is_swap_file(hands, area) =>
         {
             swap::give_back(hands, area, None, run)
         }
-        // the kernel's own things are gone by themselves
+        // kernel objects do not survive a reboot
         (_, Boot::Earlier) => Ok(Outcome::Gone),
         (_, Boot::Unknown) => Err(Error::Uncertain {
             what: it.described(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The zram module, where it is not loaded: loaded without any device, unloaded when nobody has
-//! made one meanwhile.
+//! Loads the zram module, without any device, if it is not loaded; unloads it again unless somebody
+//! has created a device meanwhile.
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, patiently};
@@ -31,7 +31,8 @@ pub(crate) fn give_back(hands: &mut dyn HostOps, name: &str) -> Result<Outcome, 
         return Ok(Outcome::Kept { why: format!("zram{number} has been made since") });
     }
     match patiently(hands, &HostChange::Unload(name)) {
-        // some modprobe complain that a module which it used is used by another too
+        // some versions of modprobe fail because a module that it depends on is used by another one
+        // too
         Err(_) if !hands.exists(&folder) => Ok(Outcome::Returned),
         done => done.doing(|| format!("modprobe -r {name}")).map(|()| Outcome::Returned),
     }

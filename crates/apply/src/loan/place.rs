@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The places where a plan may write configuration: the one table behind `apply` and `undo`.
+//! The places where a plan may write configuration: one table for `apply` and `undo`.
 //!
-//! A plan is a document that somebody may have edited, and a journal one that somebody may have planted.
-//! Neither makes root write anywhere else, nor to a name that a service which has nothing to do with
+//! A plan is a document that somebody may have edited, and a journal may have been forged. Neither
+//! can make root write anywhere else, or to a file name that a service unrelated to memory would
+//! read.
 //! memory would read.
 
 use crate::loan::file;
 use crate::loan::run::{OURS, is_ours};
 
-/// A folder, how names in it end, and what else is asked of a name.
+/// A folder, the suffix of allowed names in it, and a further condition on the name.
 struct Place {
     folder: &'static str,
     suffix: &'static str,
@@ -23,13 +24,13 @@ fn is_own(name: &str) -> bool {
     name.contains("pagewise")
 }
 
-/// systemd derives the name of a swap unit from the device.
+/// systemd derives the name of a swap unit from the device's path.
 fn is_zram_swap(name: &str) -> bool {
     name.strip_prefix("dev-zram")
         .is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()))
 }
 
-/// Units that make or manage swap.
+/// Whether the name is that of a unit which sets up or manages swap.
 fn is_about_swap(name: &str) -> bool {
     is_own(name) || name.contains("zram") || name.contains("swap")
 }
@@ -62,7 +63,7 @@ fn is_generator(name: &str) -> bool {
     name == "zram-generator.conf"
 }
 
-/// Links to `/dev/null` there switch a file or unit of the system off.
+/// Folders in which links to `/dev/null` disable a file or unit of the system.
 const MASKS: [Place; 6] = [
     conf("/etc/sysctl.d"),
     conf("/etc/tmpfiles.d"),
@@ -76,7 +77,7 @@ const LISTED: &str = "configuration is written only to /etc/sysctl.d, /etc/tmpfi
     /etc/modules-load.d, /etc/modprobe.d, /etc/udev/rules.d, /etc/systemd/zram-generator.conf(.d), and in \
     /etc/systemd/system to units named pagewise-…, dev-zramN.swap, and drop-ins with pagewise in their name";
 
-/// Why no plan writes a file, or makes a link, at that path.
+/// Refuses a path at which a plan may not write a file or make a link, with the reason.
 pub(crate) fn known(path: &str, is_link: bool) -> Result<(), String> {
     let (folder, name) = split(path)?;
     let is_known = if is_link {
@@ -87,7 +88,7 @@ pub(crate) fn known(path: &str, is_link: bool) -> Result<(), String> {
     if is_known { Ok(()) } else { Err(LISTED.to_owned()) }
 }
 
-/// Why no plan makes a link to there.
+/// Refuses a target to which a plan may not make a link, with the reason.
 pub(crate) fn known_target(path: &str, to: &str) -> Result<(), String> {
     let (folder, name) = split(path)?;
     if to == "/dev/null" {
@@ -105,7 +106,7 @@ pub(crate) fn known_target(path: &str, to: &str) -> Result<(), String> {
     ))
 }
 
-/// Why no plan makes that folder.
+/// Refuses a folder that a plan may not create, with the reason.
 pub(crate) fn known_folder(path: &str) -> Result<(), String> {
     let (above, name) = split(path)?;
     let is_listed = FILES.iter().any(|place| place.folder == path);
@@ -126,7 +127,7 @@ fn is_unit(name: &str) -> bool {
         .any(|suffix| name.ends_with(suffix))
 }
 
-/// `UNIT.d/50-pagewise.conf`.
+/// Recognises `UNIT.d/50-pagewise.conf`.
 fn is_drop_in(folder: &str, name: &str) -> bool {
     let unit = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/')?.strip_suffix(".d"));
     unit.is_some_and(|unit| !unit.contains('/') && is_unit(unit))
@@ -138,7 +139,7 @@ fn is_wants(name: &str) -> bool {
     [".wants", ".requires"].iter().any(|suffix| name.strip_suffix(suffix).is_some_and(is_unit))
 }
 
-/// A unit of ours, or a swap unit of zram, that another one wants.
+/// Whether it is a unit of ours, or a swap unit of zram, in the `.wants` folder of another unit.
 fn is_wanted(folder: &str, name: &str) -> bool {
     let above = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/'));
     above.is_some_and(|above| !above.contains('/') && is_wants(above))
@@ -146,7 +147,7 @@ fn is_wanted(folder: &str, name: &str) -> bool {
         && (is_own(name) || is_zram_swap(name))
 }
 
-/// Why no plan makes a swap file of that path.
+/// Refuses a path at which a plan may not create a swap file, with the reason.
 pub(crate) fn known_swap_file(path: &str) -> Result<(), String> {
     const FOLDER: &str = "/var";
     let (folder, _) = split(path)?;
@@ -158,7 +159,7 @@ pub(crate) fn known_swap_file(path: &str) -> Result<(), String> {
 
 const MAX_NAME: usize = 200;
 
-/// Folder and name of a path that has no part which could lead elsewhere.
+/// Splits a path into folder and name; refuses parts such as `..` that could lead elsewhere.
 fn split(path: &str) -> Result<(&str, &str), String> {
     let strange = |part: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:\\".contains(&byte);

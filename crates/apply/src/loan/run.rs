@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What all kinds of loans share: what is known of the run that borrowed, and how it names what it makes.
+//! What all kinds of loans need: facts about the run that borrowed, and the names of what it
+//! creates.
 
 use crate::error::Error;
 
-/// How what we make is named: what is not named so is never removed.
+/// Prefix of the names of what we create: nothing with another name is ever removed.
 pub(crate) const OURS: &str = "pagewise-";
 
 /// What is known of the run that borrowed something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) boot: Boot,
-    /// An early version wrote its journal, and named no identities in it.
+    /// Whether an early version wrote its journal, without identities.
     pub(crate) is_early: bool,
-    /// Lines of its journal are missing: what is not in it may have been.
+    /// Whether lines of its journal are missing, so that it may have done more than the journal
+    /// says.
     pub(crate) is_damaged: bool,
-    /// It is this very process.
+    /// Whether it is this process.
     pub(crate) is_own: bool,
-    /// It carried out a plan.
+    /// Whether it applied a plan.
     pub(crate) is_plan: bool,
 }
 
@@ -26,19 +28,20 @@ impl Run {
     pub(crate) const OWN_PLAN: Self = Self { is_plan: true, ..Self::OWN };
 }
 
-/// Which boot of the machine it was in.
+/// In which boot of the machine the run was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Boot {
     This,
     Earlier,
-    /// Its journal does not say it any more.
+    /// Unknown, because the part of its journal that says so is missing.
     Unknown,
 }
 
-/// Sizes become whole pages; all else, which is less than a page, stays what was written.
+/// The kernel rounds sizes to whole pages, at most this; values below a page must be stored
+/// unchanged.
 const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 
-/// Refuses what the kernel made something else of.
+/// Refuses a value that the kernel stored differently, beyond rounding to pages.
 pub(crate) fn rounded(what: &str, wrote: u64, found: &str) -> Result<(), Error> {
     let most = if wrote < *PAGES.start() { 1 } else { wrote.min(*PAGES.end()) };
     let is_it = |found: u64| found.abs_diff(wrote) < most;
@@ -49,7 +52,7 @@ pub(crate) fn rounded(what: &str, wrote: u64, found: &str) -> Result<(), Error> 
     Err(Error::Changed { what, wrote: wrote.to_string(), found })
 }
 
-/// Whether the last part of a path is named as we name things of that kind: by the kind, a process
+/// Whether the last part of a path has the form of our names for this kind: the kind, a process id
 /// and a number.
 pub(crate) fn is_ours(path: &str, kind: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else { return false };

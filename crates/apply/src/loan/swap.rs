@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap switched on, on a device or file of our own.
+//! Enables swap on a device or file of our own.
 //!
-//! Swap belongs to the whole host. While the host swaps elsewhere too, pages of others would land on
-//! our area and those of an experiment on theirs: that is refused unless it is allowed. Switching
-//! off brings all pages back into memory; what does not fit there, or into the limit of a cgroup whose
-//! pages landed here, makes the kernel kill programs, so it is not tried.
+//! Swap belongs to the whole host. While the host has other swap, pages of other programs would be
+//! swapped to our area and those of an experiment to theirs, so this is refused unless it is
+//! allowed. Disabling reads all pages back into memory; if they do not fit there, or into the limit
+//! of a cgroup whose pages are in our area, the kernel kills programs, so it is not tried.
 
 use std::io::ErrorKind;
 
@@ -16,7 +16,7 @@ use crate::loan::run::{Run, is_ours};
 use crate::loan::{drain, file, zram};
 use pagewise_model::undo::Outcome;
 
-/// Refuses where areas are on that are not among `ours`.
+/// Refuses if swap areas other than `ours` are enabled.
 pub(crate) fn alone(hands: &dyn HostOps, ours: &[&str]) -> Result<(), Error> {
     let all = hands.swaps().into_iter().map(|area| area.path);
     let areas: Vec<String> = all.filter(|path| !ours.contains(&path.as_str())).collect();
@@ -28,14 +28,14 @@ pub(crate) fn on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> 
     on_again(hands, area, priority)
 }
 
-/// The same of an area that has its head already.
+/// Enables an area that already has a swap header.
 pub(crate) fn on_again(
     hands: &mut dyn HostOps,
     area: &str,
     priority: Option<i16>,
 ) -> Result<(), Error> {
     match hands.act(&HostChange::SwapOn { area, priority }) {
-        // a file without holes and with a head that is in order: nothing else is wrong with it
+        // the file has no holes and a valid header, so nothing else can be the reason
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
         }
@@ -79,7 +79,7 @@ pub(crate) fn give_back(
     }
 }
 
-/// Swap that the files of a plan made again at a later boot: only while it is as the plan says.
+/// Disables swap that a plan's files created at a later boot, if it still is as the plan says.
 pub(crate) fn give_back_made_at_boot(
     hands: &mut dyn HostOps,
     area: &str,
@@ -93,17 +93,18 @@ pub(crate) fn give_back_made_at_boot(
     Ok(Outcome::Returned)
 }
 
-/// Whether a disk of that name is not the one it was.
+/// Whether the disk with that name is not the recorded one.
 fn is_anothers(hands: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
     diskseq.is_some_and(|diskseq| diskseq_of(hands, area) != Some(diskseq))
 }
 
-/// What tells a disk from a later one of its name; partitions have none.
+/// The sequence number that distinguishes a disk from a later one with its name; partitions have
+/// none.
 pub(crate) fn diskseq_of(hands: &dyn HostOps, area: &str) -> Option<u64> {
     zram::diskseq_of(hands, area.strip_prefix("/dev/")?)
 }
 
-/// Whether a file that a plan made at an earlier boot is on.
+/// Whether this is a swap file that a plan created at an earlier boot.
 pub(crate) fn is_swap_file(hands: &dyn HostOps, area: &str) -> bool {
     is_ours(area, file::KIND) && hands.entry(area).is_ok_and(|found| found.is_own_file)
 }

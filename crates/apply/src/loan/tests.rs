@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is refused, and what is left alone, on a machine in memory.
+//! What is refused, and what is left unchanged, on a simulated machine.
 
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn a_disk_behind_zram_is_lent_only_where_that_is_allowed() {
     assert_eq!(fake.world().state, before);
 }
 
-/// A size that the kernel refuses leaves a device that has its disk, and no size.
+/// If the kernel refuses the size, the device has its backing disk but no size.
 #[test]
 fn the_disk_of_a_device_that_never_got_a_size_is_free_again() {
     for is_killed in [false, true] {
@@ -95,7 +95,8 @@ fn the_disk_of_a_device_that_never_got_a_size_is_free_again() {
         let before = fake.world().state.clone();
         let mut session = session(&fake);
         session.allow_devices();
-        // two lines of the journal in a new file, hot_add, its number, backing_dev, and then disksize
+        // two lines of the journal in a new file, hot_add, the record of its number, backing_dev,
+        // and then disksize
         let fault = if is_killed { Fault::KillBefore(6) } else { Fault::Fail(6) };
         fake.world().faults = vec![fault];
         session.zram(&with_writeback()).unwrap_err();
@@ -119,7 +120,8 @@ fn swap_is_switched_on_once() {
     assert_eq!(fake.world().state.swaps.len(), 1);
 }
 
-/// A cgroup at its limit swapped to what was lent, and there is no other swap: to take that away would kill it.
+/// A cgroup at its limit swapped to our area, and there is no other swap: disabling it would kill
+/// processes of the cgroup.
 #[test]
 fn swap_to_which_a_cgroup_at_its_limit_swapped_stays_on() {
     let fake = Fake::new(false, true);
@@ -180,8 +182,8 @@ fn zswap_is_set_up_and_goes_back_behind_its_swap() {
     assert_eq!(fake.world().state, before);
 }
 
-/// Before zswap was ever on, the kernel believes any name; later it refuses it at once. Both times nothing
-/// stays.
+/// Before zswap was first enabled the kernel accepts any compressor name; later it refuses an
+/// unknown one at once. In both cases nothing remains.
 #[test]
 fn zswap_without_its_compressor_is_refused_and_nothing_stays() {
     let fake = Fake::new(false, true);
@@ -213,7 +215,7 @@ fn zswap_is_refused_beside_the_hosts_own_swap_or_where_the_kernel_lacks_it() {
     assert!(refused.to_string().contains("CONFIG_ZSWAP"), "{refused}");
 }
 
-/// Nothing is killed for room: the area stays on, and what is under it too.
+/// No process is killed to make room: the area stays enabled, and so does the device below it.
 #[test]
 fn swap_that_has_no_room_in_memory_stays_and_is_named() {
     let fake = Fake::new(false, true);
@@ -244,12 +246,13 @@ fn a_device_that_took_the_number_of_ours_is_left_alone() {
     assert!(fake.world().state.zrams.contains_key(&number));
 }
 
-/// The run was killed between making the device and learning its number; somebody else made one too.
+/// The run was killed after creating the device and before recording its number; somebody else
+/// created one too.
 #[test]
 fn a_device_that_was_never_announced_is_told_from_others() {
     let fake = Fake::new(false, true);
     let mut session = session(&fake);
-    // journal begun, began, taking: the next write makes the device
+    // journal created, began, taking: the next write creates the device
     fake.world().faults = vec![Fault::KillAfter(3)];
     session.zram(&ZramSpec::new(SIZE)).unwrap_err();
     drop(session);
@@ -346,7 +349,7 @@ fn a_file_that_does_not_fit_is_not_begun() {
     assert!(fake.world().journals.is_empty());
 }
 
-/// After a power cut the file system of the swap file may come later than we do.
+/// After a power cut the file system of the swap file may be mounted after we start.
 #[test]
 fn a_file_on_a_disk_that_is_not_mounted_is_not_taken_for_gone() {
     let fake = Fake::new(false, true);
@@ -369,7 +372,8 @@ fn a_file_on_a_disk_that_is_not_mounted_is_not_taken_for_gone() {
     assert!(fake.world().state.files.is_empty());
 }
 
-/// A value that the kernel rounds cannot be told from somebody else's later: it is not lent.
+/// If the kernel rounds a value, a later value of somebody else could not be recognised: it is not
+/// lent.
 #[test]
 fn a_value_that_becomes_another_is_taken_back() {
     let fake = Fake::new(false, true);
@@ -381,7 +385,7 @@ fn a_value_that_becomes_another_is_taken_back() {
     assert!(session.end().is_empty());
 }
 
-/// What was given back on the way is not given back twice.
+/// A loan that was returned early is not returned again at the end.
 #[test]
 fn a_loan_goes_back_once() {
     let fake = Fake::new(false, true);
@@ -393,10 +397,11 @@ fn a_loan_goes_back_once() {
     assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
 }
 
-/// The journal lost that values had gone back; nobody else was here.
+/// The records that values were restored are lost; nobody else changed them.
 #[test]
 fn notes_that_were_lost_are_no_conflict() {
-    // after the write that puts 10 back comes its note, which fails and is cut off; so for 60
+    // after the write that restores 10 comes its record, which fails and is cut off; the same for
+    // 60
     for (lost, expected) in [(&[1][..], 0), (&[3], 1), (&[1, 4], 2)] {
         let fake = Fake::new(false, true);
         let mut session = session(&fake);
@@ -412,7 +417,7 @@ fn notes_that_were_lost_are_no_conflict() {
     }
 }
 
-/// What somebody else set between two loans of ours was never ours to take back.
+/// A value that somebody else set between two of our loans is not ours to restore.
 #[test]
 fn what_was_set_between_two_loans_is_a_conflict() {
     let fake = Fake::new(false, true);
@@ -453,7 +458,8 @@ fn a_damaged_journal_gives_back_what_it_still_says_and_stays() {
     assert!(fake.world().journals.contains_key(&journal));
 }
 
-/// Such a word is no setting: the journal stays as it is, and what else a knob takes is refused.
+/// Such a word is not a setting: the journal does not change, and other values of the knob are
+/// refused.
 #[test]
 fn a_word_that_makes_the_kernel_tell_is_none_that_sets() {
     let fake = Fake::new(false, true);
@@ -471,8 +477,8 @@ fn a_word_that_makes_the_kernel_tell_is_none_that_sets() {
     assert_eq!(fake.world().journals, before);
 }
 
-/// Its bytes were written by an early version, whose journals say the boot in their first line alone and
-/// no identities.
+/// Bytes that an early version wrote: its journals contain the boot id only in their first line,
+/// and no identities.
 #[test]
 fn what_an_early_version_borrowed_is_put_back() {
     const EARLY: &[u8] = include_bytes!("../journal/early.journal");
@@ -496,7 +502,8 @@ fn what_an_early_version_borrowed_is_put_back() {
     assert!(fake.world().journals.is_empty());
 }
 
-/// Its first line gone, an early journal does not say of which boot it is: an admin's value stays.
+/// Without its first line, an early journal does not say of which boot it is: the administrator's
+/// value stays.
 #[test]
 fn without_its_first_line_an_early_journal_writes_nothing() {
     const EARLY: &[u8] = include_bytes!("../journal/early.journal");
@@ -515,7 +522,7 @@ fn without_its_first_line_an_early_journal_writes_nothing() {
     assert_eq!(fake.world().journals.len(), 1);
 }
 
-/// Two devices came at the same moment, and one of them may be somebody else's.
+/// Two devices were created at the same time, and one of them may belong to somebody else.
 #[test]
 fn a_device_without_a_number_is_left_where_another_may_be_it() {
     for tells_times in [true, false] {
@@ -541,7 +548,8 @@ fn a_device_without_a_number_is_left_where_another_may_be_it() {
     }
 }
 
-/// The run was killed before it made one; an hour later somebody else did, and has not set it up.
+/// The run was killed before it created a device; an hour later somebody else created one and has
+/// not set it up yet.
 #[test]
 fn a_later_device_without_a_size_is_somebody_elses() {
     let fake = Fake::new(false, true);
@@ -557,7 +565,7 @@ fn a_later_device_without_a_size_is_somebody_elses() {
     assert!(fake.world().journals.is_empty());
 }
 
-/// The line that named its number is the damaged one: it is not taken for gone.
+/// The record of its number is the damaged line: the device must not be taken for removed.
 #[test]
 fn a_device_whose_number_is_damaged_is_not_gone() {
     let fake = Fake::new(false, true);
@@ -576,7 +584,8 @@ fn a_device_whose_number_is_damaged_is_not_gone() {
     );
 }
 
-/// Where a name is taken by something else, the run's own is no longer there to be removed.
+/// If something else has the name now, the object of the run no longer exists and there is nothing
+/// to remove.
 #[test]
 fn a_group_or_file_that_took_the_name_of_ours_stays() {
     let fake = Fake::new(false, true);
@@ -596,7 +605,7 @@ fn a_group_or_file_that_took_the_name_of_ours_stays() {
     assert_eq!(fake.world().state, before);
 }
 
-/// Swap of the machine's own is not switched off by whoever can plant a line.
+/// A forged line cannot make us disable the machine's own swap.
 #[test]
 fn swap_that_no_run_made_stays_on() {
     let fake = Fake::new(false, true);
@@ -613,7 +622,7 @@ fn swap_that_no_run_made_stays_on() {
     assert!(fake.world().state.swaps.contains("/dev/vdb"));
 }
 
-/// A folder, pipe or foreign file by the name of a journal keeps nobody from borrowing or undoing.
+/// A folder, pipe or foreign file with the name of a journal does not prevent borrowing or undoing.
 #[test]
 fn what_only_looks_like_a_journal_blocks_nothing() {
     let fake = Fake::new(false, true);
@@ -630,7 +639,8 @@ fn what_only_looks_like_a_journal_blocks_nothing() {
     assert!(fake.world().journals.is_empty());
 }
 
-/// All is put back where nothing can be noted, and the same journal does no harm later.
+/// Everything is restored even if no record can be written, and the same journal does no harm
+/// later.
 #[test]
 fn a_journal_that_cannot_be_written_is_put_back() {
     let fake = Fake::new(false, true);
@@ -638,7 +648,7 @@ fn a_journal_that_cannot_be_written_is_put_back() {
     let mut session = session(&fake);
     session.zram(&ZramSpec::new(SIZE)).unwrap();
     session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
-    // half a line, which cannot be cut off
+    // half a line that cannot be cut off
     let next = fake.world().deeds;
     fake.world().faults = vec![Fault::KillBefore(next)];
     session.knob(&KnobSetting::new("vm.page-cluster", "0")).unwrap_err();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram device with a backing device → at intervals, its idle pages are written there.
+//! Makes a zram device with a backing device write its idle pages there at intervals.
 //!
-//! The kernel writes nothing back by itself. At the end of each interval, pages that are still marked idle are
-//! written; then all pages are marked, and the kernel removes the mark of a page that is used. This needs no ages
-//! (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`). So a page is written after one to two intervals without use.
+//! The kernel does not write pages back by itself. At the end of each interval, pages that are
+//! still marked idle are written; then all pages are marked, and the kernel removes the mark of a
+//! page that is used. This needs no page ages (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`). A page is
+//! therefore written after one to two intervals without use.
 //!
-//! A thread does it, because a write to `writeback` lasts until all pages are written. Nothing has to be put back: the
-//! device goes back with all that it stores.
+//! It runs in a thread, because a write to `writeback` returns only when all pages are written.
+//! There is nothing to undo: the device is removed with everything that it stores.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -19,13 +20,13 @@ use crate::loan::zram;
 /// The thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// Dropped to end it.
+    /// Dropped to end the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Writer {
-    /// Starts the first interval.
+    /// Starts the thread with the first interval.
     pub(crate) fn start(
         mut hands: Box<dyn HostOps + Send>,
         number: u32,
@@ -43,17 +44,17 @@ impl Writer {
         Ok(Self { end: Some(end), thread: Some(thread) })
     }
 
-    /// Ends it, after the pass that is going on.
+    /// Ends the thread, after a pass that is under way.
     ///
     /// # Errors
-    /// If a pass failed; there was none after it.
+    /// If a pass failed; it was the last one.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.join()
     }
 
     fn join(&mut self) -> Result<(), Error> {
         drop(self.end.take());
-        // a thread that panicked has said so
+        // a panic of the thread was already reported
         self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())))
     }
 }
@@ -64,7 +65,7 @@ impl Drop for Writer {
     }
 }
 
-/// Writes what is still idle, and marks all.
+/// Writes pages that are still marked idle, then marks all pages.
 fn pass(hands: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     zram::set(hands, number, "writeback", "idle")?;
     zram::set(hands, number, "idle", "all")
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(fake.world().written.len(), written.len(), "it has ended");
     }
 
-    /// As on a backing device that is full.
+    /// As with a full backing device.
     #[test]
     fn a_pass_that_fails_is_the_last_and_is_told() {
         let fake = Fake::new(true, true);

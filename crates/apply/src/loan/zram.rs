@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An own zram device.
+//! A zram device of our own.
 //!
-//! Reading `hot_add` makes a device and says which, in one step: no journal can know the number
-//! before. So the journal first gets the devices that are there and the newest sequence number of
-//! any disk; the device that was made is the first one after those. Sequence numbers are never given
-//! twice, numbers of devices are: once the number is known, the device is touched only while it has
-//! the sequence number that goes with it.
+//! Reading `hot_add` creates a device and returns its number in one step, so the journal cannot
+//! contain the number beforehand. Instead, the existing devices and the newest sequence number of
+//! any disk are recorded first; the new device is the first one after those. Sequence numbers are
+//! never reused, but device numbers are: once the number is known, the device is touched only if
+//! its sequence number is the recorded one.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use pagewise_model::undo::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// After this time the device of anybody who lives has its size.
+/// After this time, a device that a running program creates has its size.
 const SETTLING: Duration = Duration::from_millis(250);
 
-/// What is lent of a device.
+/// The description of a device for its borrower.
 pub(crate) fn lent(loan: LoanId, number: u32) -> ZramDevice {
     ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
 }
@@ -34,19 +34,19 @@ pub(crate) fn area(number: u32) -> String {
     format!("/dev/zram{number}")
 }
 
-/// The number of the device of a swap area.
+/// The device number of a swap area on zram.
 pub(crate) fn number_of(area: &str) -> Option<u32> {
     area.strip_prefix("/dev/zram")?.parse().ok()
 }
 
-/// The algorithms that the kernel offers, as a device that exists lists them; `None` without a device.
+/// The algorithms that the kernel offers, as listed by an existing device; `None` without a device.
 pub(crate) fn offered(hands: &dyn HostOps) -> Option<String> {
     let number = *numbers(hands).ok()?.first()?;
     let listed = hands.read(&format!("{}/comp_algorithm", sysfs(number))).ok()?;
     Some(listed.replace(['[', ']'], ""))
 }
 
-/// How the device is set up, as far as the kernel reports it.
+/// The settings of the device, as far as the kernel reports them.
 pub(crate) fn setup(hands: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
     let read = |file: &str| {
         let path = format!("{}/{file}", sysfs(number));
@@ -61,7 +61,7 @@ pub(crate) fn setup(hands: &dyn HostOps, number: u32) -> Result<ZramSetup, Error
     Ok(ZramSetup { number, algorithm, disksize, mem_limit: limit.unwrap_or_default() })
 }
 
-/// Whether a device in use as swap is the one of a plan.
+/// Whether a device in use as swap has the settings of the plan.
 pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap) -> bool {
     let size = planned.disksize_bytes.get();
     let is_size = rounded("", size, &setup.disksize.to_string()).is_ok();
@@ -69,15 +69,15 @@ pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap
     is_size && is_algorithm && i32::from(planned.priority) == priority
 }
 
-/// Frees all that the device stores: it must not be in use.
+/// Frees everything that the device stores. It must not be in use.
 pub(crate) fn reset(hands: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     let reset = format!("{}/reset", sysfs(number));
     patiently(hands, &HostChange::Write { path: &reset, value: "1" })
         .doing(|| format!("zram{number}: reset"))
 }
 
-/// Takes the size of a device that had none, and gives it its algorithm back; the device itself was there
-/// before.
+/// Removes the size of a device that had none and restores its algorithm. The device itself existed
+/// before and is kept.
 pub(crate) fn give_back_size(
     hands: &mut dyn HostOps,
     made: Device,
@@ -111,7 +111,7 @@ pub(crate) fn is_there(hands: &dyn HostOps) -> bool {
     hands.exists(&format!("{CONTROL}/hot_add"))
 }
 
-/// Devices that are there.
+/// The numbers of the existing zram devices.
 pub(crate) fn numbers(hands: &dyn HostOps) -> Result<Vec<u32>, Error> {
     let disks = disks(hands)?;
     Ok(disks.iter().filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect())
@@ -121,7 +121,7 @@ fn disks(hands: &dyn HostOps) -> Result<Vec<String>, Error> {
     hands.names("/sys/block").doing(|| "/sys/block".to_owned())
 }
 
-/// What the journal must know before a device is made.
+/// The record for the journal, written before a device is created.
 pub(crate) fn announced(hands: &dyn HostOps) -> Result<Loan, Error> {
     let disks = disks(hands)?;
     let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(hands, name)).collect();
@@ -138,13 +138,13 @@ pub(crate) fn diskseq_of(hands: &dyn HostOps, disk: &str) -> Option<u64> {
     hands.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
 }
 
-/// What a device of this number is now.
+/// The identity of the device that has this number now.
 pub(crate) fn device(hands: &dyn HostOps, number: u32) -> Option<Device> {
     let diskseq = diskseq_of(hands, &format!("zram{number}"))?;
     Some(Device { number, diskseq })
 }
 
-/// Makes it.
+/// Creates the device.
 pub(crate) fn make(hands: &mut dyn HostOps) -> Result<Device, Error> {
     let number = hands.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
     device(hands, number).ok_or(Error::Absent {
@@ -153,7 +153,8 @@ pub(crate) fn make(hands: &mut dyn HostOps) -> Result<Device, Error> {
     })
 }
 
-/// In the kernel's order: the size comes last and makes the device work.
+/// Writes the settings in the order that the kernel requires: the size comes last and initialises
+/// the device.
 pub(crate) fn set_up(hands: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Result<(), Error> {
     if let Some(compressor) = &spec.compressor {
         set_algorithm(hands, number, compressor.algorithm.as_str())?;
@@ -221,7 +222,7 @@ fn set_algorithm(hands: &mut dyn HostOps, number: u32, algorithm: &str) -> Resul
     }
 }
 
-/// A write replaces all parameters, so they go in one.
+/// A write replaces all parameters, so they are written together.
 fn parameters(spec: &ZramSpec) -> Option<String> {
     let level = spec.compressor.as_ref().and_then(|compressor| compressor.level);
     let level = level.map(|level| format!("level={level}"));
@@ -234,7 +235,7 @@ fn parameters(spec: &ZramSpec) -> Option<String> {
     (!given.is_empty()).then(|| format!("{whose} {}", given.join(" ")))
 }
 
-/// The disks that were there before.
+/// The disks that existed before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExistingDisks<'a> {
     pub(crate) others: &'a [u32],
@@ -260,9 +261,10 @@ pub(crate) fn give_back(
     Ok(Outcome::Returned)
 }
 
-/// The device of a run that was killed before it could say which it made. It never got a size, so
-/// one that has a size, or gets it while we wait, is another's; so is one that was made before the
-/// journal announced ours, or long after it. What cannot be told from another's is not removed.
+/// The device of a run that was killed before it could record which one it created. It never got a
+/// size, so a device that has a size, or gets one while we wait, belongs to somebody else; so does
+/// one that was created before the journal announced ours, or long after. If this is not certain,
+/// the device is not removed.
 fn unnumbered(
     hands: &dyn HostOps,
     before: ExistingDisks<'_>,
@@ -297,12 +299,12 @@ fn unnumbered(
     }
 }
 
-/// A run that makes a device does so at once: in milliseconds.
+/// A run creates its device within this many milliseconds of announcing it.
 const SOON: u64 = 2_000;
-/// The kernel's time stamps lag by a tick.
+/// How far the kernel's coarse time stamps can lag, in milliseconds (a tick).
 const COARSE: u64 = 20;
 
-/// Devices that came after those, and were not set up.
+/// Devices that were created after those, and have no size.
 fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<Device>, Error> {
     let new = numbers(hands)?.into_iter().filter(|number| !before.others.contains(number));
     let devices = new.filter_map(|number| device(hands, number));
@@ -310,7 +312,7 @@ fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<De
     Ok(later.filter(|device| !has_size(hands, device.number)).collect())
 }
 
-/// Whether it stores no more than the head of a swap area (column 1 of `mm_stat`), or the part of a head.
+/// Whether it stores no more than a swap header, or part of one (column 1 of `mm_stat`).
 pub(crate) fn is_blank(hands: &dyn HostOps, number: u32) -> bool {
     let stat = hands.read(&format!("{}/mm_stat", sysfs(number))).unwrap_or_default();
     let stored = stat.split_whitespace().next().and_then(|stored| stored.parse::<u64>().ok());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How zswap is set up → the knobs to set, in an order that every kernel accepts.
+//! The knobs of zswap to set for a specification, in an order that every kernel accepts.
 //!
-//! Each knob is a loan of its own and goes back by itself, the switch first. Before zswap is switched on
-//! for the first time since boot, the kernel accepts any name of a compressor, and takes its default when
-//! it is switched on: so the compressor is compared once more after that.
+//! Each knob is a loan of its own and is restored separately, `enabled` first. Before zswap is
+//! first enabled after boot, the kernel accepts any compressor name, and uses its default when it
+//! is enabled: so the compressor is checked again after that.
 //!
-//! Switching zswap off leaves its pool as it is. Only switching off the swap behind it empties it, so that
-//! swap has to go back before.
+//! Disabling zswap does not empty its pool. Only disabling the swap behind it does, so that swap
+//! has to be returned before.
 
 use pagewise_model::lend::{KnobSetting, ZswapSpec};
 
@@ -17,10 +17,10 @@ const PARAMETERS: &str = "/sys/module/zswap/parameters";
 pub(crate) const COMPRESSOR: &str = "zswap.compressor";
 const SHRINKER: &str = "zswap.shrinker_enabled";
 
-/// The knobs that the specification sets, the switch last.
+/// The knobs that the specification sets, `enabled` last.
 ///
 /// # Errors
-/// If the kernel has no zswap, or no shrinker and one is asked for.
+/// If the kernel has no zswap, or has no shrinker and one is requested.
 pub(crate) fn settings(hands: &dyn HostOps, spec: &ZswapSpec) -> Result<Vec<KnobSetting>, Error> {
     if !hands.exists(&parameter("enabled")) {
         let why = "this kernel was built without it (CONFIG_ZSWAP)";
@@ -44,8 +44,8 @@ pub(crate) fn settings(hands: &dyn HostOps, spec: &ZswapSpec) -> Result<Vec<Knob
     Ok(values.into_iter().filter_map(set).collect())
 }
 
-/// The compressor after zswap was switched on. Another than the one asked for is set once more: now the
-/// kernel says what is wrong with it. Then `old` goes back, so that nothing is left of it.
+/// Checks the compressor after zswap was enabled. If it is not the requested one, it is set again
+/// to get the kernel's error. Then `old` is restored, so that no change remains.
 pub(crate) fn check_compressor(
     hands: &mut dyn HostOps,
     spec: &ZswapSpec,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan and the machine → what each step has to do, or all complaints. Nothing is changed here.
+//! Compares a plan with the machine and finds what each step has to do, or all complaints. Changes
+//! nothing.
 //!
-//! A plan is a file that may have been edited, made for another machine, or made an hour ago. Every step is
-//! compared with the machine before the first write, so a plan that no longer fits changes nothing.
+//! A plan is a file that may have been edited, made for another machine, or made an hour ago. Every
+//! step is compared with the machine before the first write, so a plan that no longer fits changes
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +23,7 @@ use crate::loan::{drain, file as swap_file, knob, place, zram};
 /// What a step has to do on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Todo {
-    /// Nothing: the target is in place.
+    /// Nothing: the target value is in place.
     Nothing,
     Setting(Loan),
     File {
@@ -35,8 +37,8 @@ pub(crate) enum Todo {
         ours: String,
     },
     Units,
-    /// `number` is that of an existing device without a size, or the one that a new device must get; `lasts`
-    /// if files of the plan make the device again at each boot.
+    /// `number` is that of an existing device without a size, or the one that a new device must
+    /// get; `lasts` means that files of the plan create the device again at each boot.
     AddZram {
         number: Option<u32>,
         exists: bool,
@@ -57,11 +59,11 @@ pub(crate) enum Todo {
 }
 
 const MAX_STEPS: usize = 200;
-/// `MemTotal` differs slightly between kernels: by 1 in this many parts.
+/// `MemTotal` differs slightly between kernels: by at most one part in this many.
 const SAME_MEMORY: u64 = 50;
 const AGAIN: &str = "run `pagewise plan` again";
 
-/// What a step has to do, by step.
+/// What each step has to do.
 pub(crate) fn check(
     hands: &dyn HostOps,
     plan: &Plan,
@@ -110,14 +112,14 @@ pub(crate) fn check(
             }),
         }
     }
-    // units are read again only if one of them has changed, or a device needs it
+    // systemd has to reload its units only if one of them has changed, or a device needs it
     if todo.iter().all(|it| matches!(it, Todo::Nothing | Todo::Units)) {
         todo.fill(Todo::Nothing);
     }
     if complaints.is_empty() { Ok(todo) } else { Err(complaints) }
 }
 
-/// A trial needs somebody who ends it.
+/// A trial needs something that ends it.
 pub(crate) fn with_trial(
     checked: Result<Vec<Todo>, Vec<Complaint>>,
     is_trial: bool,
@@ -164,7 +166,7 @@ fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
     all
 }
 
-/// What is wrong with a plan on any machine.
+/// Complaints about a plan that do not depend on the machine.
 fn of_shape(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
     let mut all = Vec::new();
     let mut add = |step: Option<&Step>, what: &str, why: String, next: &str| {
@@ -203,7 +205,7 @@ fn of_shape(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
     all
 }
 
-/// An error names what it is about, and so does the complaint.
+/// Removes the target from the error's text, because the complaint names it already.
 fn without_target(why: &str, change: &Change) -> String {
     let own = target(change).and_then(|target| why.strip_prefix(target)?.strip_prefix(": "));
     own.unwrap_or(why).to_owned()
@@ -244,7 +246,7 @@ fn stale(what: &str, planned: impl Into<String>, found: impl Into<String>) -> Er
     Error::Stale { what: what.to_owned(), planned: planned.into(), found: found.into() }
 }
 
-/// A name as `thp.size.enabled[64kB]`, in its parts.
+/// Splits a name such as `thp.size.enabled[64kB]` into name and instance.
 pub(crate) fn name_and_instance(target: &str) -> (&str, Option<&str>) {
     match target.strip_suffix(']').and_then(|it| it.split_once('[')) {
         Some((name, instance)) => (name, Some(instance)),
@@ -265,7 +267,7 @@ fn setting(hands: &dyn HostOps, target: &str, from: &str, to: &str) -> Result<To
     Ok(Todo::Setting(loan))
 }
 
-/// What stands there now, if a plan may write there and something can be written.
+/// The current contents, if a plan may write there and the folder is writable.
 fn current(hands: &dyn HostOps, path: &str) -> Result<Config, Error> {
     let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
     hands.may_write_config(folder_of(path)).map_err(kernel)?;
@@ -359,7 +361,7 @@ fn add_zram(
         let mine = applied.iter().filter(|it| it.plan().is_some_and(|of| of.id == plan.id));
         let mut areas = mine.filter_map(|journal| area_of_step(journal, &step.id));
         let is_in_place = areas.any(|area| {
-            // at another boot the files of the plan may have made it with another number
+            // files of the plan may have created it with another number at a later boot
             is_as_planned(hands, &area, &to)
                 || lasts && drain::area_as_planned(hands, &area, &to).is_some()
         });
@@ -410,7 +412,7 @@ fn add_swap_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Result<T
     Ok(Todo::AddSwapFile { path: path.to_owned(), to: *to })
 }
 
-/// Whether swap is on in this file as the plan says.
+/// Whether swap on this file is enabled as the plan says.
 pub(crate) fn is_swap_file_as_planned(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> bool {
     let Some(area) = drain::area(hands, path) else { return false };
     let is_priority = match to.priority {
@@ -420,7 +422,7 @@ pub(crate) fn is_swap_file_as_planned(hands: &dyn HostOps, path: &str, to: &Swap
     is_priority && hands.entry(path).is_ok_and(|entry| entry.size == to.size_bytes.get())
 }
 
-/// The swap that a step of an applied plan made.
+/// The swap area that a step of an applied plan created.
 pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
     let open = journal.open_by_step();
     let areas = open.iter().filter(|(id, _)| id == step).map(|(_, open): &(String, Open)| open);
@@ -430,7 +432,7 @@ pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
     })
 }
 
-/// Whether swap is on there as the plan says.
+/// Whether swap on this device is enabled as the plan says.
 pub(crate) fn is_as_planned(hands: &dyn HostOps, path: &str, to: &ZramSwap) -> bool {
     let Some(area) = drain::area(hands, path) else { return false };
     let setup = drain::zram_setup(hands, path).ok().flatten();

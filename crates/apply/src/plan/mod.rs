@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Carries out plans, and undoes them.
+//! Applies plans and undoes them.
 //!
-//! A plan's changes stay, so its journal stays with them: `NUMBER.BOOT.plan` beside the journals of loans,
-//! with the whole plan in its first line. No run undoes it by itself. Otherwise a plan is made of the same
-//! parts as a session of loans: each change is announced, made and read back, and put back last-first.
+//! A plan's changes stay, and so does its journal: `NUMBER.BOOT.plan` beside the journals of loans,
+//! with the whole plan in its first line. No other run undoes it by itself. Apart from that, a plan
+//! consists of the same operations as a session of loans: each change is announced, made and read
+//! back, and undone last-first.
 
 pub(crate) mod check;
 pub(crate) mod run;
@@ -30,17 +31,18 @@ use crate::recover::{Conflicts, recover_all};
 use check::Todo;
 use pagewise_model::undo::Recovered;
 
-/// Why a plan is not carried out; nothing was changed.
+/// Why a plan is not applied; nothing was changed.
 #[derive(Debug)]
 pub enum Refused {
-    /// The plan cannot be compared with the machine: another run changes it, an earlier plan was
-    /// interrupted, or the journals cannot be read.
+    /// The plan cannot be compared with the machine: another run holds the lock, an earlier plan
+    /// was interrupted, or the journals cannot be read.
     Unready(Error),
-    /// It does not fit this machine.
+    /// It does not fit this machine; with all complaints.
     Unfit(Vec<Complaint>),
 }
 
-/// A plan that fits this machine. While this lives, no other run of pagewise changes the machine.
+/// A plan that fits this machine. As long as this exists, no other run of Pagewise changes the
+/// machine.
 #[derive(Debug)]
 pub struct ReadyPlan {
     plan: Plan,
@@ -50,8 +52,8 @@ pub struct ReadyPlan {
 }
 
 impl ReadyPlan {
-    /// Compares each step with the machine. Loans of killed runs are returned first, and what became of them
-    /// is answered, too.
+    /// Compares each step with the machine. Loans of killed runs are returned first; the result
+    /// includes what was done about them.
     ///
     /// # Errors
     /// All complaints about the plan at once.
@@ -85,11 +87,11 @@ impl ReadyPlan {
             .collect()
     }
 
-    /// Carries it out.
+    /// Applies the plan.
     ///
     /// # Errors
-    /// Where a step fails, programs suffer, or the user stops it: then what was done is undone, except after
-    /// swap was switched off.
+    /// If a step fails, programs come under memory pressure, or the user stops it: what was done is
+    /// then undone, except after swap was disabled.
     pub fn carry_out(
         &self,
         options: &Options,
@@ -116,10 +118,10 @@ fn live(stop: &Arc<AtomicBool>) -> Result<Live, Error> {
     Ok(Live::new().doing(|| "/".to_owned())?.stopped_by(stop.clone()))
 }
 
-/// The plans whose changes are in force, the oldest first. It takes no lock and changes nothing.
+/// The plans whose changes are in force, oldest first. Takes no lock and changes nothing.
 ///
 /// # Errors
-/// Where the folder of journals cannot be read: only root may.
+/// If the folder of journals cannot be read: only root may.
 pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
     if !journal::is_there(state)? {
         return Ok(Vec::new());
@@ -128,10 +130,11 @@ pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
     undo::in_force(&hands, &crate::live::resolved(state)?)
 }
 
-/// Undoes plans, the newest first. A change that somebody else has changed since stays, and its journal, too.
+/// Undoes plans, newest first. A change that somebody else has changed since is kept, and so is its
+/// journal.
 ///
 /// # Errors
-/// Where another run changes the machine, there is no such plan, or a later plan changed the same.
+/// If another run holds the lock, there is no such plan, or a later plan changed the same thing.
 pub fn undo_plans(state: &Path, which: Undone<'_>) -> Result<Vec<Recovered>, Error> {
     if !journal::is_there(state)? {
         return match which {
@@ -151,7 +154,7 @@ pub fn undo_plans(state: &Path, which: Undone<'_>) -> Result<Vec<Recovered>, Err
 /// Keeps a plan that is on trial.
 ///
 /// # Errors
-/// Where no plan of that number or id is on trial, or another run changes the machine.
+/// If no plan of that number or id is on trial, or another run holds the lock.
 pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
     if !journal::is_there(state)? {
         return Err(Error::NotOnTrial { id: id.to_owned(), known: Vec::new() });
@@ -161,10 +164,10 @@ pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
     trial::confirm(&mut hands, &crate::live::resolved(state)?, id)
 }
 
-/// Compares plans with the machine, the oldest first. It takes no lock and changes nothing.
+/// Compares plans with the machine, oldest first. Takes no lock and changes nothing.
 ///
 /// # Errors
-/// Where the folder of journals cannot be read, or there is no such plan.
+/// If the folder of journals cannot be read, or there is no such plan.
 pub fn verify_plans(
     state: &Path,
     which: Verify<'_>,
@@ -177,7 +180,7 @@ pub fn verify_plans(
         Err(error) => Err(error),
     };
     let journals = match (journals, which) {
-        // a document needs no journal, which only root can read
+        // comparing a document needs no journal, which only root can read
         (Err(_), Verify::Document(_)) => Vec::new(),
         (journals, _) => journals?,
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Any plan on any machine, stopped at every single write: the machine is at the plan's target, at the start,
-//! or in a state that the journal names; then `undo` ends at the start. Also after the power failed.
+//! Any plan on any machine, stopped at every single write: the machine is in the plan's target
+//! state, in the initial state, or in a state that the journal names; then `undo` restores the
+//! initial state. The same after a power failure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,20 +29,20 @@ const WANTED: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram0.servi
 pub(super) const SWAP_FILE: &str = "/var/pagewise-swap-0";
 const THEIRS: &str = "/dev/zram0";
 
-/// A step without its present value.
+/// A step without its current value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wish {
     Knob(&'static str, u32),
-    /// A file, and one of several contents.
+    /// A file, and the index of its contents.
     File(&'static str, u32),
     Mask,
     Wanted,
     Units,
-    /// A new device, or the one with this number.
+    /// A new device, or one with this number.
     AddZram(Option<u32>),
     /// A swap file, with a priority or without one.
     AddSwapFile(Option<i16>),
-    /// Another priority for their swap.
+    /// Another priority for the machine's own swap.
     Raise(i16),
     Drain,
 }
@@ -62,7 +63,7 @@ fn wish() -> impl Strategy<Value = Wish> {
     ]
 }
 
-/// A machine: its own zram device may be swap, and it may have configuration already.
+/// A machine: its own zram device may be used as swap, and it may already have configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Machine {
     pub(super) swaps: bool,
@@ -108,7 +109,7 @@ pub(super) fn text_of(seed: u32) -> String {
     format!("vm.swappiness = {}\n", 60 + seed)
 }
 
-/// The plan that grants these wishes, as it is made from this machine.
+/// The plan with these changes, as it would be made for this machine.
 pub(super) fn plan_for(fake: &Fake, wishes: &[Wish]) -> Plan {
     let state = fake.world().state.clone();
     let mut steps: Vec<Step> = Vec::new();
@@ -189,7 +190,8 @@ fn change(state: &State, wish: Wish) -> Change {
     }
 }
 
-/// What the wishes make of a machine: a second implementation, without journal and order of writes.
+/// The expected state after these changes: a second implementation, without journal and order of
+/// writes.
 fn target(before: &State, wishes: &[Wish]) -> State {
     let mut state = before.clone();
     for wish in wishes {
@@ -284,7 +286,7 @@ fn named(fake: &Fake) -> String {
     open.map(|it| it.described()).collect::<Vec<_>>().join("\n")
 }
 
-/// What differs from the start is named by a journal.
+/// Every difference from the initial state is named by a journal.
 fn assert_named(before: &State, now: &State, names: &str) -> Result<(), TestCaseError> {
     let is_named = |what: &str| {
         prop_assert!(names.contains(what), "{} is not named in:\n{}", what, names);
@@ -292,7 +294,7 @@ fn assert_named(before: &State, now: &State, names: &str) -> Result<(), TestCase
     };
     for (path, entry) in &now.config {
         if before.config.get(path) != Some(entry) {
-            // a staged file leads to the file that it is to become
+            // a temporary file belongs to the file that it is going to replace
             let path = path.replace("/.", "/").replace(".pagewise-new", "");
             is_named(&path)?;
         }
@@ -341,7 +343,7 @@ fn case() -> impl Strategy<Value = (Machine, Vec<Wish>)> {
     })
 }
 
-/// How many writes it takes to carry the plan out.
+/// Number of writes that applying the plan takes.
 fn writes(machine: Machine, wishes: &[Wish]) -> usize {
     let fake = machine.make();
     let plan = plan_for(&fake, wishes);
@@ -355,8 +357,8 @@ const KINDS: [fn(usize) -> Fault; 5] =
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Without any fault the machine is at the target; a second time there is nothing to do; undo ends at
-    /// the start and leaves no journal.
+    /// Without faults the machine reaches the target; applying again does nothing; undo restores
+    /// the initial state and leaves no journal.
     #[test]
     fn a_plan_reaches_its_target_once_and_goes_back((machine, wishes) in case()) {
         let fake = machine.make();
@@ -381,8 +383,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// At every single write: it fails, it and all later ones fail, or the process is killed there. Then the
-    /// machine is at the target, at the start, or the journal names what is not; and undo ends at the start.
+    /// At every single write: it fails, it and all later ones fail, or the process is killed. Then
+    /// the machine is in the target state or the initial state, or the journal names the
+    /// difference; and undo restores the initial state.
     #[test]
     fn a_plan_that_is_stopped_anywhere_goes_back((machine, wishes) in case()) {
         let drains = wishes.contains(&Wish::Drain) && machine.swaps;
@@ -409,7 +412,8 @@ proptest! {
         }
     }
 
-    /// The undo is stopped at every single write, by a failure or a kill; the next one ends at the start.
+    /// The undo is stopped at every single write, by a failure or a kill; the next one restores the
+    /// initial state.
     #[test]
     fn an_undo_that_is_stopped_anywhere_is_finished_by_the_next((machine, wishes) in case()) {
         let fake = machine.make();
@@ -433,8 +437,9 @@ proptest! {
         }
     }
 
-    /// The power fails after any write, also of the undo: each file is old or new, and after the boot undo
-    /// ends at the start, whichever of the names that were not synced the disk has.
+    /// The power fails after any write, including those of the undo: each file is old or new, and
+    /// after the reboot undo restores the initial state, whichever of the unsynced names are on
+    /// disk.
     #[test]
     fn a_power_loss_anywhere_leaves_old_or_new_and_undo_ends_at_the_start(
         (machine, wishes) in case(),
@@ -459,7 +464,7 @@ proptest! {
             }
             let is_over = !fake.world().is_dead;
             fake.revive();
-            // a machine at boot has none of the swap and devices of before
+            // after a reboot the machine has none of the swap areas and devices it had before
             let mut at_boot = before.clone();
             at_boot.swaps.clear();
             at_boot.priorities.clear();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Carries out the steps of a checked plan under a journal of its own.
+//! Applies the steps of a checked plan under a journal of its own.
 //!
-//! Each change is announced in the journal before it is made and read back after it. If one fails, or the
-//! user stops the run, everything goes back, the last first; but once swap was switched off, its pages are
-//! in the swap that the plan made, so what was done up to there stays and is said.
+//! Each change is announced in the journal before it is made, and read back after it. If one fails,
+//! or the user stops the run, all changes are undone, last first. But once swap was disabled, its
+//! pages are in the swap that the plan created, so the changes up to that step are kept and
+//! reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,50 +24,52 @@ use crate::plan::trial;
 use crate::session::Session;
 use pagewise_model::undo::Return;
 
-/// How a plan is carried out.
+/// How to apply a plan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Steps that cannot be undone are carried out, too.
+    /// Whether steps that cannot be undone were allowed. Nothing reads this:
+    /// [`ReadyPlan::check`](crate::plan::ReadyPlan::check) has an argument of this name, by which
+    /// it refuses such steps.
     pub allows_irreversible: bool,
-    /// For how long programs are watched after the last step.
+    /// How long programs are observed after the last step.
     pub settle: Duration,
-    /// For how long the plan is on trial: then it is undone unless it was confirmed.
+    /// Length of the trial: after it the plan is undone unless it was confirmed. `None`: no trial.
     pub trial: Option<Duration>,
-    /// Set by whoever wants to stop.
+    /// Set by the caller to stop the run.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What is reported while a plan is carried out.
+/// Reported while a plan is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// A step begins: its number from 1, how many there are, and what it changes.
+    /// A step starts: its number from 1, the number of steps, and what it changes.
     Step(usize, usize, &'a str),
-    /// Programs are watched for so long.
+    /// Programs are observed for this time.
     Settling(Duration),
 }
 
-/// A plan that was not carried out whole.
+/// A plan that was not applied completely.
 #[derive(Debug, thiserror::Error)]
 #[error("step {number} of {steps}, {what}")]
 pub struct Failed {
-    /// The number of the step, from 1.
+    /// The number of the failed step, from 1.
     pub number: usize,
-    /// How many steps there are.
+    /// The number of steps.
     pub steps: usize,
-    /// What it was to change.
+    /// What the step was to change.
     pub what: String,
-    /// What became of each change that was made, the last first.
+    /// For each change that was made, whether it was undone; last first.
     pub returns: Vec<Return>,
-    /// Steps that stay, because swap was switched off: their ids.
+    /// Ids of the steps that are kept because swap was disabled.
     pub stay: Vec<String>,
-    /// How `pagewise undo` calls the journal, if that names changes that are in force.
+    /// The journal's id for `pagewise undo`, if the journal names changes that are in force.
     pub journal: Option<String>,
-    /// Why.
+    /// The error.
     pub source: Error,
 }
 
 impl Failed {
-    /// Whether the user stopped it.
+    /// Whether the user stopped the run.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self.source, Error::Stopped)
@@ -109,7 +112,7 @@ impl Advice for Failed {
     }
 }
 
-/// Carries it out.
+/// Applies the plan.
 pub(crate) fn carry_out(
     hands: Box<dyn HostOps + Send>,
     folder: &str,
@@ -180,7 +183,7 @@ pub(crate) fn carry_out(
     }
 }
 
-/// Undoes what a failed plan did.
+/// Undoes what a failed plan has done.
 fn undone(
     session: &mut Session,
     steps: &[StepDone],
@@ -203,7 +206,7 @@ fn undone(
     Failed { returns, stay, journal: journal.filter(|_| is_left), ..failed }
 }
 
-/// Answers with the loan of swap that was switched off.
+/// Carries out one step. Returns the loan of the disabled swap area if the step drained one.
 fn carry_out_step(
     session: &mut Session,
     step: &StepDone,
@@ -253,7 +256,7 @@ fn carry_out_step(
     Ok(None)
 }
 
-/// Between the check and the write somebody else may have written.
+/// Refuses if the state has changed between the check and the write.
 fn refuse_unless(is_as_checked: bool, what: &str) -> Result<(), Error> {
     if is_as_checked {
         return Ok(());
@@ -262,6 +265,7 @@ fn refuse_unless(is_as_checked: bool, what: &str) -> Result<(), Error> {
     Err(Error::Stale { what: what.to_owned(), planned, found })
 }
 
+/// Writes a setting. Does nothing for any loan other than [`Loan::Setting`], so pass only that.
 fn set(session: &mut Session, loan: &Loan) -> Result<(), Error> {
     let Loan::Setting { name, path, old, ours, back } = loan else { return Ok(()) };
     session.taken(loan.clone(), |hands| {
@@ -272,7 +276,7 @@ fn set(session: &mut Session, loan: &Loan) -> Result<(), Error> {
 }
 
 impl Session {
-    /// Makes the folders that are missing on the way to a file.
+    /// Creates the missing parent folders of a file.
     pub(crate) fn folders(&mut self, path: &str) -> Result<(), Error> {
         let mut missing = Vec::new();
         let mut folder = folder_of(path);
@@ -290,6 +294,7 @@ impl Session {
     }
 }
 
+/// Creates swap on zram. Does nothing for any step other than [`Todo::AddZram`], so pass only that.
 fn add_zram(session: &mut Session, todo: &Todo) -> Result<(), Error> {
     let Todo::AddZram { number, exists, lasts, to } = todo else { return Ok(()) };
     let spec = ZramSpec {
@@ -329,7 +334,8 @@ fn add_swap_file(session: &mut Session, path: &str, to: SwapFilePlan) -> Result<
     Ok(())
 }
 
-/// Switches it on and reads back its priority; without one, the kernel chooses a negative one.
+/// Enables the area and reads back its priority; with `None` the kernel must have chosen a negative
+/// one.
 fn switch_on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
     swap::on(hands, area, priority)?;
     has_priority(hands, area, priority)
@@ -350,7 +356,8 @@ fn has_priority(hands: &dyn HostOps, area: &str, priority: Option<i16>) -> Resul
     Err(Error::Changed { what: area.to_owned(), wrote, found })
 }
 
-/// The kernel takes a priority only when an area is switched on; what the area is made of stays.
+/// Changes a priority by disabling and enabling the area, because the kernel sets it only when an
+/// area is enabled. The device or file is kept.
 fn set_priority(session: &mut Session, path: &str, to: i16) -> Result<(), Error> {
     let area = drain::area(session.hands(), path);
     let priority = area.map(|area| area.priority).unwrap_or_default();
@@ -373,13 +380,13 @@ fn drain(session: &mut Session, path: &str) -> Result<LoanId, Error> {
     session.taken(loan, |hands| drained::drain(hands, path, setup.as_ref()))
 }
 
-/// How often is looked whether the user wants to stop.
+/// Interval at which the stop flag is checked.
 const NAP: Duration = Duration::from_millis(100);
-/// Programs suffer if all of them wait for memory for more than so many percent of the time, and twice as
-/// long as before.
+/// Programs are under pressure if all of them wait for memory for more than this percentage of the
+/// time, and twice as long as before.
 const MOST_WAITING: u64 = 10;
 
-/// Watches programs for a while.
+/// Observes programs for some time after the last step.
 fn settle(
     session: &Session,
     before: Strain,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans that are refused, conflicts, plans one above the other, and a machine that was started anew.
+//! Plans that are refused, conflicts, plans on top of each other, and rebooted machines.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -154,7 +154,8 @@ fn a_plan_below_a_later_one_waits_for_that() {
     assert_eq!(fake.config(SYSCTL).unwrap(), Config::Missing);
 }
 
-/// After a reboot the running value may be that of the file, or the kernel's: neither is a conflict.
+/// After a reboot the running value may be that of the file or the kernel's default: neither is a
+/// conflict.
 #[test]
 fn after_a_boot_the_running_value_and_the_file_are_undone_apart() {
     let wishes = [Wish::Knob("swappiness", 61), Wish::File(SYSCTL, 1)];
@@ -172,8 +173,8 @@ fn after_a_boot_the_running_value_and_the_file_are_undone_apart() {
     }
 }
 
-/// systemd has read a unit of the plan already, and starts it once it reads that the plan's own unit, which goes
-/// first, is gone.
+/// systemd has already loaded a unit of the plan, and starts it as soon as it notices that the
+/// plan's own unit, which is removed first, is gone.
 #[test]
 fn at_a_later_boot_units_are_stopped_before_systemd_reads_again() {
     const UNIT: &str = "/etc/systemd/system/pagewise-zram.service";
@@ -190,7 +191,7 @@ fn at_a_later_boot_units_are_stopped_before_systemd_reads_again() {
     assert!(fake.world().journals.is_empty());
 }
 
-/// At a later boot the unit of the plan has switched the file on: a file in use cannot be removed.
+/// At a later boot the unit of the plan has enabled the file: a file in use cannot be removed.
 #[test]
 fn a_swap_file_is_switched_off_and_removed_after_a_boot_too() {
     for is_on in [true, false] {
@@ -276,7 +277,7 @@ fn ctrl_c_undoes_and_a_killed_program_too() {
     }
 }
 
-/// Its pages are in the new swap then.
+/// The pages of the disabled area are in the new swap then.
 #[test]
 fn after_swap_was_switched_off_what_was_done_before_stays() {
     let machine = Machine { swaps: true, ..PLAIN };
@@ -307,7 +308,7 @@ fn after_swap_was_switched_off_what_was_done_before_stays() {
     assert_eq!(fake.world().state, before);
 }
 
-/// One that a forgotten run left must not stop a plan.
+/// A temporary file that a forgotten run left must not stop a plan.
 #[test]
 fn a_staged_file_of_an_earlier_run_is_replaced() {
     let fake = PLAIN.make();
@@ -326,7 +327,7 @@ fn on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {
     plan
 }
 
-/// Links and folders of the trial go with it.
+/// Links and folders of the trial are removed with it.
 #[test]
 fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
     let wishes = [Wish::Knob("swappiness", 61), Wish::File(SYSCTL, 1)];
@@ -369,8 +370,8 @@ fn a_plan_that_was_confirmed_stays_and_leaves_no_trace_of_the_trial() {
     assert_eq!(fake.world().state, before);
 }
 
-/// At every single write: a trial that is killed is undone, and a confirmation that is killed either keeps the
-/// plan or does not.
+/// At every single write: a killed trial is undone, and a killed confirmation either keeps the plan
+/// or does not.
 #[test]
 fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
     let wishes = [Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)];
@@ -412,7 +413,8 @@ fn sysctl(value: &str, line: u32) -> PersistentSetting {
     PersistentSetting::applied(pagewise_model::Mechanism::Sysctl, target, value)
 }
 
-/// Running value, file and the next boot are compared apart, and the line that explains a difference is named.
+/// Running value, file and the next boot are compared separately, and the line that explains a
+/// difference is named.
 #[test]
 fn verify_names_what_differs_and_who_set_it() {
     let fake = PLAIN.make();
@@ -441,7 +443,7 @@ fn verify_names_what_differs_and_who_set_it() {
     assert_eq!((file.kind, &*file.found), (DifferenceKind::File, "nothing"));
 }
 
-/// What a later plan changed is no difference from the earlier one.
+/// What a later plan changed does not count as a difference from the earlier one.
 #[test]
 fn verify_leaves_to_a_later_plan_what_that_changed() {
     let fake = PLAIN.make();

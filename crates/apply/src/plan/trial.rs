@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans that are undone by themselves unless somebody confirms them: for changes that may cost the
-//! connection by which they were made.
+//! Plans that are undone automatically unless somebody confirms them: for changes that may cut the
+//! connection over which they were made.
 //!
-//! Two things undo such a plan, and both are there before its first step: a timer of systemd, for as long as
-//! the machine runs, and a unit that runs at the next boot, since a timer does not outlast one. Both start
-//! `pagewise undo --unconfirmed`, which finds in the journal that nobody has confirmed the plan.
+//! Two things undo such a plan, and both are set up before its first step: a systemd timer while
+//! the machine runs, and a unit that runs at the next boot, because a timer does not survive a
+//! reboot. Both start `pagewise undo --unconfirmed`, which finds in the journal that nobody has
+//! confirmed the plan.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
 const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 const LINKED: &str = "../pagewise-unconfirmed.service";
 
-/// Runs at each boot until the plan is confirmed: before its files are applied, and before swap.
+/// The unit that runs at each boot until the plan is confirmed: before the plan's files are
+/// applied, and before swap is enabled.
 fn unit(program: &str, state: &str) -> String {
     format!(
         "\
@@ -45,7 +47,8 @@ ExecStart={program} undo --unconfirmed
     )
 }
 
-/// Arms both; what they are goes back with the plan, or alone when it is confirmed.
+/// Sets up the timer and the unit. They are removed when the plan is undone, or when it is
+/// confirmed.
 pub(crate) fn arm(session: &mut Session, state: &str, time: Duration) -> Result<(), Error> {
     let program = session.hands().program().doing(|| "the path of this program".to_owned())?;
     for path in [&program, state] {
@@ -73,7 +76,7 @@ pub(crate) fn arm(session: &mut Session, state: &str, time: Duration) -> Result<
     Ok(())
 }
 
-/// Refuses while a plan is on trial.
+/// Refuses if a plan is on trial.
 pub(crate) fn none_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.reading.trial().is_some()) {
         None => Ok(()),
@@ -81,7 +84,7 @@ pub(crate) fn none_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
     }
 }
 
-/// Undoes the plans whose time is over, and those of an earlier boot.
+/// Undoes the plans whose trial is over, and those on trial since an earlier boot.
 pub(crate) fn undo_unconfirmed(
     hands: &mut dyn HostOps,
     folder: &str,
@@ -90,7 +93,7 @@ pub(crate) fn undo_unconfirmed(
     let now = hands.now() / 1000;
     let is_over = |it: &&PlanJournal| {
         let is_earlier = it.reading.began().is_none_or(|(boot, _)| boot != boot_id);
-        // a timer may be early by the fraction of a second
+        // a timer may expire a fraction of a second early
         it.reading.trial().is_some_and(|until| is_earlier || now + 1 >= until)
     };
     let journals = journals(hands, folder)?;
@@ -98,7 +101,7 @@ pub(crate) fn undo_unconfirmed(
     Ok(over.map(|it| recover_one(hands, &it.path, Conflicts::Keep, &boot_id).0).collect())
 }
 
-/// Keeps a plan that is on trial. When this returns, nothing undoes it by itself any more.
+/// Keeps a plan that is on trial. When this returns, nothing undoes it automatically any more.
 pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result<(), Error> {
     let journals = journals(hands, folder)?;
     let on_trial = |it: &&PlanJournal| it.reading.trial().is_some();
@@ -113,7 +116,8 @@ pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result
     let written = hands.journal(&it.path).map(|bytes| bytes.len() as u64).unwrap_or_default();
     let mut journal = Journal::resume(hands, &it.path, written, &it.reading);
     journal.add(hands, &Record::Confirmed)?;
-    // from here on it is kept; what is left of the trial does nothing, and goes with the plan
+    // from here on the plan is kept; what remains of the trial has no effect, and is removed with
+    // the plan
     for (_, open) in it.reading.open_by_step().iter().rev().filter(|(step, _)| step.is_empty()) {
         settle(hands, &mut journal, open, Run::OWN_PLAN)?;
     }
@@ -121,7 +125,8 @@ pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result
 }
 
 impl Reading {
-    /// Until when a plan is on trial, in seconds of Unix time; `None` if it is not, or was confirmed.
+    /// End of the trial, in seconds of Unix time; `None` if the plan is not on trial or was
+    /// confirmed.
     pub(crate) fn trial(&self) -> Option<u64> {
         let is_confirmed = self.records.contains(&Record::Confirmed);
         let trial = self.records.iter().find_map(|record| match record {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The plans that are in force, by their journals, and how they are undone: the newest first.
+//! Finds the plans that are in force by their journals, and undoes them, newest first.
 //!
-//! A plan that was interrupted, by a crash or a power cut, is undone by the next `pagewise undo`. One that
-//! was applied whole stays until somebody names it.
+//! A plan that was interrupted by a crash or a power cut is undone by the next `pagewise undo`. A
+//! plan that was applied completely stays until the user names it.
 
 use pagewise_model::undo::{InForce, Recovered};
 
@@ -11,16 +11,16 @@ use crate::host_ops::HostOps;
 use crate::journal::{self, JournalName, Loan, Open, Reading, Record};
 use crate::recover::{Conflicts, boot_id, recover_one};
 
-/// Which plans are undone.
+/// Which plans to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undone<'a> {
-    /// Those that were interrupted.
+    /// Plans that were interrupted.
     Interrupted,
-    /// Those that are on trial, and were not confirmed in time or before the machine was started anew.
+    /// Plans on trial that were not confirmed in time or before a reboot.
     Unconfirmed,
-    /// One, by the number of its journal or by its id.
+    /// One plan, by the number of its journal or by its id.
     One(&'a str),
-    /// All of them.
+    /// All plans.
     All,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct PlanJournal {
     pub(crate) reading: Reading,
 }
 
-/// All journals of plans, the oldest first. One that somebody else can have written is not believed: nothing
-/// of it is read, and `undo` says so.
+/// All journals of plans, oldest first. A journal that another user can have written is not
+/// trusted: it is not read, and `undo` reports this.
 pub(crate) fn journals(hands: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
     let paths = journal::plans_in(hands, folder)?;
     let read = paths.into_iter().map(|path| {
@@ -62,7 +62,7 @@ pub(crate) fn in_force(hands: &dyn HostOps, folder: &str) -> Result<Vec<InForce>
     Ok(in_force.collect())
 }
 
-/// Refuses while a plan is neither applied nor undone.
+/// Refuses if a plan is neither fully applied nor undone.
 pub(crate) fn none_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
         None => Ok(()),
@@ -84,7 +84,7 @@ impl PlanJournal {
     }
 }
 
-/// Undoes them, the newest first.
+/// Undoes these plans, newest first.
 pub(crate) fn undo(
     hands: &mut dyn HostOps,
     folder: &str,
@@ -102,7 +102,8 @@ pub(crate) fn undo(
         match meant.as_slice() {
             [] => return Err(Error::NoJournal { id: id.to_owned(), known }),
             [one] => not_under(one, &journals)?,
-            // one plan that was applied again after a change: each of them, the newest first
+            // a plan that was applied again after a change has several journals: undo each, newest
+            // first
             _ => {}
         }
     }
@@ -112,7 +113,7 @@ pub(crate) fn undo(
     Ok(undone.collect())
 }
 
-/// Refuses while a later plan has changed the same.
+/// Refuses if a later plan has changed the same thing.
 fn not_under(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
     let own: Vec<String> = one.reading.open().iter().flat_map(targets).collect();
     let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);
@@ -126,7 +127,7 @@ fn not_under(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a change is a change of.
+/// The files, settings and devices that a change affects.
 fn targets(open: &Open) -> Vec<String> {
     match &open.what {
         Loan::Setting { path, back, .. } => vec![path.clone(), back.path.clone()],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan and the machine → where they differ, and who probably made the difference.
+//! Compares a plan with the machine and finds the differences, and their likely causes.
 //!
-//! The running value and the files that set it at boot are compared apart: one of them can be changed without
-//! the other. Nothing is changed here.
+//! The running value and the files that set it at boot are compared separately, because one can be
+//! changed without the other. Changes nothing.
 
 use pagewise_model::plan::{
     Change, Difference, DifferenceKind, Plan, Step, StepVerified, SwapFilePlan, Verified,
@@ -19,18 +19,18 @@ use crate::plan::check::{
 };
 use crate::plan::undo::PlanJournal;
 
-/// Which plan is compared with the machine.
+/// Which plan to compare with the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Verify<'a> {
     /// Every plan that is in force.
     All,
     /// One that is in force, by the number of its journal or by its id.
     One(&'a str),
-    /// This one, in force or not.
+    /// This plan, whether it is in force or not.
     Document(&'a Plan),
 }
 
-/// What a step is compared with besides the machine.
+/// What a step is compared with, besides the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     /// The journal of the plan, if it is in force.
@@ -50,7 +50,7 @@ pub(crate) fn verify(
     Verified { plan: plan.id.clone(), journal, steps: steps.collect(), gains: Vec::new() }
 }
 
-/// Compares plans that are in force, or a document.
+/// Compares plans that are in force, or a plan document.
 pub(crate) fn verify_journals(
     hands: &dyn HostOps,
     journals: &[PlanJournal],
@@ -133,7 +133,7 @@ fn changes_the_same(plan: &Plan, change: &Change) -> bool {
     own.is_some() && plan.steps.iter().any(|step| target(&step.change) == own)
 }
 
-/// khugepaged raises it by itself.
+/// khugepaged raises this setting by itself, so a larger value is not a difference.
 const AT_LEAST: &str = "vm.min_free_kbytes";
 
 fn setting(
@@ -157,7 +157,7 @@ fn setting(
             by: by.map(|(by, _)| by),
         });
     }
-    // the last one wins at boot
+    // the last line wins at boot
     if let Some((by, value)) = setters(name, configuration).pop() {
         if instance.is_none() && value != planned {
             let by = Some(by);
@@ -172,7 +172,7 @@ fn setting(
     Ok(differences)
 }
 
-/// Lines of configuration that set a knob, with their values; the last one wins.
+/// Lines of configuration files that set a knob, with their values; the last one wins.
 fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
     let is_it = |setting: &&PersistentSetting| {
         let is_of_knob =
@@ -212,7 +212,7 @@ fn entry(hands: &dyn HostOps, path: &str, planned: &Config) -> Result<Vec<Differ
     Ok(vec![Difference { kind: DifferenceKind::File, planned, found, by: None }])
 }
 
-/// The first line that differs.
+/// The first line in which the two texts differ.
 fn differing(planned: &str, found: &str) -> (String, String) {
     let (mut planned, mut found) = (planned.lines(), found.lines());
     let mut number = 0;
@@ -230,7 +230,7 @@ fn differing(planned: &str, found: &str) -> (String, String) {
     }
 }
 
-/// The area that the step made, if it is as planned.
+/// The swap area that the step created, if it is as planned.
 fn added(
     hands: &dyn HostOps,
     step: &Step,
@@ -293,7 +293,7 @@ fn raised(hands: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
     }]
 }
 
-/// Another step may have made a device of the same number.
+/// Another step may have created a device with the same number.
 fn drained(hands: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
     let is_new = plan.steps.iter().any(|step| match &step.change {
         Change::AddZramSwap { to, .. } => is_as_planned(hands, target, to),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The questions of the decision, answered by Readings, or what is missing for an answer.
+//! Answers the questions of the decision from Readings, or says what is missing for an answer.
 //!
-//! Absent is an answer: this kernel does not have it. Denied is none.
+//! Absent is an answer: this kernel does not have it. Denied is not an answer.
 
 use crate::tiers::{self, DiskKind};
 use crate::{groups, ratio};
@@ -11,7 +11,7 @@ use pagewise_model::{
 
 use super::decision::SwapEvidence;
 
-/// What is not known, as the end of "it is not known …".
+/// What is not known, worded as the end of "it is not known …".
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
@@ -23,31 +23,31 @@ pub(crate) struct Case<'a> {
     pub(crate) evidence: &'a SwapEvidence,
 }
 
-/// Slots of swap on disks: zswap needs one for each page that it holds.
+/// Slots of swap on disks: zswap needs one for each page that it stores.
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub(crate) free: Bytes,
-    /// What a full pool holds, uncompressed.
+    /// Uncompressed size of the pages in a full pool.
     pub(crate) wanted: Bytes,
 }
 
-/// Cgroups that keep zswap from their memory.
+/// Cgroups whose settings keep zswap from storing their memory.
 #[derive(Debug)]
 pub(crate) struct ClosedToZswap<'a> {
-    /// The one that holds most.
+    /// The one with the most memory.
     pub(crate) group: &'a Cgroup,
-    /// Its file that says so, with 0.
+    /// The cgroup file with the value 0.
     pub(crate) file: &'static str,
-    /// Anonymous memory of all of them, in RAM and in swap.
+    /// Anonymous memory of all these groups, in RAM and in swap.
     pub(crate) held: Bytes,
-    /// That of the whole host.
+    /// Anonymous memory of the whole host.
     pub(crate) all: Bytes,
 }
 
 type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
 type PickCount = fn(&Cgroup) -> &Reading<u64>;
 
-/// The value, if the kernel has one.
+/// The value; `None` if the kernel does not have it.
 fn asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Missing> {
     match &reading.outcome {
         Outcome::Value(value) => Ok(Some(value)),
@@ -56,12 +56,12 @@ fn asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Mi
     }
 }
 
-/// A value without which there is no answer.
+/// A value that is required for an answer.
 fn needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
     asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
 }
 
-/// The file of a cgroup that keeps zswap from its memory.
+/// The cgroup file that keeps zswap from storing the group's memory, if there is one.
 fn closing_file(group: &Cgroup) -> Result<Option<&'static str>, Missing> {
     let what = || format!("whether {} lets zswap have its memory", group.path);
     if asked(&group.zswap_writeback, &what())? == Some(&false) {
@@ -85,7 +85,7 @@ impl<'a> Case<'a> {
         Ok(tiers::on_disk(self.host).collect())
     }
 
-    /// How well the memory in use compresses, if that was measured.
+    /// The compression ratio of the memory in use, if it was measured.
     pub(crate) fn ratio(&self) -> Result<Option<f64>, Missing> {
         for device in self.host.compressed() {
             asked(&device.mm_stat.original, "what zram holds")?;
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         Ok(self.evidence.ratio.or_else(measured))
     }
 
-    /// The device from which the machine resumes after hibernation.
+    /// The device from which the machine resumes after hibernation; `None` if there is none.
     pub(crate) fn resume_device(&self) -> Result<Option<String>, Missing> {
         let device =
             asked(&self.host.configuration.resume_device, "whether hibernation is set up")?;
@@ -159,10 +159,12 @@ impl<'a> Case<'a> {
         Ok(None)
     }
 
-    /// Cgroups (version 2) that keep zswap from their memory, if they hold half of all anonymous memory or more.
+    /// Cgroups (version 2) whose settings keep zswap from storing their memory, if they have at
+    /// least half of all anonymous memory.
     ///
-    /// `memory.zswap.writeback` of 0 counts for the groups below, too (`mem_cgroup_zswap_writeback_enabled`), and so
-    /// does `memory.zswap.max` of 0 (`obj_cgroup_may_zswap`).
+    /// If `memory.zswap.writeback` is 0, this applies to child groups too
+    /// (`mem_cgroup_zswap_writeback_enabled`), and so does `memory.zswap.max` of 0
+    /// (`obj_cgroup_may_zswap`).
     pub(crate) fn closed_to_zswap(
         &self,
         disks: &[&Tier],
@@ -193,8 +195,8 @@ impl<'a> Case<'a> {
         Ok(is_most.then_some(ClosedToZswap { group, file, held, all }))
     }
 
-    /// Slots of these areas, and those that a pool of so many percent of RAM fills. What zswap holds has its slots
-    /// already.
+    /// Free slots in these areas, and the number that a pool of `percent` of RAM needs when it is
+    /// full. Pages in the pool have their slots already.
     pub(crate) fn slots(&self, disks: &[&Tier], percent: u64) -> Result<Slots, Missing> {
         let mut free = Bytes::new(0);
         for tier in disks {
@@ -211,8 +213,8 @@ impl<'a> Case<'a> {
         Ok(Slots { free, wanted: self.pool_holds(ram, percent).max(Bytes::new(1 << 20)) })
     }
 
-    /// What a pool of so many percent of RAM holds, uncompressed, in whole MiB: no more than all of RAM, because memory
-    /// that compresses well rarely fills the pool.
+    /// Uncompressed size of the pages in a full pool of `percent` of RAM, in whole MiB; at most the
+    /// size of RAM, because memory that compresses well rarely fills the pool.
     pub(crate) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
         let ratio = self.evidence.ratio.unwrap_or_else(|| ratio::ratio(self.host)).max(1.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram or zswap on this machine: Readings, and what was measured if anything was → [`SwapDecision`].
+//! Decides between zram and zswap on this machine, from Readings and optional measurements
+//! ([`SwapDecision`]).
 //!
-//! A list of questions; the first one that settles the matter ends it. A question whose Reading is missing leaves the
-//! matter open, so a missing Reading never leads to another choice than the Reading itself would.
+//! It is a list of questions; the first one with a decisive answer ends it. A question without its
+//! Reading leaves the decision open, so a missing Reading never leads to another choice than the
+//! Reading itself would.
 //!
-//! The figures in the sentences are measurements by the authors of Pagewise in emulated guests with synthetic programs
-//! (docs/zram-or-zswap.md), where a page cost the same in zram and zswap. So the cost does not decide; what happens to
-//! cold pages does. Left out: whether memory is short, which `judge` says, and how to change from one to the other.
+//! The figures in the sentences were measured by the authors of Pagewise in emulated guests with
+//! synthetic programs (docs/zram-or-zswap.md), in which a page cost the same with zram and zswap.
+//! So the cost is not decisive; what happens to cold pages is. Not decided here: whether memory is
+//! short (see `judge`), and how to change from one to the other.
 
 use crate::kubernetes;
 use crate::tiers::{self, DiskKind};
@@ -19,12 +22,13 @@ use super::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
 
 /// Below this ratio, compression frees less than a tenth of what is swapped.
 const LEAST_RATIO: f64 = 1.1;
-/// The share of random pages with which zram and zswap were seen to differ.
+/// The share of incompressible pages with which zram and zswap were measured to differ.
 const MUCH_INCOMPRESSIBLE: f64 = 0.3;
-/// Below this share of cold pages, the shrinker has little to write to the disk; the guests had 0.35.
+/// Below this share of cold pages, the shrinker has little to write to disk; in the guests it was
+/// 0.35.
 const LITTLE_COLD: f64 = 0.1;
 
-/// What suits this machine.
+/// Decides which of the two suits this machine.
 #[must_use]
 pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
     let case = Case { interval, host: &interval.end, evidence };
@@ -125,7 +129,7 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
     Ok(words::zswap(case, disks[0], &slots))
 }
 
-/// What follows from zram swap that is on already.
+/// The decision if zram swap is already enabled.
 fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> {
     let mut full = None;
     for tier in tiers::in_ram(case.host) {
@@ -141,7 +145,7 @@ fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> 
     Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
 }
 
-/// As findings, `bench` and `scan` recommend it.
+/// Algorithm and size, as recommended by findings, `bench` and `scan`.
 fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     let host = case.host;
     let chosen = || host.zram.first().and_then(algorithm).cloned();
@@ -153,7 +157,8 @@ fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     case.evidence.zram.clone().unwrap_or_else(usual)
 }
 
-/// What somebody chose stays: the compressor while zswap is on, and the size of the pool.
+/// Settings for zswap. Values that the user has chosen are kept: the compressor if zswap is
+/// enabled, and the pool size.
 fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     let zswap = &case.host.zswap;
     ZswapSettings {
@@ -163,8 +168,8 @@ fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     }
 }
 
-/// The compressor that zswap is to have: its own while it is on, else the fast one, or the dense one where little memory
-/// counts more and the kernel has it.
+/// The compressor for zswap: the current one if zswap is enabled; otherwise the fast one, or the
+/// one with the best ratio if using little memory is more important and the kernel has it.
 #[must_use]
 pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
     let zswap = &host.zswap;
@@ -181,7 +186,7 @@ fn pool_percent(host: &Snapshot) -> u64 {
     percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT)
 }
 
-/// Whether zswap would find [`DENSE`]: the kernel loads the module of a compressor that is set.
+/// Whether zswap could use [`DENSE`]: the kernel loads the module of a compressor when it is set.
 fn has_dense_zswap(host: &Snapshot) -> bool {
     let state = host.capability("zswap.zstd").map(|dense| &dense.state);
     matches!(state, Some(FeatureState::Present | FeatureState::Loadable { .. }))

@@ -1,78 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a decision between zram and zswap takes into account, and what it says.
+//! Input and result of the decision between zram and zswap.
 
 use pagewise_model::{Bytes, Name};
 
-/// What compresses swapped pages.
+/// How swapped pages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// Swap on a device in compressed RAM.
     Zram,
     /// zswap with its shrinker, in front of swap on a disk.
     Zswap,
-    /// Nothing: the data does not compress, the kernel has neither, or swap belongs to somebody else.
+    /// Not at all: the data does not compress, the kernel has neither, or swap is managed by
+    /// something else.
     Neither,
 }
 
-/// What was measured on this machine and what it is wanted for; all of it may be missing.
+/// Measurements on this machine and the user's goal; each of them may be missing.
 #[derive(Debug, Clone, Default)]
 pub struct SwapEvidence {
-    /// Original bytes per byte of memory used, of the memory in use.
+    /// Compression ratio of the memory in use: original bytes per byte of memory used.
     pub ratio: Option<f64>,
-    /// Share of pages that do not compress, 0 to 1.
+    /// Share of incompressible pages, 0 to 1.
     pub incompressible: Option<f64>,
-    /// Share of pages that nobody used lately, 0 to 1.
+    /// Share of pages that were not used recently, 0 to 1.
     pub cold: Option<f64>,
-    /// What a trial of the user's own command showed.
+    /// The result of a trial with the user's own command.
     pub trial: Option<SwapTrial>,
-    /// Algorithm and size that were chosen for zram by a measurement.
+    /// Algorithm and size for zram, if a measurement has determined them.
     pub zram: Option<(Name, Bytes)>,
-    /// Whether little memory counts more than little CPU time.
+    /// Whether using little memory is more important than using little CPU time.
     pub is_density_wanted: bool,
 }
 
-/// A trial of zram against zswap in which one was better.
+/// A trial of zram against zswap with a clear result.
 #[derive(Debug, Clone)]
 pub struct SwapTrial {
     /// The better one.
     pub better: Compression,
-    /// What was measured, in a sentence without its full stop.
+    /// The result, in a sentence without its full stop.
     pub told: String,
 }
 
 /// Settings of zswap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZswapSettings {
-    /// Name of the crypto API.
+    /// Name of the compressor in the kernel's crypto API.
     pub compressor: Name,
-    /// The largest pool, in percent of RAM.
+    /// Limit of the pool, in percent of RAM.
     pub max_pool_percent: u64,
-    /// Whether the kernel has a shrinker, which is to be on.
+    /// Whether the kernel has the shrinker, which is then to be enabled.
     pub has_shrinker: bool,
 }
 
 /// zram or zswap, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SwapDecision {
-    /// `None` if it is not decided.
+    /// The choice; `None` if it is undecided.
     pub choice: Option<Compression>,
-    /// The reason and what speaks against it, in two sentences.
+    /// The main reason, and what speaks against the choice, in two sentences.
     pub why: String,
     /// What would change the decision, in a sentence.
     pub changes: String,
-    /// Algorithm and size of a zram device, if one is made.
+    /// Algorithm and size for a zram device, if one is created.
     pub zram: (Name, Bytes),
     /// Settings of zswap, if it is used.
     pub zswap: ZswapSettings,
-    /// The command that measures both with the user's own program; `None` if the kernel lacks one of them.
+    /// The command that measures both with the user's own program; `None` if the kernel lacks one
+    /// of the two.
     pub trial: Option<String>,
 }
 
 impl SwapDecision {
-    /// The reason, what would change the decision, and how to measure it, as the text behind a colon.
+    /// The reason, what would change the decision, and how to measure it, as text to follow a
+    /// colon.
     #[must_use]
     pub fn argument(&self) -> String {
-        // it stands behind a colon
+        // it follows a colon, so it starts in lower case
         let mut letters = self.why.chars();
         let first = letters.next().map(|letter| letter.to_ascii_lowercase());
         let why: String = first.into_iter().chain(letters).collect();
@@ -90,7 +93,7 @@ impl SwapDecision {
     }
 }
 
-/// An answer without the settings that go with it.
+/// The choice and its reasons, without settings.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) choice: Option<Compression>,

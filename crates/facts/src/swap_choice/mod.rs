@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host, and what was measured on it → how its swapped pages should be compressed: zram or zswap, algorithm and size.
+//! Decides how a host's swapped pages should be compressed: zram or zswap, algorithm and size.
 //!
-//! Pure: it reads no file. Findings, plans, `scan` and `bench` take these values from here and from nowhere else, so
-//! that no two of them recommend different ones for the same measured values. Whether a host needs compressed swap at
-//! all is not said here: that takes a verdict, and `clippy.toml` forbids levels and findings in this crate.
+//! Pure: it reads no file. Findings, plans, `scan` and `bench` all take these values from here, so
+//! that they never recommend different ones for the same measured values. Whether a host needs
+//! compressed swap at all is not decided here: this requires a verdict, and `clippy.toml` forbids
+//! levels and findings in this crate.
 
 mod case;
 mod decide_swap;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The sentences of a decision. Each is to be right in the eyes of those who prefer the other choice, too.
+//! The sentences of a decision. Each should also be acceptable to people who prefer the other
+//! choice.
 
 use crate::tiers::{self, DiskKind};
 use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
@@ -7,7 +8,7 @@ use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
 use super::case::{Case, ClosedToZswap, Missing, Slots};
 use super::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
-/// What the shrinker did in the guests: docs/zram-or-zswap.md.
+/// The effect of the shrinker in the guests: docs/zram-or-zswap.md.
 const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 25 to 64 % fewer pages from a \
                            disk than zram with as much RAM in front of it (docs/zram-or-zswap.md)";
 const BY_TRIAL: &str = "A trial with your own programs decides.";
@@ -103,7 +104,7 @@ pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
     )
 }
 
-/// What a full zram device in front of a disk does.
+/// What happens when a zram device in front of a disk is full.
 fn when_full(disk: &Tier) -> String {
     format!(
         "When zram is full, the kernel writes newer pages to {} while older ones stay in RAM",
@@ -111,11 +112,11 @@ fn when_full(disk: &Tier) -> String {
     )
 }
 
-/// What that cost in guests, against no zram at all: docs/zram-or-zswap.md.
+/// What that cost in guests, compared with no zram at all: docs/zram-or-zswap.md.
 const FULL_READS: &str = "in guests with 6.12, a full zram device in front of a disk made the kernel read 1.7 to 2.1 \
                           times as many pages from this disk as without zram";
 
-/// That the image of hibernation has its place.
+/// A clause about the space for the hibernation image, if hibernation is set up.
 fn beside_hibernation(case: &Case<'_>) -> &'static str {
     match case.resume_device() {
         Ok(Some(_)) => ", beside the swap on the disk, which stays on for the image of hibernation",
@@ -301,7 +302,7 @@ pub(crate) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
     Settled { choice: Some(Compression::Zswap), why, changes: changes.to_owned() }
 }
 
-/// The command that compares both, as they would be set up here, with the user's own program.
+/// The command that compares both with the user's own program, with the settings recommended here.
 pub(crate) fn trial_command(
     case: &Case<'_>,
     (algorithm, size): &(Name, Bytes),

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The size and algorithm that every finding, `scan` and `bench` recommend for zram: computed here and
-//! nowhere else, so that no two of them differ for the same measured values.
+//! The size and algorithm that findings, `scan` and `bench` recommend for zram. They are computed
+//! only here, so that these never differ for the same measured values.
 //!
-//! The size bounds uncompressed data. It is chosen such that the device, when full, takes half of RAM
-//! at the measured ratio, or at two to one where nothing was measured yet: more would leave too little for
-//! the code and files that programs are using. The ratio is that of the host's own devices, or what `scan` or
-//! `bench` measured.
+//! The size (disksize) limits the uncompressed data. It is chosen such that the full device takes
+//! half of RAM at the measured ratio, or at a ratio of 2 if nothing was measured: more would leave
+//! too little for the code and files that programs use. The ratio is that of the host's own
+//! devices, or the one that `scan` or `bench` measured.
 //!
-//! The algorithm is the one that reads a page back fastest, because a process waits for that: the one that
-//! `bench` measured, and lz4 before that.
+//! The algorithm is the one that reads a page back fastest, because a process waits for that: the
+//! one that `bench` measured, otherwise lz4.
 
 use crate::ratio::{ASSUMED_RATIO, measured_ratio};
 use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, ZramChoice};
 
-/// Whatever the ratio: the table of slots is paid at once, and a ratio can get worse.
+/// Upper limit whatever the ratio: the slot table takes RAM from the start, and the ratio can get
+/// worse.
 const MOST_TIMES_RAM: f64 = 2.0;
-/// Reads back fastest on every CPU that we measured; `pagewise bench` measures it on this memory.
+/// The fastest to read on every CPU that we measured; `pagewise bench` measures it on this memory.
 pub const FAST: &str = "lz4";
-/// Compresses best of the kernel's algorithms.
+/// The kernel's algorithm with the best compression ratio.
 pub const DENSE: &str = "zstd";
 
-/// The disksize for one device, in whole MiB.
+/// The recommended disksize for one device, in whole MiB.
 pub fn size_mib(host: &Snapshot) -> u64 {
     let Some(ram) = host.memory.total.get() else { return 512 };
     zram_size(ram, measured_ratio(host).map(Ratio::get)).get() >> 20
 }
 
-/// The disksize for one device of a machine with `ram`, in whole MiB, if its memory compresses by `ratio`
-/// (original bytes per byte of RAM); `None` if that was not measured.
+/// The recommended disksize for one device, in whole MiB, on a machine with `ram` whose memory
+/// compresses by `ratio` (original bytes per byte of RAM; `None` if it was not measured).
 pub fn zram_size(ram: Bytes, ratio: Option<f64>) -> Bytes {
     let times = (ratio.unwrap_or(ASSUMED_RATIO).max(1.0) / 2.0).min(MOST_TIMES_RAM);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
@@ -35,7 +36,8 @@ pub fn zram_size(ram: Bytes, ratio: Option<f64>) -> Bytes {
     Bytes::new((size >> 20).max(1) << 20)
 }
 
-/// The algorithm: what the device has if somebody chose it, else the fastest that the kernel offers.
+/// The recommended algorithm: the device's own if it was chosen by the user, otherwise the fastest
+/// that the kernel offers.
 pub fn algorithm(device: &Zram) -> Option<&Name> {
     let offered = device.algorithm.value()?;
     let chosen = device.initialised.get() == Some(true);
@@ -43,8 +45,9 @@ pub fn algorithm(device: &Zram) -> Option<&Name> {
     Some(fast.filter(|_| !chosen).unwrap_or(&offered.active))
 }
 
-/// What `bench` recommends for a machine with `ram`: the algorithm that it measured to be the fastest to read,
-/// at the ratio that it measured of that. Where another one is not measurably faster than lz4, lz4.
+/// The recommendation of `bench` for a machine with `ram`: the algorithm that was measured to be
+/// the fastest to read, with the ratio measured for it. If another one is not measurably faster
+/// than lz4, it is lz4.
 pub fn choose_zram(ram: Bytes, picks: &Picks, measured: &[ParetoPoint]) -> Option<ZramChoice> {
     let pick = picks.latency.as_ref()?;
     let next = pick.runner_up.as_ref().filter(|next| !next.is_real);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Protection of cgroups that lie in each other, against the kernel's formula.
+//! Protection of nested cgroups, compared with the kernel's formula.
 
 use pagewise_model::{Name, Reading, Source};
 use proptest::prelude::*;
@@ -69,15 +69,15 @@ fn nothing_is_said_of_what_systemd_does_not_manage_or_version_1() {
     assert_eq!(raised(&version_1, nested, 1), None);
 }
 
-/// As `effective_protection` of the kernel, of groups that use more than their protection and without
-/// `memory_recursiveprot`, which only adds to it.
+/// The kernel's `effective_protection`, for groups that use more than their protection and without
+/// `memory_recursiveprot`, which can only add protection.
 fn effective(setting: u64, siblings: u64, parent: u64) -> u64 {
     let claimed = setting + siblings;
     if claimed > parent { setting * parent / claimed } else { setting }
 }
 
 proptest! {
-    /// With the units raised, the kernel's formula protects as much as was asked for.
+    /// With the units raised, the kernel's formula protects as much as was requested.
     #[test]
     fn what_is_raised_suffices(
         slice in 0u64..1000, middle in 0u64..1000, own in 0u64..1000,

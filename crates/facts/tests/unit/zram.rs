@@ -65,7 +65,8 @@ fn bench_recommends_what_it_measured_to_be_the_fastest() {
 }
 
 proptest! {
-    /// A host whose devices have measured a ratio, and a bench run that measured the same: one size.
+    /// A host whose devices measured a ratio, and a run of `bench` that measured the same ratio,
+    /// give the same size.
     #[test]
     fn a_device_and_bench_with_the_same_ratio_give_the_same_size(
         used in 16u64..4096,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a recording is opened into: its [`Ends`].
+//! The result of opening a recording: its [`Ends`].
 
 use crate::root::HostRoot;
 
-/// The hosts of a recording: at two times, or at one; of one over time, at the last two.
+/// The hosts in a recording: at two times, or at one. For a recording over time, at the last two.
 #[derive(Debug)]
 pub struct Ends {
-    /// The earlier end.
+    /// The host at the earlier time, if there are two.
     pub start: Option<HostRoot>,
-    /// The later end.
+    /// The host at the later time.
     pub end: HostRoot,
     /// The first two readings of a recording over time, the earlier one first.
     pub first: Option<Box<[HostRoot; 2]>>,

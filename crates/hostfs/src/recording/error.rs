@@ -12,7 +12,7 @@ pub enum OpenError {
     Io {
         /// The recording.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// It is neither a file nor a folder.
@@ -20,19 +20,19 @@ pub enum OpenError {
     WrongKind {
         /// The recording.
         path: PathBuf,
-        /// What it is.
+        /// Its type.
         found: &'static str,
     },
-    /// A folder with nothing of a host in it.
+    /// A folder that does not contain files of a host.
     #[error("{}: expected host.toml or a folder proc in it, found neither", path.display())]
     NoHost {
         /// The folder.
         path: PathBuf,
     },
-    /// An archive with nothing of a host in it.
+    /// An archive that does not contain files of a host.
     #[error("{label}: expected a recording (.tar.zst with host.toml in it), found {found}")]
     NoRecording {
-        /// The archive.
+        /// Its name in messages.
         label: String,
         /// What it is instead.
         found: String,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder with `host.toml` → [`Parts`].
+//! Reads a folder with `host.toml` into [`Parts`].
 //!
-//! The folder may be hostile: nothing is opened through a symbolic link or outside of it
-//! (`openat2`), and nothing but a plain file is opened for reading, because opening a device can
-//! do something.
+//! The folder may be hostile: nothing is opened through a symbolic link or outside of the folder
+//! (`openat2`), and only regular files are opened for reading, because opening a device can have
+//! effects.
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -16,12 +16,12 @@ use super::manifest::FILE;
 use super::parts::{Full, Parts, refused_path};
 use crate::kind::kind;
 
-/// Whether the folder holds `name`.
+/// Whether the folder contains `name`.
 pub(super) fn holds(folder: &OwnedFd, name: &str) -> bool {
     open_beneath(folder, name, OFlags::PATH).is_ok()
 }
 
-/// Everything that a recording may hold.
+/// Reads everything that a recording may contain.
 pub(super) fn load(folder: &OwnedFd) -> Parts {
     let mut parts = Parts::default();
     for name in [FILE, "start", "end"] {
@@ -106,7 +106,8 @@ fn type_of(root: &OwnedFd, path: &str) -> Result<FileType, Errno> {
 }
 
 fn open_beneath(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    // A link at the end of the path is refused by NO_SYMLINKS too, unless it is only looked at.
+    // NO_SYMLINKS would also refuse a link at the end of the path that is opened only to be
+    // examined.
     let resolve = if flags.contains(OFlags::NOFOLLOW) {
         ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS
     } else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `host.toml` ↔ [`Manifest`]: what the files of a recording cannot tell by themselves.
+//! Reads and writes `host.toml` ([`Manifest`]): facts that the files of a recording do not contain.
 //!
-//! It may come from anywhere. A value that no host can have (a page size that is no power of two, a
-//! clock that is no number) is left out with a problem; text is made safe to print.
+//! It may come from anywhere. A value that no host can have (a page size that is not a power of
+//! two, a clock that is not a number) is left out with a problem noted; text is made safe to print.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::problem::PartProblem;
 use crate::answer::{Entry, Facts, Refusal};
 
-/// Where it lies in a recording.
+/// Its path in a recording.
 pub(super) const FILE: &str = "host.toml";
 
-/// What [`Manifest::format`] says.
+/// The value of [`Manifest::format`].
 pub const FORMAT: &str = "pagewise-recording/1";
 
 /// `host.toml`.
@@ -23,14 +23,14 @@ pub const FORMAT: &str = "pagewise-recording/1";
 pub struct Manifest {
     /// [`FORMAT`].
     pub format: String,
-    /// The host's name, hashed.
+    /// A hash of the host's name.
     pub name: String,
-    /// The version digits of the kernel's release.
+    /// The kernel's release: only the digits of its version.
     pub kernel: String,
-    /// Base page size in bytes, where it is known.
+    /// Base page size in bytes, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_size: Option<u64>,
-    /// `start` and `end`, or `end` alone.
+    /// The ends of the interval: `start` and `end`, or only `end`.
     #[serde(default)]
     pub ends: BTreeMap<String, End>,
 }
@@ -40,23 +40,23 @@ pub struct Manifest {
 pub struct End {
     /// Seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a clock that nobody sets.
+    /// Seconds on a monotonic clock.
     pub monotonic_seconds: f64,
-    /// The same without the time in which the machine was suspended: the clock of the kernel log.
+    /// The clock of the kernel log: seconds without the time in which the machine was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awake_seconds: Option<f64>,
-    /// Files that gave no bytes, with why: `absent: …` or `denied: …`.
+    /// Files that could not be read, with the reason: `absent: …` or `denied: …`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// `host.toml` as text.
+    /// The text of `host.toml`.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// Reads `host.toml`; where it is garbled, nothing in it is believed.
+    /// Parses `host.toml`; if it is malformed, none of its values are used.
     pub(super) fn parse(bytes: &[u8], troubles: &mut Vec<PartProblem>) -> Self {
         let text = String::from_utf8_lossy(bytes);
         match toml::from_str::<Self>(&text) {
@@ -100,7 +100,7 @@ impl End {
         }
     }
 
-    /// The clock at this end.
+    /// Clock and page size at this end.
     pub(super) const fn facts(&self, page_size: Option<u64>) -> Facts {
         Facts {
             unix_seconds: self.unix_seconds,
@@ -110,13 +110,13 @@ impl End {
         }
     }
 
-    /// The refused files as entries.
+    /// The entries for files that could not be read.
     pub(super) fn refusals(&self) -> impl Iterator<Item = (String, Entry)> + '_ {
         self.refused.iter().map(|(path, why)| (path.clone(), Entry::Refused(refusal(why))))
     }
 }
 
-/// How a refusal is written.
+/// The text of a refusal in `host.toml`.
 pub fn refusal_text(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Absent(why) => format!("absent: {why}"),
@@ -133,7 +133,7 @@ pub(super) fn refusal(text: &str) -> Refusal {
     }
 }
 
-/// The first thing in `host.toml` that cannot be understood, at its line.
+/// The first error in `host.toml`, with its line.
 fn garbled(text: &str, error: &toml::de::Error) -> PartProblem {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();

@@ -7,20 +7,20 @@
 //! end/proc/meminfo …    the files at the later end
 //! ```
 //!
-//! A recording over time has `steps/00001.json` and so on besides: what changed from each reading to the next,
-//! the first of which is `end` (`step.rs`). It is opened as its last two readings, or reading by reading
-//! (`replay.rs`).
+//! A recording over time additionally has `steps/00001.json` and so on: the changes from each
+//! reading to the next; the first step starts from `end` (`step.rs`). It is opened as its last two
+//! readings, or reading by reading (`replay.rs`).
 //!
-//! In an archive a file that reads the same at both ends is stored once: its second entry is a hard link to
-//! the first, so that `tar` unpacks both. A link to anything but a file that stands before it in the same
-//! archive is refused. A folder holds both files.
+//! In an archive, a file with the same contents at both ends is stored once: its second entry is a
+//! hard link to the first, so that `tar` unpacks both. A link to anything but an earlier file of
+//! the same archive is refused. In a folder, both files are stored.
 //!
-//! A folder without `host.toml` that holds `proc` stands for one time; its files are read when they
-//! are asked for. Everything else is taken into memory first, within limits (`limits.rs`).
+//! A folder without `host.toml` that contains `proc` stands for one time; its files are read on
+//! demand. All other recordings are read into memory first, within limits (`limits.rs`).
 //!
-//! A recording comes from anywhere and is not trusted. What cannot be used is left out and becomes
-//! a [`Problem`](pagewise_model::Problem) of the later end; only where nothing at all can be used
-//! is there an [`OpenError`]. Recordings are written by `pagewise-capture`.
+//! A recording may come from anywhere and is not trusted. What cannot be used is left out and
+//! becomes a [`Problem`](pagewise_model::Problem) of the later end; only if nothing can be used
+//! there is an [`OpenError`]. Recordings are written by `pagewise-capture`.
 
 mod archive;
 mod ends;
@@ -51,28 +51,28 @@ pub use parts::stored_path;
 pub use replay::Replay;
 pub use step::{MAX_STEP, MAX_WORK, Step, fits};
 
-/// An archive (`.tar.zst` or `.tar`), told apart by its first bytes; `label` names it in what
-/// is printed.
+/// Opens an archive (`.tar.zst` or `.tar`, distinguished by its first bytes); `label` is its name
+/// in messages.
 ///
 /// # Errors
-/// Where nothing in it can be used.
+/// If nothing in it can be used.
 pub fn unpack(bytes: impl Read, label: &str) -> Result<Ends, OpenError> {
     archive::unpack(bytes, Parts::default()).assemble(label)
 }
 
-/// The same, as something that goes from one reading to the next.
+/// The same, for going from one reading to the next.
 ///
 /// # Errors
-/// Where nothing in it can be used.
+/// If nothing in it can be used.
 pub fn unpack_replay(bytes: impl Read, label: &str) -> Result<Replay, OpenError> {
     archive::unpack(bytes, Parts::keeping_steps()).replay(label)
 }
 
-/// Opens a folder or an archive; `opened` is called when it is open and nothing of it has been read yet, with whether it is
-/// a folder, whose files are opened later.
+/// Opens a folder or an archive. `opened` is called when it is open and nothing of it has been read
+/// yet, with whether it is a folder, whose files are opened later.
 ///
 /// # Errors
-/// Where it cannot be opened or is no recording.
+/// If it cannot be opened or is not a recording.
 pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
     let label = path.display().to_string();
     match open_any(path, opened)? {
@@ -81,7 +81,7 @@ pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
     }
 }
 
-/// The same, as something that goes from one reading to the next.
+/// The same, for going from one reading to the next.
 ///
 /// # Errors
 /// As for [`open`].
@@ -96,7 +96,7 @@ pub fn open_replay(path: &Path, opened: impl FnOnce(bool)) -> Result<Replay, Ope
     }
 }
 
-/// What a recording is in.
+/// A recording's opened file or folder.
 enum Opened {
     Archive(std::fs::File),
     Folder(OwnedFd),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a recording, taken one by one within the limits → its [`Ends`].
+//! Collects the files of a recording one by one, within the limits, and makes its [`Ends`].
 
 use pagewise_model::{Name, Reading};
 
@@ -14,55 +14,56 @@ use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 
-/// How a path segment `..` is written in a recording: readers ask for `device/../queue`, and no
+/// How a path segment `..` is written in a recording: readers use `device/../queue`, and no
 /// unpacker accepts such a path.
 const DOTS: &str = "%2E%2E";
 
-/// What stands for a file of the recording that its owner does not let us read.
+/// The refusal for a file of the recording that we may not read because of its owner.
 const NOT_OURS: &str = "the recording's owner does not let you read it";
 
-/// What was taken so far.
+/// The parts read so far.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     manifest: Option<Vec<u8>>,
     start: Files,
     end: Files,
-    /// Files of neither end: a recording of one time without a description.
+    /// Files outside of both ends: a recording of one time without a description.
     bare: Files,
     troubles: Vec<PartProblem>,
-    /// The first thing that we may not read, and how many there are.
+    /// The first path that we may not read, and the number of such paths.
     denied: Option<(String, usize)>,
     entries: usize,
     sum: usize,
-    /// It could not be read to its end.
+    /// Why it could not be read completely.
     pub(super) broken: Option<String>,
     steps: Steps,
 }
 
-/// The steps of a recording over time that were taken so far; the last reading is in [`Parts::end`].
+/// The steps of a recording over time that were read so far; the last reading is in [`Parts::end`].
 #[derive(Debug, Default)]
 struct Steps {
     taken: usize,
-    /// What the last step replaced: it leads back to the reading before.
+    /// What the last step replaced, to restore the reading before it.
     replaced: Replaced,
-    /// When the last reading was taken, and when the one before.
+    /// The times of the last two readings, the last one first.
     at: [End; 2],
     /// The first two readings.
     first: Option<Box<[(End, Files); 2]>>,
-    /// Bytes that steps have rewritten.
+    /// Bytes that the steps have rewritten.
     work: usize,
-    /// The documents of the steps and when they were read, if they are to be kept.
+    /// The documents of the steps with the times of their readings, if they are to be kept.
     kept: Option<Vec<(End, Vec<u8>)>>,
-    /// The number of the first step that could not be taken.
+    /// The number of the first step that could not be used.
     refused: Option<usize>,
 }
 
-/// There is no room for more.
+/// A limit is reached: nothing more is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
 impl Parts {
-    /// Of a recording over time, every reading is wanted and not only the last and the first two.
+    /// For a recording over time of which every reading is needed, and not only the last and the
+    /// first two.
     pub(super) fn keeping_steps() -> Self {
         Self { steps: Steps { kept: Some(Vec::new()), ..Steps::default() }, ..Self::default() }
     }
@@ -74,12 +75,12 @@ impl Parts {
         }
     }
 
-    /// Whether nothing was met so far.
+    /// Whether no file or folder was found so far.
     pub(super) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// Counts a file or folder about to be taken.
+    /// Counts a file or folder that is about to be read.
     pub(super) fn count(&mut self) -> Result<(), Full> {
         self.entries += 1;
         if self.entries <= MAX_ENTRIES {
@@ -89,7 +90,8 @@ impl Parts {
         Err(Full)
     }
 
-    /// Notes a file or folder that we may not read: it is in the recording, so it is not absent.
+    /// Notes a file or folder that we may not read: it exists in the recording, so it is not
+    /// absent.
     pub(super) fn deny(&mut self, path: &str) -> Result<(), Full> {
         self.denied.get_or_insert((path.to_owned(), 0)).1 += 1;
         let refusal = Refusal::Denied(NOT_OURS.into());
@@ -97,7 +99,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Takes one file.
+    /// Adds one file.
     pub(super) fn take(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Full> {
         if bytes.len() > MAX_FILE {
             self.trouble(path, "at most 8 MiB in one file", "more");
@@ -122,7 +124,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Takes the next reading of a recording over time.
+    /// Adds the next reading of a recording over time.
     fn take_step(&mut self, path: &str, bytes: &[u8]) -> Result<(), Full> {
         let expected = Step::path(self.steps.taken + 1);
         if path != expected {
@@ -179,10 +181,11 @@ impl Parts {
         Ok(())
     }
 
-    /// The first reading is described by the recording itself, which stands before all steps.
+    /// Starts with the first reading, whose time is in `host.toml`; that comes before all steps in
+    /// the archive.
     fn begin_steps(&mut self) {
         let text = self.manifest.as_deref().unwrap_or_default();
-        // what is wrong with it is told when the recording is put together
+        // its problems are noted when the recording is assembled
         let manifest = Manifest::parse(text, &mut Vec::new());
         if let Some(end) = manifest.ends.get("end") {
             for (path, entry) in end.refusals() {
@@ -192,7 +195,7 @@ impl Parts {
         }
     }
 
-    /// Takes a file that reads as the one at `target`, which was taken before.
+    /// Adds a file with the same contents as the earlier file `target`.
     pub(super) fn link(&mut self, path: &str, target: &[u8]) -> Result<(), Full> {
         let target = std::str::from_utf8(target).unwrap_or_default();
         let (files, rest) = self.files_of(target.strip_prefix("./").unwrap_or(target));
@@ -208,7 +211,7 @@ impl Parts {
         self.take(path, bytes)
     }
 
-    /// The files among which this one lies, and its path there.
+    /// The set of files that this path belongs to, and its path in it.
     fn files_of(&mut self, path: &str) -> (&mut Files, String) {
         let (files, rest) = match path.split_once('/') {
             Some(("start", rest)) => (&mut self.start, rest),
@@ -231,7 +234,7 @@ impl Parts {
         }
     }
 
-    /// The recording, with everything that was not used as problems of its later end.
+    /// The hosts of the recording; everything that was not used becomes a problem of the later one.
     pub(super) fn assemble(mut self, label: &str) -> Result<Ends, OpenError> {
         if let Some(found) = self.unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
@@ -245,7 +248,7 @@ impl Parts {
         Ok(self.into_recording(&manifest, end, label))
     }
 
-    /// The recording as its first reading and the steps that follow; `self` has kept them.
+    /// The recording as its first reading and the steps after it, which must have been kept.
     pub(super) fn replay(mut self, label: &str) -> Result<Replay, OpenError> {
         let refused = self.steps.refused.map(|number| format!("step {number} cannot be used"));
         let broken = self.broken.as_ref().map(|why| format!("the file is not whole ({why})"));
@@ -254,7 +257,7 @@ impl Parts {
         Ok(Replay::new(self.assemble(label)?, kept, early))
     }
 
-    /// Troubles with the recording as a whole come first: of many, only the first are kept.
+    /// Puts problems of the recording as a whole first, because only the first ones are kept.
     fn tell_whole(&mut self) {
         let mut whole = Vec::new();
         if let Some(why) = self.broken.take() {
@@ -274,7 +277,7 @@ impl Parts {
         self.troubles.splice(0..0, whole);
     }
 
-    /// What this is instead of a recording.
+    /// Why this is not a recording; `None` if it is one.
     fn unusable(&self) -> Option<String> {
         let bare = self.bare.keys().any(|path| path.starts_with("proc/"));
         match &self.broken {
@@ -286,14 +289,14 @@ impl Parts {
         }
     }
 
-    /// Whether there is anything of a host at either end.
+    /// Whether there are files of a host at either end.
     fn has_ends(&self) -> bool {
         let of_host = |path: &String| path.starts_with("proc/") || path.starts_with("sys/");
         self.start.keys().chain(self.end.keys()).any(of_host)
     }
 
-    /// A recording that lost its later end, or never had two, has its files elsewhere. Answers
-    /// which end the later one now is.
+    /// If the later end is missing, or there never were two, uses the files of the other one.
+    /// Returns the name of the end that is now the later one.
     fn choose_end(&mut self) -> &'static str {
         if self.end.is_empty() && !self.start.is_empty() {
             let (expected, found) = ("the files of the later end", "none: the earlier is shown");
@@ -343,14 +346,14 @@ impl Parts {
 
 const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
 
-/// Notes at a host what of its recording was not used.
+/// Notes at a host which parts of its recording were not used.
 fn tell(troubles: &[PartProblem], host: &HostRoot) {
     for trouble in troubles {
         let _: Reading<()> = host.garbled(trouble.source(), &trouble.expected, &trouble.found);
     }
 }
 
-/// Why a path cannot be one of a recording.
+/// Why a path cannot be that of a file in a recording; `None` if it can.
 pub(super) fn refused_path(path: &str) -> Option<&'static str> {
     match () {
         () if path.len() > MAX_PATH => Some("a path longer than 1024 bytes"),
@@ -364,7 +367,7 @@ pub(super) fn refused_path(path: &str) -> Option<&'static str> {
     }
 }
 
-/// The path as a recording stores it.
+/// The form in which a recording stores a path.
 pub fn stored_path(path: &str) -> String {
     let parts: Vec<&str> =
         path.split('/').map(|part| if part == ".." { DOTS } else { part }).collect();
@@ -375,7 +378,7 @@ pub fn stored_path(path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Whoever may read everything (root) reads everything: then there is nothing to be denied.
+    /// Root may read everything, so there is nothing to test for it.
     #[test]
     fn what_may_not_be_read_is_denied_and_not_absent() {
         let manifest = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n";

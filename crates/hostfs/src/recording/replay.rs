@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A recording over time, reading by reading ([`Replay`]).
 //!
-//! One reading is in memory, and of each other one the step that leads to it from its neighbour, as a document.
-//! Where a step was applied, the step that leads back takes its place: its parts were in a reading or in a step
+//! One reading is in memory; for each other one, only the step that leads to it from its neighbour,
+//! as a JSON document. When a step is applied, the step that leads back takes its place. Its
+//! contents were in a reading or a step before, so the sum of all hardly grows.
 //! before, so all of them together hardly grow.
 
 use pagewise_model::Name;
@@ -14,24 +15,24 @@ use crate::answer::{Facts, Files};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 
-/// The readings of a recording, of which one is at hand. There is always at least one.
+/// The readings of a recording, one of which is current. There is always at least one.
 #[derive(Debug)]
 pub struct Replay {
     host: HostRoot,
     /// The earlier end of a recording of one time.
     earlier: Option<HostRoot>,
     label: Name,
-    /// When each reading was taken.
+    /// The time of each reading.
     times: Vec<End>,
-    /// Steps that lead to the readings before, the next one last.
+    /// Steps to the earlier readings, the next one last.
     back: Vec<Vec<u8>>,
-    /// Steps that lead to the readings after, the next one last.
+    /// Steps to the later readings, the next one last.
     ahead: Vec<Vec<u8>>,
     early: Option<String>,
 }
 
 impl Replay {
-    /// At the first reading; `steps` lead to the later ones.
+    /// Starts at the first reading; `steps` lead to the later ones.
     pub(super) fn new(ends: Ends, steps: Vec<(End, Vec<u8>)>, early: Option<String>) -> Self {
         let (host, earlier) = match ends.first {
             Some(both) => {
@@ -50,32 +51,32 @@ impl Replay {
         Self { host, earlier, label, times, back: Vec::new(), ahead, early }
     }
 
-    /// When each reading was taken; of what was refused it says nothing.
+    /// The time of each reading; their lists of refused files are empty.
     pub fn times(&self) -> &[End] {
         &self.times
     }
 
-    /// Which reading is at hand, from 0.
+    /// The index of the current reading, from 0.
     pub fn at(&self) -> usize {
         self.back.len()
     }
 
-    /// The host as it was read then.
+    /// The host at the current reading.
     pub fn host(&self) -> &HostRoot {
         &self.host
     }
 
-    /// Of a recording of one time its earlier end, if it has one.
+    /// For a recording of one time, its earlier end if it has one.
     pub fn earlier(&self) -> Option<&HostRoot> {
         self.earlier.as_ref()
     }
 
-    /// Why the file has no more readings although it should; `None` if it is whole.
+    /// Why the readings end early; `None` if the file is complete.
     pub fn early(&self) -> Option<&str> {
         self.early.as_deref()
     }
 
-    /// Goes to the next reading; false at the last one.
+    /// Goes to the next reading; returns false at the last one.
     pub fn forward(&mut self) -> bool {
         let Some(step) = self.ahead.pop() else { return false };
         let back = self.apply(&step, self.at() + 1);
@@ -83,7 +84,7 @@ impl Replay {
         true
     }
 
-    /// Goes to the reading before; false at the first one.
+    /// Goes to the previous reading; returns false at the first one.
     pub fn backward(&mut self) -> bool {
         let Some(step) = self.back.pop() else { return false };
         let ahead = self.apply(&step, self.at());
@@ -91,9 +92,10 @@ impl Replay {
         true
     }
 
-    /// Applies a step that leads to the reading of this number, and answers the one that leads back.
+    /// Applies a step that leads to the reading with index `to`, and returns the step that leads
+    /// back.
     fn apply(&mut self, step: &[u8], to: usize) -> Vec<u8> {
-        // each was parsed when the recording was opened, or is our own
+        // each step was parsed when the recording was opened, or was made by us
         let step = Step::parse("steps", step).unwrap_or_default();
         let facts = self.host.facts();
         let none = HostRoot::recorded(Files::default(), Name::default(), facts);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What changed from one reading of a host to the next, in a recording over time ([`Step`]).
+//! The changes from one reading of a host to the next, in a recording over time ([`Step`]).
 //!
-//! Most files read the same after some seconds, and most others differ in some lines. So a step holds files
-//! that are new, lines that differ of files with as many lines as before, and paths that are gone. It is one
-//! JSON document for each step: an archive's head for each of many small files would take more than they do.
+//! Most files are the same after some seconds, and most others differ in a few lines. So a step
+//! contains new files, the changed lines of files whose number of lines is the same, and removed
+//! paths. Each step is one JSON document, because tar headers for many small files would be larger
+//! than the files.
 //!
-//! A step comes from anywhere. What does not fit the reading before is left out with a problem.
+//! A step may come from anywhere. Parts that do not fit the previous reading are left out with a
+//! problem noted.
 
 use std::collections::BTreeMap;
 
@@ -16,37 +18,39 @@ use super::manifest::{End, refusal, refusal_text};
 use super::problem::PartProblem;
 use crate::answer::{Entry, Files};
 
-/// The folder of steps in an archive.
+/// The folder of the steps in an archive.
 pub(super) const FOLDER: &str = "steps/";
 
-/// Bytes of files that the steps of a recording may rewrite in all: more would take seconds to open.
+/// Limit on the bytes of files that all steps together may rewrite: more would take seconds to
+/// open.
 pub const MAX_WORK: usize = 512 << 20;
 
-/// To find a line takes as long as to copy so many bytes.
+/// Cost of finding a line, as the number of bytes that could be copied in that time.
 const LINE: usize = 16;
 
-/// Files of one reading of a recording over time: about 5,000 processes have as many.
+/// Limit on the files of one reading in a recording over time: about as many as 5,000 processes
+/// have.
 const MAX_FILES: usize = 20_000;
 
-/// Bytes of one reading of a recording over time, with its paths.
+/// Limit on the bytes of one reading in a recording over time, paths included.
 const MAX_READING: usize = 8 << 20;
 
-/// Bytes of a step. Its parts take many times as much memory as their text.
+/// Limit on the bytes of a step. Parsed, it takes many times as much memory.
 pub const MAX_STEP: usize = 1 << 20;
 
-/// From one reading to the next.
+/// The changes from one reading to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// When it was read; what was refused is only what was not so before.
+    /// The time of the later reading; its list of refused files contains only new ones.
     #[serde(flatten)]
     end: End,
-    /// Paths of which nothing was asked any more.
+    /// Paths that were not read any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<String>,
     /// Files that are new or differ in most of their lines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, Contents>,
-    /// Lines that differ, by their number from 0, of files that have as many lines as before.
+    /// Changed lines by their number from 0, of files whose number of lines is the same.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     lines: BTreeMap<String, Vec<(usize, String)>>,
 }
@@ -59,11 +63,11 @@ enum Contents {
     Bytes(Vec<u8>),
 }
 
-/// What stood at some paths before a step, so that it can be taken back.
+/// The previous entries of some paths, with which a step can be undone.
 pub(super) type Replaced = Vec<(String, Option<Entry>)>;
 
 impl Step {
-    /// What leads from the files `before` to those `after`, which were read at the time of `at`.
+    /// The step from the files `before` to the files `after`, which were read at the time of `at`.
     #[must_use]
     pub fn between(at: &End, before: &Files, after: &Files) -> Self {
         let end = End { refused: BTreeMap::new(), ..*at };
@@ -91,12 +95,12 @@ impl Step {
         }
     }
 
-    /// What leads back from the files `after`; `replaced` was replaced when they were made, `at` is when the reading
-    /// before was taken.
+    /// The step back from the files `after`, whose creation replaced `replaced`; `at` is the time
+    /// of the previous reading.
     pub(super) fn back(at: &End, replaced: Replaced, after: &Files) -> Self {
         let mut before = BTreeMap::new();
         for (path, entry) in replaced {
-            // what stood at a path first counts
+            // if a path was replaced twice, its first entry counts
             before.entry(path).or_insert(entry);
         }
         let mut step = Self { end: End { refused: BTreeMap::new(), ..*at }, ..Self::default() };
@@ -109,14 +113,14 @@ impl Step {
         step
     }
 
-    /// The document.
+    /// The JSON document.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        // no map in it has keys that are not text, so it cannot fail
+        // cannot fail, because all keys of its maps are text
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The name of the step of this number, from 1, in an archive.
+    /// The name of the step with this number, from 1, in an archive.
     #[must_use]
     pub fn path(number: usize) -> String {
         format!("{FOLDER}{number:05}.json")
@@ -133,8 +137,8 @@ impl Step {
         &self.end
     }
 
-    /// Bytes of files, of those of the reading before, that are rewritten when this step is applied. A line counts as 16
-    /// bytes besides.
+    /// How many bytes of the previous reading's files are rewritten when this step is applied. Each
+    /// line counts as 16 more bytes.
     #[must_use]
     pub fn work(&self, files: &Files) -> usize {
         let size = |path: &String| match files.get(path) {
@@ -144,8 +148,8 @@ impl Step {
         self.lines.keys().map(size).sum()
     }
 
-    /// Makes the next reading of the last one. Answers what was replaced, and paths of which lines were to be
-    /// replaced that are not there.
+    /// Turns the previous reading into the next. Returns what was replaced, and the paths of which
+    /// lines could not be replaced because they do not exist.
     pub(super) fn apply(self, files: &mut Files) -> (Replaced, Vec<String>) {
         let (mut replaced, mut misfits) = (Replaced::new(), Vec::new());
         for path in self.gone {
@@ -173,7 +177,8 @@ impl Step {
     }
 }
 
-/// Whether a reading is small enough for a recording over time: four are in memory when it is open.
+/// Whether a reading is small enough for a recording over time, of which four are in memory when it
+/// is open.
 #[must_use]
 pub fn fits(reading: &Files) -> bool {
     let size = |(path, entry): (&String, &Entry)| match entry {
@@ -183,7 +188,7 @@ pub fn fits(reading: &Files) -> bool {
     reading.len() <= MAX_FILES && reading.iter().map(size).sum::<usize>() <= MAX_READING
 }
 
-/// Takes a step back.
+/// Undoes a step.
 pub(super) fn take_back(files: &mut Files, replaced: Replaced) {
     for (path, before) in replaced.into_iter().rev() {
         match before {
@@ -209,8 +214,8 @@ impl Contents {
     }
 }
 
-/// The lines that differ; `None` where the files have another number of lines, where one is no text, or where
-/// most of it differs.
+/// The changed lines; `None` if the number of lines differs, if either file is not text, or if most
+/// of it differs.
 fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
     let [mut old, mut new] = [before, after].map(|bytes| bytes.split(|&byte| byte == b'\n'));
     let (mut changed, mut size) = (Vec::new(), 0);
@@ -228,11 +233,12 @@ fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
     (size * 2 < after.len()).then_some(changed)
 }
 
-/// `None` if the lines are not those of this file, in their order.
+/// The file with the changed lines; `None` if the line numbers do not exist in it, or are not in
+/// order.
 fn with_lines(entry: &Entry, changed: &[(usize, String)]) -> Option<Vec<u8>> {
     let Entry::File(bytes) = entry else { return None };
     let mut all = Vec::with_capacity(bytes.len());
-    // bytes that were copied or replaced, where the next line starts, and its number
+    // number of bytes copied or replaced, start of the next line, and its number
     let (mut done, mut start, mut next) = (0, 0, 0);
     for (number, line) in changed {
         for _ in next..*number {
@@ -265,7 +271,7 @@ mod tests {
     }
 
     proptest! {
-        /// A step leads from one reading to the next whatever they are, through JSON, and back again.
+        /// Any two readings: a step leads from one to the other, through JSON, and back again.
         #[test]
         fn a_step_leads_to_the_next_reading_and_back(before in any_files(), after in any_files()) {
             let step = Step::between(&End::default(), &before, &after);
@@ -283,7 +289,7 @@ mod tests {
             prop_assert_eq!(again, before);
         }
 
-        /// A step that was made for another reading changes what it can and can be taken back.
+        /// A step that was made for another reading changes what it can, and can be undone.
         #[test]
         fn a_step_that_does_not_fit_can_be_taken_back(
             from in any_files(), to in any_files(), other in any_files(),

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Running programs → their code, locked into memory for as long as a [`CodePin`] lives.
+//! Locks the code of running programs into memory for as long as a [`CodePin`] exists.
 //!
-//! The page cache has one page for a part of a file, whoever maps it. So a page that this process maps and locks stays
-//! in memory for all programs that have it mapped. Only pages that a program has mapped already are locked: they are in
-//! memory, so nothing is read and nothing grows; but the kernel can no longer reclaim them.
+//! The page cache has one page for each part of a file, whichever process maps it. So a page that
+//! this process maps and locks stays in memory for all programs that map it. Only pages that a
+//! program has mapped already are locked: they are in memory, so nothing is read and memory does
+//! not grow; but the kernel can no longer reclaim them.
 //!
-//! Locked are executable pages of files, and what is only read of the same files (constants, tables), found through `/proc/PID/map_files`, which leads to the very file, also if its
-//! name means another one by now (a container, an upgrade). Private copies of such pages (relocated, or patched) are
-//! memory of the program alone and are not locked. The kernel releases all of it when the holder ends, however it ends.
+//! Locked are executable pages of files, and read-only pages of the same files (constants, tables).
+//! They are opened through `/proc/PID/map_files`, which refers to the mapped file itself, even if
+//! its path refers to another one now (a container, an upgrade). Private copies of such pages
+//! (relocated, or patched) belong to the program alone and are not locked. The kernel unlocks
+//! everything when the process that holds it exits, for whatever reason.
 
 mod part;
 
@@ -26,10 +29,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use part::{Part, PartKey};
 
-/// ESRCH.
+/// ESRCH: no such process.
 const ENDED: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
-/// Code of some processes, locked.
+/// Locked code of some processes.
 #[derive(Debug)]
 pub struct CodePin {
     targets: Vec<(u32, OwnedFd)>,
@@ -40,10 +43,11 @@ pub struct CodePin {
 }
 
 impl CodePin {
-    /// For those of these processes that run; nothing is locked before [`refresh`](Self::refresh).
+    /// For those of these processes that are running; nothing is locked before
+    /// [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// ESRCH if all of them have ended, else what the kernel answers.
+    /// ESRCH if all of them have exited, otherwise the kernel's error.
     pub fn new(pids: &[u32], budget: Bytes) -> io::Result<Self> {
         let mut targets = Vec::new();
         for &pid in pids {
@@ -60,10 +64,11 @@ impl CodePin {
         Ok(Self { targets, budget, page, parts: BTreeMap::new(), refused: None })
     }
 
-    /// Locks what the processes have mapped since, within the budget, and releases what none of them maps any more.
+    /// Locks what the processes have mapped since, within the budget, and unlocks what none of them
+    /// maps any more.
     ///
     /// # Errors
-    /// If the kernel does not tell what a running process has mapped.
+    /// If the mappings of a running process cannot be read.
     pub fn refresh(&mut self) -> io::Result<PinnedCode> {
         self.targets.retain(|(_, process)| runs(process));
         self.refused = None;
@@ -74,7 +79,7 @@ impl CodePin {
                 Err(error) if self.targets.get(at).is_some_and(|(_, it)| runs(it)) => {
                     return Err(error);
                 }
-                // it has ended meanwhile
+                // it has exited meanwhile
                 Err(_) | Ok(()) => {}
             }
         }
@@ -88,11 +93,11 @@ impl CodePin {
         let mut ends: Vec<PollFd<'_>> =
             self.targets.iter().map(|(_, it)| PollFd::new(it, PollFlags::IN)).collect();
         let time = Timespec::try_from(time).ok();
-        // what has happened is looked at after this, whatever ended it
+        // whatever ended the wait, the caller checks the state afterwards
         let _ = poll(&mut ends, time.as_ref());
     }
 
-    /// Notes which pages of its code a process has mapped.
+    /// Records which pages of its code a process has mapped.
     fn look(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
         let pagemap = Pagemap::open(pid)?;
         let text = text_of_process(pid, "maps")?;
@@ -102,7 +107,7 @@ impl CodePin {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => match Part::open(pid, &mapping, &key) {
                     Ok(Some(part)) => new.insert(part),
-                    // no file that is memory
+                    // not a regular file
                     Ok(None) => continue,
                     Err(error) => {
                         self.refused
@@ -117,7 +122,8 @@ impl CodePin {
         Ok(())
     }
 
-    /// Locks what is used, of the part with the most used pages first, as long as the budget lasts.
+    /// Locks used pages until the budget is reached, starting with the part that has the most used
+    /// pages.
     fn lock(&mut self) {
         let held: u64 = self.parts.values().map(Part::locked_pages).sum();
         let mut left = (self.budget.get() / self.page).saturating_sub(held);
@@ -156,7 +162,7 @@ impl CodePin {
     }
 }
 
-/// Of files with an executable mapping, those mappings that are not written.
+/// Mappings that are not writable, of files that have an executable mapping.
 fn code(maps: &[u8]) -> Vec<Mapping> {
     let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
     let is_file = |it: &Mapping| it.backing(|| Some(Filesystem::Files)) == Backing::File;
@@ -206,7 +212,7 @@ mod tests {
                 assert!(
                     held.in_use > budget && held.left_out.is_some_and(|it| it.contains(&advice))
                 );
-                // the second time, no more
+                // refreshing again locks no more
                 assert_eq!(pin.refresh().unwrap().locked, budget);
             }
             // only root may open the files

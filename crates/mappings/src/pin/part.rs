@@ -25,7 +25,7 @@ impl PartKey {
     }
 }
 
-/// The part, and what of it is used and locked, page by page.
+/// A part of a file, and which of its pages are used and locked.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) name: Name,
@@ -35,7 +35,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// `None` where the mapping is of no regular file, or the file has become shorter.
+    /// `None` if the mapping is not of a regular file, or the file has become shorter.
     pub(crate) fn open(pid: u32, mapping: &Mapping, key: &PartKey) -> io::Result<Option<Self>> {
         let file = mapped_file(pid, mapping)?;
         if !file.metadata()?.is_file() {
@@ -50,7 +50,8 @@ impl Part {
         Ok(Some(Self { name, region, used: none.clone(), locked: none }))
     }
 
-    /// Pages that the process has mapped, and that are the file's: what it has written is its own copy. Once used is used.
+    /// Marks pages that the process has mapped and that belong to the file; pages it has written
+    /// are private copies. A page stays marked.
     pub(crate) fn note_used(&mut self, pagemap: &Pagemap, first: u64) -> io::Result<()> {
         let (mut entries, mut bytes) = (Vec::new(), Vec::new());
         pagemap.read(first, self.used.len(), &mut entries, &mut bytes)?;
@@ -69,7 +70,7 @@ impl Part {
         self.locked.iter().filter(|is| **is).count() as u64
     }
 
-    /// Locks used pages, of which `left` more may be locked.
+    /// Locks used pages, at most `left` of them.
     pub(crate) fn lock(&mut self, left: &mut u64) -> io::Result<()> {
         for (first, pages) in runs(&self.used, &self.locked) {
             let pages = pages.min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -84,7 +85,7 @@ impl Part {
     }
 }
 
-/// Where pages are used and not locked: the first page and the number of each run.
+/// Runs of pages that are used but not locked: the first page and the number of pages.
 fn runs(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let wanted = used.iter().zip(locked).map(|(used, locked)| *used && !*locked);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A subject of memory management, explained with the values of one host.
+//! A subject of memory management, explained with values of one host.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Name, Quantity, Reading};
 
-/// What `pagewise explain SUBJECT` says.
+/// The output of `pagewise explain SUBJECT`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Explanation {
     /// The name of the subject on the command line.
     pub subject: &'static str,
     /// What the subject is, in a few words.
     pub title: &'static str,
-    /// The parts, in the order in which they are read.
+    /// Its parts, in reading order.
     pub sections: Vec<Section>,
     /// Commands that show or prove more on this host.
     pub next: Vec<NextCommand>,
@@ -30,26 +30,26 @@ pub enum Section {
     },
     /// Values of this host.
     Values {
-        /// What they belong to.
+        /// Title of the list.
         title: String,
-        /// One in each line.
+        /// The values, one per line.
         values: Vec<NamedValue>,
     },
-    /// Sizes of this host, to be drawn as bars of one scale.
+    /// Sizes of this host, drawn as bars on one scale.
     Bars {
-        /// What they are sizes of.
+        /// Title of the chart.
         title: String,
-        /// The amount of a bar of full length; without it, the largest one has it.
+        /// The amount that a bar of full length stands for; if missing, the largest amount.
         #[serde(skip_serializing_if = "Option::is_none")]
         whole: Option<u64>,
-        /// One in each line.
+        /// The bars, one per line.
         bars: Vec<Bar>,
     },
-    /// Something that is often read about the subject, and what is true instead.
+    /// A common but wrong claim about the subject, and the facts.
     Correction {
-        /// The common sentence.
+        /// The claim.
         claim: &'static str,
-        /// What is true.
+        /// The facts.
         fact: String,
     },
 }
@@ -57,33 +57,33 @@ pub enum Section {
 /// A value of this host with its name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NamedValue {
-    /// As the kernel calls it.
+    /// The kernel's name for it.
     pub name: String,
-    /// The value as text with its unit, or why there is none.
+    /// The value as text with its unit, or why it could not be read.
     pub reading: Reading<Name>,
 }
 
 impl NamedValue {
-    /// A Reading under this name.
+    /// The Reading as text under this name.
     pub fn new<T: Quantity + Clone>(name: impl Into<String>, reading: &Reading<T>) -> Self {
         let reading = reading.clone().map(|value| Name::from(value.shown().as_str()));
         Self { name: name.into(), reading }
     }
 }
 
-/// One bar of a picture.
+/// One bar of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Bar {
-    /// What it stands for.
+    /// Its label.
     pub name: String,
     /// The amount with its unit.
     pub shown: String,
-    /// The length, in a unit that all bars of the picture share.
+    /// Its length, in a unit that all bars of the chart share.
     pub amount: u64,
 }
 
 impl Bar {
-    /// A bar of an amount, which is shown as text.
+    /// A bar with a label, the text to print beside it, and its length.
     pub fn new(name: impl Into<String>, shown: impl Into<String>, amount: u64) -> Self {
         Self { name: name.into(), shown: shown.into(), amount }
     }
@@ -92,7 +92,7 @@ impl Bar {
 /// A command and what it is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NextCommand {
-    /// To be pasted into a shell.
+    /// The command, ready to paste into a shell.
     pub command: String,
     /// What it shows.
     pub shows: &'static str,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why something that was asked for was not done, and what would help.
 //!
-//! An error answers four questions: what, why, what state the host is in, what to do next. The first two
-//! are its text and its sources; [`Advice`] has the others. [`Refusal`] is for everything that needs no
-//! type of its own.
+//! An error answers four questions: what, why, what state the host is in, and what to do next. Its
+//! text and its sources answer the first two, [`Advice`] the others. [`Refusal`] is for errors that
+//! need no type of their own.
 
 use std::error::Error;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an error knows beside what happened and why.
+/// The state that an error leaves, and what to do about it.
 pub trait Advice: Error {
-    /// What it left behind, if the reader could expect something else.
+    /// The state it left behind, if it is not what the reader would expect.
     fn state(&self) -> Option<String> {
         None
     }
@@ -21,13 +21,14 @@ pub trait Advice: Error {
     fn next(&self) -> Option<String>;
 }
 
-/// Something that was not done. Prints as `what: why`; `next` is shown by whoever prints advice.
+/// Something that was requested and not done. Prints as `what: why`; code that prints advice adds
+/// `next`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{what}{}{why}", if why.is_empty() { "" } else { ": " })]
 pub struct Refusal {
-    /// What was asked for, as `swap on /dev/zram1`.
+    /// What was requested, such as `swap on /dev/zram1`.
     pub what: String,
-    /// Why it was not done, the innermost cause last; empty where `what` says it all.
+    /// The reason, with the innermost cause last; empty if `what` is sufficient.
     pub why: String,
     /// What would help, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,13 +42,13 @@ impl Refusal {
         Self { what: what.into(), why: why.into(), next: None }
     }
 
-    /// One sentence, as `--disk: expected a folder, found a file`, and what would help.
+    /// One sentence, such as `--disk: expected a folder, found a file`, and what would help.
     #[must_use]
     pub fn advised(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self { what: what.into(), why: String::new(), next: Some(next.into()) }
     }
 
-    /// The same for something larger, of which this is the reason.
+    /// The refusal of a larger task `what`, with this refusal as the reason.
     #[must_use]
     pub fn within(self, what: impl Into<String>) -> Self {
         Self { what: what.into(), why: self.to_string(), next: self.next }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a rule of the doctor looks for, for people who want to know before it fires.
+//! Descriptions of the rules of `pagewise doctor`, for reading before a rule reports something.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Severity;
 
-/// A rule and what it goes by.
+/// A rule and what it depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleExplanation {
     /// Stable name; the `id` of its findings.
     pub id: &'static str,
-    /// The least that its findings matter.
+    /// Lowest severity of its findings.
     pub least: Severity,
-    /// The most.
+    /// Highest severity of its findings.
     pub most: Severity,
-    /// What it looks for, in a sentence.
+    /// What it detects, in a sentence.
     pub doc: &'static str,
-    /// The files and lines that it needs.
+    /// The files and lines that it reads.
     pub readings: &'static [&'static str],
-    /// From where on it speaks, and what makes it more severe.
+    /// The thresholds for a finding, and for a higher severity.
     pub thresholds: &'static str,
-    /// What to do about it, in general; a finding has commands for its machine.
+    /// General advice; a finding has commands for its machine.
     pub act: &'static str,
 }

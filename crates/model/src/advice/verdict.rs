@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The answer to "is memory short here?": for the host as a whole and for cgroups that are held by
+//! The answer to "is memory short here?", for the host as a whole and for cgroups that reached
 //! their own limit.
 
 use schemars::JsonSchema;
@@ -13,41 +13,41 @@ use crate::Name;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Not even the size of memory could be read.
+    /// Not even the size of RAM could be read.
     #[default]
     Unknown,
-    /// Nothing that was read says that memory is short.
+    /// Nothing indicates that memory is short.
     Calm,
-    /// Little is left, or something has already failed; programs do not wait for memory yet.
+    /// Little memory is left, or something has already failed; programs do not wait for memory yet.
     Tight,
     /// Programs wait for memory, or it will be exhausted soon.
     Short,
-    /// Memory is nearly exhausted, work stands still, or processes are being killed.
+    /// Memory is nearly exhausted, programs hardly make progress, or processes are being killed.
     Critical,
 }
 
-/// How short of memory a host is, and the cgroups on it that are short on their own.
+/// How short of memory a host is, and which of its cgroups are short because of a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostVerdict {
     /// The worst of `host` and of all `groups`.
     pub level: Level,
-    /// One to three sentences: the worst thing with its number, and whose it is.
+    /// One to three sentences: the worst problem with its number, and whose it is.
     pub line: String,
-    /// The host as a whole, without cgroups that are held by their own limit.
+    /// The host as a whole, without cgroups that are short because of a limit.
     pub host: Level,
-    /// Cgroups that are short because of their own limit, worst first.
+    /// Cgroups that are short because of a limit, worst first.
     pub groups: Vec<GroupVerdict>,
     /// What could not be judged, and why.
     pub unknown: Vec<String>,
 }
 
-/// A cgroup that is short of memory because of a limit of its own or of a group above it.
+/// A cgroup that is short of memory because of its own limit or that of a parent group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GroupVerdict {
     /// The cgroup's path below the root of the hierarchy.
     pub group: Name,
     /// How short it is.
     pub level: Level,
-    /// The worst thing with its number, as a clause without a full stop.
+    /// The worst problem with its number, as a clause without a full stop.
     pub line: String,
 }

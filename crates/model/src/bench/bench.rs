@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What compressed RAM costs on this machine: block by block, and fault by fault.
+//! What compressed RAM costs on this machine, per block request and per page fault.
 //!
-//! Times are nanoseconds. A figure is the median over rounds; its spread is the least and the
-//! largest round. Rounds are interleaved: whatever else the machine does hits all alike.
+//! Times are nanoseconds. A figure is the median over rounds; its spread is the smallest and the
+//! largest value of a round. Rounds of all variants are interleaved, so that other load on the
+//! machine affects all of them alike.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Compressor, Ends, Name, Reading};
 
-/// Which way the data goes.
+/// Direction of the transfer, seen from the reader or writer of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -19,60 +20,61 @@ pub enum Direction {
     Write,
 }
 
-/// What somebody asks for at a time.
+/// The shape of a request: size, parallelism and direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct Shape {
-    /// Bytes of one request. Guides call 4, 8, 16 and 32 KiB page-cluster 0 to 3.
+    /// Bytes of one request. 4, 8, 16 and 32 KiB correspond to `vm.page-cluster` 0 to 3.
     pub block_bytes: Bytes,
     /// Threads, each with one request at a time.
     pub jobs: u32,
-    /// Which way.
+    /// Whether the device is read or written.
     pub direction: Direction,
 }
 
 /// What requests of one shape cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
-    /// Rounds that this is the median of.
+    /// Number of rounds; the figures are medians over them.
     pub rounds: u32,
     /// Requests in all rounds together.
     pub requests: u64,
     /// Requests a second, all jobs together.
     pub iops: f64,
-    /// Of the slowest and the fastest round.
+    /// Value of the slowest and of the fastest round.
     pub iops_spread: Ends<f64>,
     /// Bytes a second, all jobs together.
     pub bytes_per_second: f64,
     /// Mean time of a request.
     pub mean_ns: f64,
-    /// Of the fastest and the slowest round.
+    /// Mean time in the fastest and in the slowest round.
     pub mean_spread: Ends<f64>,
     /// Half of the requests took at most this.
     pub p50_ns: f64,
-    /// Of the fastest and the slowest round.
+    /// Median time in the fastest and in the slowest round.
     pub p50_spread: Ends<f64>,
     /// 99 of 100 took at most this.
     pub p99_ns: f64,
     /// 999 of 1,000 took at most this; of all rounds together, as one round has too few.
     pub p999_ns: f64,
-    /// Processor time of a request, in the kernel and outside.
+    /// CPU time of a request, in user and kernel mode.
     pub cpu_ns_per_io: f64,
-    /// Of it in the kernel; nothing where requests are no system calls.
+    /// The part of the CPU time that was spent in the kernel; `null` if requests are not system
+    /// calls.
     pub kernel_ns_per_io: Option<f64>,
-    /// Processor time of a page of it.
+    /// CPU time of one page.
     pub cpu_ns_per_page: f64,
 }
 
-/// One algorithm, one shape.
+/// Measured figures of one algorithm in one request shape.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchRow {
-    /// What compresses.
+    /// The algorithm and its level.
     #[serde(flatten)]
     pub compressor: Compressor,
-    /// What was asked for.
+    /// The shape of the requests.
     #[serde(flatten)]
     pub shape: Shape,
-    /// What it cost.
+    /// Rates and times.
     #[serde(flatten)]
     pub figures: Figures,
     /// Original bytes per compressed byte, same-filled pages left out of both.
@@ -81,37 +83,39 @@ pub struct BenchRow {
     pub memory_used_bytes: Option<Bytes>,
 }
 
-/// Something that is no algorithm, measured beside them.
+/// Something that does not compress, measured beside the algorithms for comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Reference {
     /// Its name, as `block path`.
     pub name: Name,
-    /// `block` where the requests take the same way as zram's, else what they skip: `file` or `memory`.
+    /// The lowest layer that its requests reach: `block` as for zram, `file` without the block
+    /// layer, or `memory` for a plain copy.
     pub layer: Name,
-    /// What it is and what it shows.
+    /// What it is and what it is a measure of.
     pub what: Name,
-    /// What was asked for.
+    /// The shape of the requests.
     #[serde(flatten)]
     pub shape: Shape,
-    /// What it cost.
+    /// Rates and times.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// What else the machine did while it was measured.
+/// What else the machine did during the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Noise {
-    /// How long it was looked at.
+    /// Length of the measurement in seconds.
     pub seconds: f64,
-    /// Of all processors' time, 0 to 1, what others used than this program.
+    /// Share of all CPU time, 0 to 1, that other programs used.
     pub others_share: Option<f64>,
-    /// Of all processors' time, 0 to 1, what the host of this virtual machine gave to others.
+    /// Share of all CPU time, 0 to 1, that the hypervisor gave to other guests (steal).
     pub stolen_share: Option<f64>,
-    /// What should take the same time in every round.
+    /// Name of the reference that should take the same time in every round.
     pub calm: Option<Name>,
-    /// By how much its slowest round was slower than its fastest, 0 where they were equal: of p50.
+    /// How much slower the slowest round of that reference was than its fastest, by p50; 0 if they
+    /// were equal.
     pub calm_p50_spread: Option<f64>,
-    /// By how much the clock goes forward at a time: percentiles of shorter times mean nothing.
+    /// Resolution of the clock: percentiles of times shorter than this mean nothing.
     pub clock_step_ns: Option<f64>,
 }
 
@@ -135,9 +139,10 @@ pub enum SwappedKind {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// One after the other.
+    /// One page after the other, by rising address.
     Sequential,
-    /// In no order, and only one page of eight neighbours: what is read ahead is of no use then.
+    /// In random order, and only one page of each group of eight neighbours, so that readahead does
+    /// not help.
     Random,
 }
 
@@ -153,19 +158,19 @@ pub enum StoreKind {
     Zswap,
 }
 
-/// What keeps swapped pages, and what compresses them.
+/// Where swapped pages are stored: zram or zswap, with its algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SwapStore {
     /// zram or zswap.
     #[serde(rename = "store")]
     pub kind: StoreKind,
-    /// What compresses.
+    /// The algorithm and its level.
     #[serde(flatten)]
     pub compressor: Compressor,
 }
 
 impl SwapStore {
-    /// A zram device with this algorithm.
+    /// zram with this algorithm.
     #[must_use]
     pub fn zram(compressor: Compressor) -> Self {
         Self { kind: StoreKind::Zram, compressor }
@@ -178,272 +183,283 @@ impl SwapStore {
     }
 }
 
-/// The swap area behind zswap's pool: where it is, and the pages that went to it and came from it, in all
-/// rounds together.
+/// Pages that zswap wrote to and read from the swap area behind its pool, in all rounds together,
+/// and what kind of area it is.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BackingTraffic {
     /// Pages written to it (`pswpout`).
     pub written_pages: u64,
-    /// Of them those that the pool did not take; the others had been in the pool (`zswpwb`).
+    /// Of these, the pages that the pool rejected. The others were written back from the pool
+    /// (`zswpwb`).
     pub refused_pages: Reading<u64>,
     /// Pages read from it (`pswpin`).
     pub read_pages: u64,
-    /// Whether it is a zram device, because no swap file was possible: the kernel swaps in from it as from
-    /// any fast device, without the swap cache and without reading ahead for private memory.
+    /// Whether it is a zram device, used because no swap file was possible: the kernel swaps in
+    /// from it as from any fast device, without the swap cache and without readahead for private
+    /// memory.
     pub is_zram: bool,
 }
 
-/// What really happens in swap, with one setting of `vm.page-cluster`.
+/// What swapping costs with one value of `vm.page-cluster`, measured with real page faults.
 ///
-/// Pages that were swapped, in and out, and pages read ahead are counts of the whole host: the store
-/// was the only swap in use. Rounds in which a hundredth more was swapped than was asked for are left
-/// out.
+/// Pages swapped in, swapped out and read ahead are counts of the whole host; the measured store
+/// was the only swap in use. Rounds in which the host swapped over 1 % more pages than requested
+/// are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultRow {
-    /// What keeps the pages.
+    /// Where the pages were stored.
     #[serde(flatten)]
     pub store: SwapStore,
-    /// What was swapped out and in again.
+    /// The kind of memory that was swapped out and in again.
     pub memory: SwappedKind,
-    /// In which order.
+    /// The order in which the pages were touched.
     pub access: Access,
     /// `vm.page-cluster`.
     pub page_cluster: u32,
-    /// Rounds that the medians are of.
+    /// Number of rounds; the figures are medians over them.
     pub rounds: u32,
-    /// Pages that were swapped out, in all rounds together, wherever they went.
+    /// Pages that were swapped out, in all rounds together, wherever they were stored.
     pub swapped_out_pages: u64,
-    /// With zswap, what went past its pool: a row in which that is many pages has other costs.
+    /// With zswap: the pages that bypassed its pool. If they are many, the row does not show the
+    /// cost of the pool.
     pub backing: Option<BackingTraffic>,
-    /// RAM that the store takes for each page in it (`mem_used_total` of zram, `Zswap` of meminfo), when all
-    /// were swapped out: the median over rounds. Without zram's slot table and zswap's entries; missing where
-    /// the kernel does not tell.
+    /// RAM of the store for each page in it (`mem_used_total` of zram, `Zswap` of meminfo) when all
+    /// pages were swapped out: the median over rounds. Without zram's slot table and zswap's
+    /// entries; `null` if the kernel does not report it.
     pub pool_bytes_per_page: Option<f64>,
-    /// Pages that were touched then, in all rounds together.
+    /// Pages that were touched after swapping out, in all rounds together.
     pub touched_pages: u64,
-    /// Touched pages that did not hold what they had held, in all rounds together: 0.
+    /// Touched pages whose contents had changed, in all rounds together. Anything but 0 is data
+    /// corruption.
     pub wrong_pages: u64,
     /// Major faults, in all rounds together.
     pub major_faults: u64,
-    /// Pages swapped in, in all rounds together, wherever they were.
+    /// Pages swapped in, in all rounds together, wherever they were stored.
     pub swapped_in_pages: u64,
-    /// Pages that one major fault brought.
+    /// Pages swapped in per major fault.
     pub pages_per_fault: Option<f64>,
     /// Pages read ahead (`swap_ra`), in all rounds together.
     pub read_ahead_pages: Reading<u64>,
-    /// Of them used (`swap_ra_hit`).
+    /// Of these, the pages that were used (`swap_ra_hit`).
     pub read_ahead_hits: Reading<u64>,
-    /// Mean time of touching a page once.
+    /// Mean time to touch a page once.
     pub mean_ns: f64,
-    /// Of the fastest and the slowest round.
+    /// Mean time in the fastest and in the slowest round.
     pub mean_spread: Ends<f64>,
-    /// Mean time of touching a page without what was spent waiting for a processor that others had: by
-    /// this settings are compared. As `mean_ns` where the kernel does not count that.
+    /// Mean time to touch a page, without the time spent waiting for a CPU that others used (run
+    /// delay). Settings are compared by this. Equal to `mean_ns` if the kernel does not count run
+    /// delay.
     pub undisturbed_ns: f64,
-    /// Of the fastest and the slowest round.
+    /// The same in the fastest and in the slowest round.
     pub undisturbed_spread: Ends<f64>,
     /// Half of the touches took at most this.
     pub p50_ns: f64,
-    /// 99 of 100.
+    /// 99 % of the touches took at most this.
     pub p99_ns: f64,
-    /// 999 of 1,000.
+    /// 99.9 % of the touches took at most this.
     pub p999_ns: f64,
-    /// Processor time of touching a page, what was read ahead for it included.
+    /// CPU time to touch a page, readahead included.
     pub in_cpu_ns_per_page: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest value of a round.
     pub in_cpu_spread: Ends<f64>,
-    /// Processor time of swapping a page out.
+    /// CPU time to swap a page out.
     pub out_cpu_ns_per_page: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest value of a round.
     pub out_cpu_spread: Ends<f64>,
 }
 
-/// What a page costs to swap out, over all kinds of memory.
+/// CPU time to swap a page out, over all kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SwapOutCost {
-    /// What keeps the pages.
+    /// Where the pages were stored.
     #[serde(flatten)]
     pub store: SwapStore,
     /// Pages that were swapped out, in all rounds together.
     pub swapped_out_pages: u64,
-    /// Processor time of a page: the median over rounds.
+    /// CPU time of one page: the median over rounds.
     pub cpu_ns_per_page: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest value of a round.
     pub cpu_spread: Ends<f64>,
 }
 
-/// What it costs zswap to write a page of its pool back to the swap area: the kernel decompresses the page and submits
-/// the write. What the disk does afterwards is not part of it.
+/// What it costs zswap to write a page of its pool back to the swap area: the kernel decompresses
+/// the page and submits the write. The time that the disk needs is not included.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WritebackCost {
     /// zswap's compressor.
     #[serde(flatten)]
     pub compressor: Compressor,
-    /// Rounds that this is the median of.
+    /// Number of rounds; the figures are medians over them.
     pub rounds: u32,
     /// Pages written back (`zswpwb`), in all rounds together.
     pub written_pages: u64,
-    /// Of the pages in the pool, 0 to 1, those that were written back.
+    /// Share of the pages in the pool, 0 to 1, that were written back.
     pub written_share: f64,
-    /// CPU time of a page.
+    /// CPU time of one page.
     pub cpu_ns_per_page: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest value of a round.
     pub cpu_spread: Ends<f64>,
 }
 
-/// What zswap costs beside zram with the same algorithm, kind of memory, order of access and
-/// `vm.page-cluster`: rounds with the same number are pairs.
+/// zswap against zram with the same algorithm, kind of memory, order of access and
+/// `vm.page-cluster`. Rounds with the same number are compared as pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StoreComparison {
-    /// What compresses.
+    /// The algorithm and its level.
     #[serde(flatten)]
     pub compressor: Compressor,
-    /// What was swapped out and in again.
+    /// The kind of memory that was swapped out and in again.
     pub memory: SwappedKind,
-    /// In which order.
+    /// The order in which the pages were touched.
     pub access: Access,
     /// `vm.page-cluster`.
     pub page_cluster: u32,
     /// Rounds in which both were measured.
     pub rounds: u32,
-    /// Of the pages that were swapped out with zswap, 0 to 1, those that went to the swap area behind its pool.
-    /// With more than a hundredth nothing is judged: then it is not the pool alone that was measured.
+    /// Share of the pages swapped out with zswap, 0 to 1, that went to the swap area behind its
+    /// pool. Above 0.01 there is no verdict, because not only the pool was measured.
     pub backing_share: f64,
-    /// Processor time of swapping a page out.
+    /// CPU time to swap a page out.
     pub out_cpu: RelativeCost,
-    /// Processor time of touching a page.
+    /// CPU time to touch a page.
     pub in_cpu: RelativeCost,
-    /// Undisturbed time of touching a page.
+    /// Time to touch a page, without waiting for a CPU.
     pub touch: RelativeCost,
-    /// RAM of the pool for each page in it; missing where the kernel does not tell.
+    /// RAM of the pool for each page in it; `null` if the kernel does not report it.
     pub pool: Option<RelativeCost>,
 }
 
-/// A cost with zswap in parts of that with zram.
+/// A cost with zswap, relative to the same cost with zram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RelativeCost {
-    /// The median over rounds.
+    /// Cost with zswap divided by cost with zram: the median over rounds.
     pub zswap_per_zram: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest quotient of a round.
     pub spread: Ends<f64>,
-    /// What that shows.
+    /// Whether that is a difference.
     pub verdict: CostVerdict,
 }
 
-/// Whether zswap costs another than zram.
+/// Whether zswap and zram differ in a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CostVerdict {
-    /// Less in every round, by a twentieth or more in half of them.
+    /// zswap cost less in every round, and by at least 5 % in half of them.
     Less,
-    /// More in every round, by a twentieth or more in half of them.
+    /// zswap cost more in every round, and by at least 5 % in half of them.
     More,
-    /// Rounds disagree, it is less, or there were fewer than five.
+    /// Rounds disagree, the difference is smaller than 5 %, or there were fewer than five rounds.
     NoDifferenceShown,
-    /// Too many pages went past zswap's pool.
+    /// Too many pages bypassed zswap's pool.
     NotJudged,
 }
 
-/// What `vm.page-cluster` does to one kind of memory on this kernel: the largest value measured
-/// beside the least.
+/// What `vm.page-cluster` does to one kind of memory on this kernel: the largest measured value
+/// compared with the smallest.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterEffect {
-    /// What keeps the pages.
+    /// Where the pages were stored.
     #[serde(flatten)]
     pub store: SwapStore,
-    /// The kind.
+    /// The kind of memory.
     pub memory: SwappedKind,
-    /// In which order it was touched.
+    /// The order in which the pages were touched.
     pub access: Access,
-    /// The least and the largest `vm.page-cluster`.
+    /// The smallest and the largest measured `vm.page-cluster`.
     pub page_clusters: Ends<u32>,
-    /// Pages that one major fault brought, with each.
+    /// Pages swapped in per major fault, with the smallest and with the largest value.
     pub pages_per_fault: Ends<f64>,
-    /// Whether the kernel reads ahead for it at all: more than 1.2 pages per fault with the largest.
+    /// Whether the kernel reads ahead for this memory: more than 1.2 pages per fault with the
+    /// largest value.
     pub reads_ahead: bool,
-    /// Mean time of touching a page undisturbed, with each.
+    /// Mean time to touch a page without waiting for a CPU, with the smallest and with the largest
+    /// value.
     pub undisturbed_ns: Ends<f64>,
-    /// How many times as long a touch takes with the largest: the median over rounds.
+    /// Time of a touch with the largest value, divided by that with the smallest: the median over
+    /// rounds.
     pub time_ratio: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest quotient of a round.
     pub time_ratio_spread: Ends<f64>,
-    /// What became of a touch with the largest.
+    /// Whether the largest value makes a touch faster or slower.
     pub verdict: ClusterVerdict,
 }
 
-/// What became of a touch with the largest `vm.page-cluster`.
+/// Whether the largest measured `vm.page-cluster` makes a touch faster or slower than the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterVerdict {
-    /// It was faster in every round, by a twentieth or more in half of them.
+    /// Faster in every round, and by at least 5 % in half of them.
     Faster,
-    /// It was slower in every round, by a twentieth or more in half of them.
+    /// Slower in every round, and by at least 5 % in half of them.
     Slower,
-    /// The kernel reads nothing ahead, rounds disagree, it is less, or there were fewer than five.
+    /// The kernel does not read ahead, rounds disagree, the difference is smaller than 5 %, or
+    /// there were fewer than five rounds.
     NoDifferenceShown,
 }
 
-/// The `vm.page-cluster` that the times of zram imply. The knob is one for all memory: so a value is judged by
-/// the undisturbed time of a touch over all kinds that the kernel reads ahead for, in both orders, each
-/// weighted alike. Where there is no such kind the knob does nothing.
+/// The `vm.page-cluster` that the measured times of zram imply. The setting applies to all memory,
+/// so a value is rated by the mean time of a touch (without waiting for a CPU) over all kinds of
+/// memory for which the kernel reads ahead, in both orders, with equal weights. If the kernel reads
+/// ahead for none of them, the setting has no effect.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterChoice {
-    /// What compresses.
+    /// The algorithm and its level.
     #[serde(flatten)]
     pub compressor: Compressor,
-    /// The kinds that the kernel reads ahead for.
+    /// The kinds of memory for which the kernel reads ahead.
     pub memory: Vec<SwappedKind>,
     /// Rounds in which every combination was measured.
     pub rounds: u32,
     /// Each value that was measured.
     pub candidates: Vec<ClusterTime>,
-    /// The value with the least time; nothing where all are as good.
+    /// The value with the shortest time; `null` if all are equally good.
     pub implied: Option<u32>,
 }
 
-/// One value of `vm.page-cluster`.
+/// The time of a touch with one value of `vm.page-cluster`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterTime {
     /// The value.
     pub page_cluster: u32,
-    /// Mean time of a touch undisturbed: the median over rounds.
+    /// Mean time of a touch without waiting for a CPU: the median over rounds.
     pub undisturbed_ns: f64,
-    /// Of the fastest and the slowest round.
+    /// The same in the fastest and in the slowest round.
     pub undisturbed_spread: Ends<f64>,
-    /// Whether it is not slower than the best one, as [`ClusterVerdict`] has it.
+    /// Whether it is not slower than the best value, by the rule of [`ClusterVerdict`].
     pub as_good_as_best: bool,
 }
 
-/// What it costs to bring a page back from zram and from a file, and what follows for `vm.swappiness`.
+/// What it costs to read a page back from zram and from a file, and the `vm.swappiness` that
+/// follows.
 ///
-/// The kernel's documentation weighs them so: where swap is x times faster than the file system,
-/// swappiness is 200·x/(1+x). The pages of a file are read at random without readahead, as those of
-/// private memory are from swap with the least `vm.page-cluster`.
+/// The kernel's documentation weighs the two by cost: if swap is x times faster than the file
+/// system, swappiness is 200·x/(1+x). Pages of the file are read at random without readahead, and
+/// pages of private memory are read from swap with the smallest `vm.page-cluster`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostRatio {
-    /// What compresses.
+    /// The algorithm and its level.
     #[serde(flatten)]
     pub compressor: Compressor,
-    /// Rounds that the medians are of.
+    /// Number of rounds; the figures are medians over them.
     pub rounds: u32,
-    /// `vm.page-cluster` while it was measured.
+    /// The `vm.page-cluster` during the measurement.
     pub page_cluster: u32,
-    /// A page from swap: processor time and waiting, but for processors that others had.
+    /// Time to read a page from swap: CPU time and waiting for I/O, without waiting for a CPU.
     pub swap_ns_per_page: f64,
-    /// Of the fastest and the slowest round.
+    /// The same in the fastest and in the slowest round.
     pub swap_spread: Ends<f64>,
-    /// A page from a file.
+    /// Time to read a page from a file, without waiting for a CPU.
     pub file_ns_per_page: f64,
-    /// Of the fastest and the slowest round.
+    /// The same in the fastest and in the slowest round.
     pub file_spread: Ends<f64>,
-    /// Major faults per page of the file that was touched: below 1 something else keeps the file.
+    /// Major faults per touched page of the file. Below 1, some of its pages were still cached.
     pub file_faults_per_page: f64,
-    /// How many times as long a page from a file takes: the median over rounds.
+    /// Time of a page from a file, divided by that of a page from swap: the median over rounds.
     pub file_per_swap: f64,
-    /// Of the least and the largest round.
+    /// The smallest and the largest quotient of a round.
     pub file_per_swap_spread: Ends<f64>,
-    /// What follows for `vm.swappiness`.
+    /// The `vm.swappiness` that follows.
     pub swappiness: u32,
-    /// Of the least and the largest round.
+    /// The same for the smallest and for the largest quotient of a round.
     pub swappiness_spread: Ends<u32>,
 }

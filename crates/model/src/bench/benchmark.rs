@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All that `bench` found out.
+//! The result of `pagewise bench`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,74 +10,76 @@ use crate::{
     ZramChoice,
 };
 
-/// The pages that everything was measured with.
+/// The page contents that were used for all measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchInput {
-    /// Where they came from, as `redis-server (pid 4121)` or `made up: text:100`.
+    /// Where the contents came from: `redis-server (pid 4121)` or, if generated,
+    /// `made up: text:100`.
     pub name: Name,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
-    /// What they are together.
+    /// Size of these pages.
     pub bytes: Bytes,
-    /// Pages of the source that one machine word fills: they take no memory with any algorithm, and
-    /// are left out.
+    /// Same-filled pages of the source (one machine word repeated). They take no memory with any
+    /// algorithm and are left out.
     pub same_filled_left_out: u64,
-    /// What the devices held: less than all pages where memory was short.
+    /// How much was stored on the devices: less than `bytes` if memory was short.
     pub measured_bytes: Bytes,
 }
 
-/// What was measured.
+/// Where the compression was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchLayer {
-    /// Borrowed zram devices, through the block layer.
+    /// On borrowed zram devices, through the block layer.
     Zram,
-    /// The same algorithms as libraries in this program: no kernel, no block layer, no zsmalloc.
+    /// With the same algorithms as libraries in this program: no kernel, no block layer, no
+    /// zsmalloc.
     Codecs,
 }
 
-/// All that `bench` found out.
+/// The result of `pagewise bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Benchmark {
-    /// With which pages.
+    /// The page contents that were used.
     pub input: BenchInput,
-    /// Where requests went.
+    /// Where the compression was measured.
     pub layer: BenchLayer,
     /// Whether Ctrl-C ended it early.
     pub stopped: bool,
     /// Each algorithm in each shape.
     pub rows: Vec<BenchRow>,
-    /// What stands beside them.
+    /// What was measured beside the algorithms for comparison.
     pub references: Vec<Reference>,
-    /// What really happens in swap.
+    /// Costs of real page faults on swap.
     pub faults: Vec<FaultRow>,
-    /// What swapping out costs.
+    /// Costs of swapping out.
     pub swap_out: Vec<SwapOutCost>,
-    /// What writing pages of zswap's pool back to a swap file costs, where that was measured.
+    /// Costs of writing pages of zswap's pool back to a swap file; empty unless it was measured.
     pub writebacks: Vec<WritebackCost>,
-    /// zswap against zram, where zswap was to be measured.
+    /// zswap against zram; empty unless zswap was measured.
     pub store_comparisons: Vec<StoreComparison>,
-    /// Whether `vm.page-cluster` matters.
+    /// Effect of `vm.page-cluster`, for each kind of memory.
     pub cluster_effects: Vec<ClusterEffect>,
-    /// Which value the times imply.
+    /// The `vm.page-cluster` that the times imply, for each algorithm.
     pub cluster_choices: Vec<ClusterChoice>,
-    /// Swap against a file, and what follows for `vm.swappiness`.
+    /// Cost of a page from swap against one from a file, and the `vm.swappiness` that follows.
     pub cost_ratios: Vec<CostRatio>,
-    /// The same where a slower tier lies below zram.
+    /// The same if a slower swap tier lies below zram.
     pub tier_mixes: Vec<TierMix>,
-    /// When compressing pays.
+    /// When compressed RAM pays compared with the tier below it.
     pub break_even: Vec<BreakEven>,
-    /// Algorithms by read time and ratio.
+    /// Algorithms by read time and compression ratio.
     pub pareto: Vec<ParetoPoint>,
-    /// The best for each goal.
+    /// The best algorithm for each goal.
     pub picks: Picks,
-    /// Which device these values recommend for this machine, as findings would; missing where zram itself was not
-    /// measured.
+    /// The zram device that the rules of `pagewise doctor` would recommend from these values;
+    /// `null` if zram itself was not measured.
     pub recommended: Option<ZramChoice>,
-    /// What else the machine did meanwhile.
+    /// What else the machine did during the measurement.
     pub noise: Noise,
-    /// What is missing.
+    /// What could not be measured, and why.
     pub not_measured: Vec<Refusal>,
-    /// What a reader should know.
+    /// Remarks on the result, in sentences.
     pub notes: Vec<String>,
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What this kernel can do, and why it cannot do the rest.
+//! Features of this kernel: which are available, and why the others are not.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Evidence;
 
-/// One feature of the kernel, probed by its file.
+/// One feature of the kernel, probed by its file or system call.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Capability {
     /// Stable name, as `zram.writeback`.
     pub feature: &'static str,
-    /// What it is good for, in half a sentence.
+    /// What it is for, in half a sentence.
     pub doc: &'static str,
-    /// Whether it is there.
+    /// Whether it is available.
     pub state: FeatureState,
-    /// What was looked at.
+    /// The files that were probed.
     pub evidence: Vec<Evidence>,
 }
 
-/// Whether a feature is there, and what is missing where it is not.
+/// Whether a feature is available and, if not, what is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum FeatureState {
     /// Its file or call exists.
     Present,
-    /// A module would bring it: it lies in the module folder and is not loaded.
+    /// A module in the module folder provides it, and the module is not loaded.
     Loadable {
-        /// What to give to modprobe.
+        /// The name to pass to `modprobe`.
         module: &'static str,
     },
     /// The kernel was built without it.
@@ -37,13 +37,13 @@ pub enum FeatureState {
     },
     /// The kernel was built with it, and it is switched off.
     Off {
-        /// What would switch it on, as `psi=1 on the kernel command line`.
+        /// What would switch it on, such as `psi=1 on the kernel command line`.
         switch: &'static str,
     },
-    /// We are in a container: the feature belongs to the host outside.
+    /// Pagewise runs in a container; the feature belongs to the host outside.
     OutsideContainer,
-    /// It exists and only root may look.
+    /// It exists, and only root may read its state.
     Denied,
-    /// Not there, and neither the configuration nor a module says why.
+    /// Not available, and neither the kernel's configuration nor a module explains why.
     Missing,
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory cgroups, version 1 and 2 in one shape.
+//! Memory cgroups of version 1 and 2, in one representation.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Counters, Limit, Name, Pressure, Reading};
 
-/// How this host lays out its cgroups.
+/// Which versions of cgroups this host has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hierarchy {
-    /// One tree, memory in it.
+    /// Version 2: one tree, with the memory controller enabled.
     V2,
-    /// A tree per controller.
+    /// Version 1: a tree per controller.
     V1,
-    /// The memory controller is in a version 1 tree, and an empty version 2 tree stands beside it.
+    /// The memory controller is in a version 1 tree; a version 2 tree without it is mounted as
+    /// well.
     Hybrid,
     /// No memory controller is mounted.
     #[default]
@@ -24,7 +25,7 @@ pub enum Hierarchy {
 /// The memory cgroups of the host.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Cgroups {
-    /// How they are laid out.
+    /// Which versions of cgroups the host has.
     pub hierarchy: Hierarchy,
     /// Every group, parents before children; the root is `/`.
     pub groups: Vec<Cgroup>,
@@ -32,8 +33,8 @@ pub struct Cgroups {
     pub left_out: u64,
 }
 
-/// One memory cgroup. Names are those of version 2; the version 1 file that means the same is read
-/// where the host has version 1.
+/// One memory cgroup. Names are those of version 2; on a host with version 1, the equivalent file
+/// is read.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the cgroup v2 file of the same name")]
 pub struct Cgroup {
@@ -46,11 +47,12 @@ pub struct Cgroup {
     pub high: Reading<Limit>,
     pub max: Reading<Limit>,
     pub swap_current: Reading<Bytes>,
-    /// Most swap it may use. Version 1 limits memory plus swap: what is left of that over `max`.
+    /// Swap limit. Version 1 limits memory plus swap: here it is that limit minus `max`.
     pub swap_max: Reading<Limit>,
     pub zswap_current: Reading<Bytes>,
     pub zswap_max: Reading<Limit>,
-    /// Whether zswap may write pages of the group to the disk; `false` in a parent counts too.
+    /// Whether zswap may write pages of the group back to disk; `false` in a parent group applies
+    /// as well.
     pub zswap_writeback: Reading<bool>,
     /// Version 1 only: the group's own swappiness.
     pub swappiness: Reading<u64>,
@@ -64,7 +66,7 @@ pub struct Cgroup {
     pub pgmajfault: Reading<u64>,
     pub events: CgroupEvents,
     pub pressure: Pressure,
-    /// Everything that `memory.stat` says, by the kernel's name.
+    /// All lines of `memory.stat`, by the kernel's name.
     #[serde(skip)]
     #[schemars(skip)]
     pub stat: Counters,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several words of which one is in force, as `always [madvise] never`.
+//! Settings that are one of several words, printed as `always [madvise] never`.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::Name;
 /// A setting that is one of several words: the one in brackets of `always [madvise] never`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Choice {
-    /// The word in force.
+    /// The active word.
     pub active: Name,
     /// All words, in the kernel's order.
     pub available: Vec<Name>,
@@ -23,10 +23,10 @@ impl fmt::Display for Choice {
     }
 }
 
-/// The algorithms of one line like `lzo [lz4] zstd`.
+/// The compression algorithms in a line like `lzo [lz4] zstd`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Algorithms {
-    /// The one in brackets.
+    /// The active one (in brackets).
     pub active: Name,
     /// All of them, in the kernel's order.
     pub available: Vec<Name>,

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the configuration files of a host want of its memory, beside what the kernel does now.
+//! What the configuration files of a host say about memory, which may differ from what the kernel
+//! does now.
 
 use crate::{Mechanism, Name, PersistentSetting, Reading};
 
-/// Configuration files that concern memory. They are the administrator's: a value here is a wish, and
-/// what is in force stands in [`crate::Snapshot::knobs`]. [`crate::ownership`] compares the two.
+/// Configuration files that concern memory. They state what the administrator wants; the values
+/// that are in force are in [`crate::Snapshot::knobs`]. [`crate::ownership`] compares the two.
 #[derive(Debug, Clone, Default)]
 pub struct Configuration {
-    /// What configuration files set: for each mechanism its lines in the order in which it applies them,
-    /// so that of several for one target the last wins. Lines that nothing reads are here too.
+    /// Settings in configuration files: for each mechanism in the order in which it applies them,
+    /// so that the last one for a target wins. Lines that no program reads are included.
     pub settings: Vec<PersistentSetting>,
-    /// The profile of tuned; `None` where tuned is not switched on or has no profile.
+    /// The profile of TuneD; `None` if TuneD is disabled or has no profile.
     pub tuned: Option<Tuned>,
-    /// Programs and units that set up compressed swap or kill for memory, by their files.
+    /// Programs and units that set up compressed swap or kill processes for lack of memory, known
+    /// by their files.
     pub managers: Vec<Manager>,
-    /// How many files of sysctl there are; 0 also where they could not be listed.
+    /// How many sysctl files there are; 0 also if they could not be listed.
     pub sysctl_files: usize,
-    /// The disk that hibernation resumes from, as `/sys/power/resume` has it: `0:0` is none.
+    /// The disk that hibernation resumes from, as in `/sys/power/resume`; `0:0` means none.
     pub resume_device: Reading<Name>,
 }
 
-/// The active profile of tuned, with those that it includes.
+/// The active profile of TuneD, with the profiles that it includes.
 #[derive(Debug, Clone)]
 pub struct Tuned {
-    /// Its name; several names are profiles that are merged.
+    /// The profile's name; several names mean profiles that are merged.
     pub profile: Reading<Name>,
-    /// Whether tuned applies `/etc/sysctl.conf` and the files in `/etc/sysctl.d` and `/run/sysctl.d` again
-    /// after its profile, so that those win (`reapply_sysctl`).
+    /// Whether TuneD applies `/etc/sysctl.conf` and the files in `/etc/sysctl.d` and
+    /// `/run/sysctl.d` again after its profile, so that those win (`reapply_sysctl`).
     pub reapplies_sysctl: bool,
 }
 
-/// What a manager is for: two of one purpose fight.
+/// What a manager is for. Two with the same purpose interfere with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Makes swap in compressed RAM.
+    /// Sets up swap in compressed RAM.
     CompressedSwap,
     /// Kills processes before the kernel does.
     OomKiller,
@@ -41,19 +43,19 @@ pub enum Purpose {
     Settings,
 }
 
-/// A program that manages memory, known by a file that switches it on.
+/// A program that manages memory, detected by the file that enables it.
 #[derive(Debug, Clone)]
 pub struct Manager {
-    /// As `zram-generator`.
+    /// Its name, such as `zram-generator`.
     pub name: &'static str,
     /// What it is for.
     pub purpose: Purpose,
-    /// What switches it on, and where.
+    /// The file that enables it, and the setting in it.
     pub found: Reading<Name>,
 }
 
 impl Configuration {
-    /// What one mechanism sets, in the order in which it applies it.
+    /// The settings of one mechanism, in the order in which it applies them.
     pub fn by(&self, mechanism: Mechanism) -> impl DoubleEndedIterator<Item = &PersistentSetting> {
         self.settings.iter().filter(move |setting| setting.mechanism == mechanism)
     }

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::{Name, Reading};
 
-/// Who uses DAMON here.
+/// What uses DAMON on this host.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Damon {
     /// `damon_reclaim`, `damon_lru_sort`, `damon_stat`.
     pub modules: Vec<DamonModule>,
-    /// Threads configured by hand through sysfs.
+    /// Number of kdamond threads that are configured through sysfs.
     pub kdamonds: Reading<u32>,
-    /// State of each of them, as `on`.
+    /// State of each of these threads, such as `on`.
     pub kdamond_states: Vec<Reading<Name>>,
 }
 
@@ -22,6 +22,6 @@ pub struct Damon {
 pub struct DamonModule {
     /// The module's name.
     pub name: Name,
-    /// Whether it runs.
+    /// Whether it is running.
     pub enabled: Reading<bool>,
 }

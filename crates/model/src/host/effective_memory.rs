@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much memory is in use if what is stored compressed counts at its size before compression.
+//! How much memory would be in use if compressed pages counted at their size before compression.
 
 use crate::{Bytes, Name, Outcome, Percent, Ratio, Reading, Snapshot, Source, Zram};
 
@@ -8,21 +8,25 @@ use crate::{Bytes, Name, Outcome, Percent, Ratio, Reading, Snapshot, Source, Zra
 pub struct EffectiveMemory {
     /// All RAM: `MemTotal`.
     pub ram: Bytes,
-    /// RAM in use: `MemTotal` without `MemAvailable`. The kernel gives the rest away without swapping.
+    /// RAM in use: `MemTotal` minus `MemAvailable`. The kernel can hand out the rest without
+    /// swapping.
     pub in_use: Bytes,
-    /// Pages in zram, zmerge and zswap at their size before compression, without those on a backing device.
+    /// Pages in zram, zmerge and zswap at their size before compression, without those on a backing
+    /// device.
     pub stored: Bytes,
-    /// RAM that these pages take, with the waste of the allocator.
+    /// RAM that these pages take, including the allocator's overhead.
     pub pool: Bytes,
 }
 
 impl EffectiveMemory {
-    /// RAM that would be in use without compression: [`Self::in_use`] without the pool, and what the pool stores.
+    /// RAM that would be in use without compression: [`Self::in_use`] minus the pool, plus the
+    /// uncompressed size of what it stores.
     pub fn uncompressed(&self) -> Bytes {
         self.in_use.saturating_sub(self.pool).saturating_add(self.stored)
     }
 
-    /// The same relative to RAM: above 100 %, more is in use than RAM could hold without compression.
+    /// The same in percent of RAM. Above 100 %, more memory is in use than RAM could hold without
+    /// compression.
     pub fn of_ram(&self) -> Option<Percent> {
         self.uncompressed().percent_of(self.ram)
     }
@@ -34,8 +38,9 @@ impl EffectiveMemory {
 }
 
 impl Snapshot {
-    /// How much memory is in use if what is stored compressed counts uncompressed. Absent or denied as the first
-    /// Reading that is needed for it and has no value; a kernel without zram and zswap stores nothing compressed.
+    /// How much memory would be in use if compressed pages counted uncompressed. If a Reading that
+    /// is needed has no value, the result is absent or denied like that Reading. A kernel without
+    /// zram and zswap stores nothing compressed.
     pub fn effective_memory(&self) -> Reading<EffectiveMemory> {
         self.measured_use().map_or_else(
             |outcome| Reading { outcome, source: Source::none() },
@@ -66,7 +71,8 @@ impl EffectiveMemory {
     }
 }
 
-/// The kernel counts pages that it wrote to the backing device as stored (`orig_data_size`).
+/// Uncompressed size of the pages in RAM. The kernel's `orig_data_size` includes pages that were
+/// written to the backing device.
 fn stored_in_ram(zram: &Zram) -> Result<Bytes, Outcome<EffectiveMemory>> {
     let stored = known(&zram.mm_stat.original)?;
     let has_backing = zram.backing_device.value().is_some_and(|it| it.as_str() != "none");
@@ -74,7 +80,7 @@ fn stored_in_ram(zram: &Zram) -> Result<Bytes, Outcome<EffectiveMemory>> {
     Ok(stored.saturating_sub(on_disk))
 }
 
-/// The size, or why there is none and which file would say it.
+/// The value, or why there is none and which file would contain it.
 fn known(size: &Reading<Bytes>) -> Result<Bytes, Outcome<EffectiveMemory>> {
     let at = |why: &str| format!("{}: {why}", Name::from(size.source.to_string().as_str()));
     match &size.outcome {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What multi-gen LRU knows of how long pages were not used.
+//! How long pages have been idle, according to multi-gen LRU.
 
 use crate::{Millis, Name, Pages};
 
@@ -8,14 +8,14 @@ use crate::{Millis, Name, Pages};
 pub struct GroupGenerations {
     /// Path below the hierarchy's root, starting with `/`.
     pub path: Name,
-    /// For each node its generations, oldest first.
+    /// The generations of each node, oldest first.
     pub nodes: Vec<Vec<Generation>>,
 }
 
 /// Pages that were last seen in use at about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
-    /// How long ago it began.
+    /// Age of the generation: how long ago the kernel created it.
     pub age: Millis,
     /// Anonymous pages and shmem.
     pub anon: Pages,
@@ -24,18 +24,19 @@ pub struct Generation {
 }
 
 impl GroupGenerations {
-    /// Anonymous pages that were not seen in use for so long: those of every generation whose successor
-    /// began that long ago. The kernel notices a use only at its next scan of the page tables. The
-    /// youngest generation says nothing: its pages may have been used a moment ago.
+    /// Anonymous pages that were not seen in use for at least `at_least`: the pages of every
+    /// generation whose successor is at least that old. The kernel notices that a page was used
+    /// only at its next scan of the page tables. Pages of the youngest generation do not count:
+    /// they may have been used a moment ago.
     pub fn cold_anon(&self, at_least: Millis) -> Pages {
         let cold = |pair: &[Generation]| (pair[1].age >= at_least).then_some(pair[0].anon);
         self.nodes.iter().flat_map(|node| node.windows(2).filter_map(cold)).sum()
     }
 
-    /// Pages that were unused for so long when the kernel last looked: anonymous ones, and those of files.
-    /// They are those of every generation whose successor began that long before the youngest one did.
-    /// Stricter than [`Self::cold_anon`]: since the youngest generation began, the kernel has not looked,
-    /// so that this time proves nothing.
+    /// Anonymous pages and file pages that had been idle for at least `at_least` when the kernel
+    /// last scanned: the pages of every generation whose successor was created at least that long
+    /// before the youngest one. Stricter than [`Self::cold_anon`]: the kernel has not scanned since
+    /// it created the youngest generation, so the time since then proves nothing.
     pub fn idle(&self, at_least: Millis) -> (Pages, Pages) {
         let (mut anon, mut file) = (0u64, 0u64);
         for node in &self.nodes {
@@ -51,8 +52,8 @@ impl GroupGenerations {
         (Pages::new(anon), Pages::new(file))
     }
 
-    /// The longest time for which [`Self::idle`] can say anything: since the second oldest generation
-    /// began, until the youngest one did. Zero if the kernel has not looked at the pages twice.
+    /// The longest idle time that [`Self::idle`] can detect: from the creation of the second oldest
+    /// generation to that of the youngest. Zero if the kernel has not scanned the pages twice.
     pub fn observed(&self) -> Millis {
         let of_node = |node: &Vec<Generation>| {
             let (second, youngest) = (node.get(1)?, node.last()?);
@@ -100,7 +101,7 @@ mod tests {
             let (anon, file) = group.idle(Millis::new(seconds * 1000));
             (anon.get(), file.get())
         };
-        // the youngest began 200 s ago: for as long nobody looked
+        // the youngest generation is 200 s old: the kernel has not scanned in this time
         assert_eq!([idle(300), idle(100), idle(301)], [(10, 1), (30, 3), (0, 0)]);
         assert_eq!(group.observed(), Millis::new(300_000));
         let once = GroupGenerations { nodes: vec![vec![generation(900, 1, 1)]], ..group };

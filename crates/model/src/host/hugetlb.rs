@@ -6,19 +6,20 @@ use serde::Serialize;
 
 use crate::{Bytes, Reading};
 
-/// One pool: a page size, on all nodes or on one.
+/// One hugetlb pool: a page size, on all nodes or on one.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HugePool {
-    /// The size of one page of it.
+    /// Size of its pages.
     pub page_bytes: Bytes,
     /// The node; `null` for the sum over all nodes.
     pub node: Option<u32>,
     /// Huge pages in the pool.
     pub total: Reading<u64>,
-    /// Not used by anybody.
+    /// Huge pages that are not in use.
     pub free: Reading<u64>,
-    /// Promised to mappings and not touched yet; the kernel says so for all nodes only.
+    /// Huge pages reserved for mappings that have not touched them yet; the kernel counts them for
+    /// all nodes together only.
     pub reserved: Reading<u64>,
-    /// Over the configured number, given back when freed.
+    /// Huge pages beyond the configured number; they are released when they are freed.
     pub surplus: Reading<u64>,
 }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two snapshots of one host and the time between: rates live here.
+//! Two snapshots of one host and the time between them: rates are computed from these.
 
 use crate::{Evidence, Quantity, Reading, Snapshot, Source};
 
-/// Two Snapshots of one Host, or one alone where there was no time for two.
+/// Two Snapshots of one Host; only one if there was no time for a second.
 #[derive(Debug, Clone, Default)]
 pub struct Interval {
-    /// The earlier one; `None` where only one was taken, and then nothing has a rate.
+    /// The earlier one; `None` if only one was taken. Rates are then not available.
     pub start: Option<Box<Snapshot>>,
-    /// The later one: what is the case.
+    /// The later one: the current state.
     pub end: Snapshot,
 }
 
-/// How a counter moved over an interval.
+/// How much a counter grew over an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// By how much it grew.
+    /// Its growth.
     pub delta: u64,
-    /// Per second.
+    /// Its growth per second.
     pub per_second: f64,
-    /// The time between, in seconds.
+    /// The length of the interval in seconds.
     pub seconds: f64,
-    /// Where the counter stands.
+    /// Where the counter was read.
     pub source: Source,
 }
 
 impl Change {
-    /// This change as proof under a finding.
+    /// This change as the evidence of a finding.
     pub fn evidence(&self) -> Evidence {
         let value = format!("+{} in {:.1} s ({:.0}/s)", self.delta, self.seconds, self.per_second);
         Evidence::new(&self.source, value)
     }
 }
 
-/// A counter that only grows, as a plain number.
+/// A counter that never decreases, except by a reset.
 pub trait Counter: Quantity + Copy {
     /// The number, in the counter's own unit.
     fn count(self) -> u64;
@@ -58,12 +58,13 @@ macro_rules! counter {
 counter!(crate::Micros, crate::Nanos, crate::Pages, crate::Bytes);
 
 impl Interval {
-    /// A snapshot without an earlier one.
+    /// One snapshot, without an earlier one.
     pub fn single(end: Snapshot) -> Self {
         Self { start: None, end }
     }
 
-    /// The time between in seconds; `None` for a single snapshot or one of another boot.
+    /// The time between the snapshots in seconds; `None` if there is only one or they are of
+    /// different boots.
     pub fn seconds(&self) -> Option<f64> {
         let start = self.start.as_deref()?;
         if start.taken.boot_id.value() != self.end.taken.boot_id.value() {
@@ -73,8 +74,8 @@ impl Interval {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// How the counter that `pick` finds in a snapshot moved. `None` without an earlier snapshot,
-    /// where either end has no value, and where the counter went back (it was reset between).
+    /// How much the counter that `pick` returns grew. `None` without an earlier snapshot, if either
+    /// value is missing, or if the counter decreased (it was reset).
     pub fn change<T: Counter>(&self, pick: impl Fn(&Snapshot) -> Reading<T>) -> Option<Change> {
         let seconds = self.seconds()?;
         let before = pick(self.start.as_deref()?).get()?.count();
@@ -83,7 +84,7 @@ impl Interval {
         Some(Change { delta, per_second: delta as f64 / seconds, seconds, source: after.source })
     }
 
-    /// How a counter of `/proc/vmstat` moved.
+    /// How much a counter of `/proc/vmstat` grew.
     pub fn vmstat(&self, name: &str) -> Option<Change> {
         self.change(|snapshot| snapshot.vmstat.get(name))
     }

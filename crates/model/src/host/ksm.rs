@@ -9,26 +9,26 @@ use crate::{Millis, Name, Pages, Reading};
 /// `/sys/kernel/mm/ksm`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Ksm {
-    /// 0 stopped, 1 runs, 2 stopped and everything unmerged.
+    /// 0: stopped; 1: running; 2: stopped, and all pages unmerged.
     pub run: Reading<u32>,
-    /// Pages kept for others to share.
+    /// Merged pages that KSM keeps.
     pub pages_shared: Reading<Pages>,
-    /// Pages saved: how many more mappings share them.
+    /// Pages saved: further mappings of these pages.
     pub pages_sharing: Reading<Pages>,
-    /// Pages looked at that have no twin.
+    /// Pages that were scanned and have no duplicate.
     pub pages_unshared: Reading<Pages>,
-    /// Pages that changed too fast.
+    /// Pages that change too often to be merged.
     pub pages_volatile: Reading<Pages>,
-    /// Pages of zeros mapped to the kernel's zero page.
+    /// Zero pages that were replaced by the kernel's zero page.
     pub zero_pages: Reading<Pages>,
-    /// Times that all mergeable memory was scanned.
+    /// How often all mergeable memory was scanned.
     pub full_scans: Reading<u64>,
-    /// Bytes saved minus the bytes of metadata; negative means that KSM costs memory.
+    /// Bytes saved minus the bytes of metadata; negative if KSM costs more than it saves.
     pub general_profit_bytes: Reading<i64>,
-    /// Pages looked at before each sleep.
+    /// Pages scanned before each sleep.
     pub pages_to_scan: Reading<u64>,
-    /// The sleep between.
+    /// Sleep between two scans.
     pub sleep: Reading<Millis>,
-    /// Whether the kernel tunes `pages_to_scan` by itself.
+    /// Whether and how the kernel adjusts `pages_to_scan` by itself.
     pub advisor_mode: Reading<Name>,
 }

@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use crate::{Bytes, Name, Reading, Source};
 
-/// `/proc/meminfo`, in its own words.
+/// The fields of `/proc/meminfo`, by its names.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the kernel's line of the same name")]
 pub struct Memory {
     pub total: Reading<Bytes>,
     pub free: Reading<Bytes>,
-    /// What programs could still take without swapping, as the kernel estimates it.
+    /// Memory that programs could use without swapping, as estimated by the kernel.
     pub available: Reading<Bytes>,
     pub buffers: Reading<Bytes>,
-    /// Page cache, and shmem with it: part of this cannot be dropped, only swapped.
+    /// Page cache including shmem. Shmem cannot be dropped, only swapped.
     pub cached: Reading<Bytes>,
     pub swap_cached: Reading<Bytes>,
     pub active_anon: Reading<Bytes>,
@@ -48,36 +48,37 @@ pub struct Memory {
     pub hugetlb: Reading<Bytes>,
     /// Lines that have no field above, by the kernel's name: newer kernels add some.
     pub other: BTreeMap<Name, Reading<Bytes>>,
-    /// Lines without a unit, by the kernel's name: counts, as `HugePages_Total`.
+    /// Lines without a unit, by the kernel's name: counts such as `HugePages_Total`.
     pub counts: BTreeMap<Name, Reading<u64>>,
 }
 
-/// Counters of a file of `name value` lines (`/proc/vmstat`, `memory.stat`) or of a folder with a
-/// file for each, by the kernel's name. Their unit is the kernel's: pages, events or bytes.
+/// Counters from a file of `name value` lines (`/proc/vmstat`, `memory.stat`), or from a folder
+/// with one file per counter, by the kernel's name. They are in the kernel's units: pages, events
+/// or bytes.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Counters {
     all: BTreeMap<Name, Reading<u64>>,
-    /// Why others are not here, where their file was not or could not be read.
+    /// Why counters that are not in `all` are missing, if their file could not be read.
     #[serde(skip)]
     #[schemars(skip)]
     unread: Option<Reading<u64>>,
 }
 
 impl Counters {
-    /// No counters, because their file could not be read: [`Counters::get`] answers `why` for each.
+    /// No counters, because their file could not be read: [`Counters::get`] returns `why` for each.
     pub fn unread(why: Reading<u64>) -> Self {
         Self { all: BTreeMap::new(), unread: Some(why) }
     }
 
-    /// These, and others that were not read: [`Counters::get`] answers `why` for each.
+    /// These counters; for all others, [`Counters::get`] returns `why`.
     #[must_use]
     pub fn and_unread(self, why: Reading<u64>) -> Self {
         Self { unread: Some(why), ..self }
     }
 
-    /// The counter; an absence that names it where the file has no such line; why not, where it was
-    /// not or could not be read.
+    /// The counter. If the file has no such line, an absence that names the counter; if the file
+    /// was not read, the reason for that.
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());
@@ -85,7 +86,7 @@ impl Counters {
         known.or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
     }
 
-    /// Every counter in order of its name.
+    /// All counters in order of name.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Reading<u64>)> {
         self.all.iter()
     }
@@ -95,7 +96,7 @@ impl Counters {
         self.all.len()
     }
 
-    /// Whether the file had no counter or was not read.
+    /// Whether the file contained no counter or was not read.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

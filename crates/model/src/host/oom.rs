@@ -1,97 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel log says about processes that were killed for lack of memory.
+//! What the kernel log says about processes that the OOM killer killed.
 //!
-//! An [`OomKill`] is one report of the OOM killer, in the kernel's own numbers: nothing in it is
-//! judged. Its sizes are plain options and not Readings, because all of them come from the few
-//! records behind [`OomKill::source`]; `None` means that the kernel did not print the number.
+//! An [`OomKill`] is one report of the OOM killer, in the kernel's own numbers and without
+//! interpretation. Its sizes are plain options and not Readings, because all of them come from the
+//! few records that [`OomKill::source`] refers to; `None` means that the kernel did not print the
+//! number.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::{Bytes, Limit, Name, Reading, Source};
 
-/// The kernel log as far as it is about memory running out.
+/// What the kernel log and journald's files say about memory running out.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct KernelLog {
-    /// How many records the log holds; absent or denied where it could not be read.
+    /// How many records the kernel log holds; absent or denied if it could not be read.
     pub records: Reading<u64>,
     /// When the oldest record was written, in seconds since boot.
     pub oldest_boot_seconds: Option<f64>,
-    /// Whether records older than that were overwritten: kills before it cannot be seen.
+    /// Whether older records were overwritten, so that earlier kills cannot be seen.
     pub wrapped: bool,
     /// Reports of the OOM killer in the kernel log and in journald's files, oldest first.
     pub kills: Vec<OomKill>,
-    /// Older reports that were left out because there were more than are kept.
+    /// Older reports that were left out because there are more than Pagewise keeps.
     pub left_out: u64,
-    /// Whether journald has files of its own: `persistent` also of earlier boots, `volatile` of this one.
+    /// Where journald keeps its files: `persistent` also has those of earlier boots, `volatile`
+    /// only those of this boot.
     pub journal: Reading<Name>,
-    /// How many of them were searched; absent or denied where none could be.
+    /// How many of these files were searched; absent or denied if none could be.
     pub journal_files: Reading<u64>,
-    /// Files that were not searched, or not in full: damaged, too new, not readable, or too many.
+    /// Files that were not searched, or not completely: damaged, of an unknown version, not
+    /// readable, or too many.
     pub journal_files_left_out: u64,
-    /// When the oldest message in those that were searched was written, in seconds since 1970, UTC.
+    /// When the oldest message in the searched files was written, in seconds since 1970, UTC.
     pub journal_unix_seconds: Option<f64>,
 }
 
-/// Which limit the memory was allocated under.
+/// Which constraint applied to the allocation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OomConstraint {
-    /// None: the whole machine ran out.
+    /// None: the whole machine ran out of memory.
     Host,
-    /// The nodes of a cpuset.
+    /// The memory nodes of a cpuset.
     Cpuset,
-    /// The nodes of a NUMA policy.
+    /// The nodes of a NUMA memory policy.
     Policy,
-    /// The limit of a memory cgroup.
+    /// The memory limit of a cgroup.
     Cgroup,
 }
 
 /// One report of the OOM killer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomKill {
-    /// The record that ends the report; the line is the record's sequence number.
+    /// The last record of the report; its line is the record's sequence number.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// The id of the boot in which it happened, if that was an earlier one.
+    /// The id of the boot in which it happened, if it was an earlier one.
     pub earlier_boot: Option<Name>,
-    /// Seconds since boot, on the clock of the kernel log, which stops while the machine is suspended.
+    /// Seconds since boot, by the clock of the kernel log, which does not advance while the machine
+    /// is suspended.
     pub boot_seconds: f64,
-    /// Seconds since 1970, UTC: from the time of the reading and the clock of the kernel log at that
-    /// time. Exact only if the machine was not suspended in between; `null` where neither is known. Of an
-    /// earlier boot what journald wrote down.
+    /// Seconds since 1970, UTC, computed from the time of the reading and the clock of the kernel
+    /// log at that time. Exact only if the machine was not suspended in between; `null` if either
+    /// is not known. For an earlier boot, the time that journald recorded.
     pub unix_seconds: Option<f64>,
-    /// Seconds from the report to the reading, as exact as `unix_seconds`; of an earlier boot at least the
-    /// time since this boot.
+    /// Seconds between the report and the reading, as exact as `unix_seconds`; for an earlier boot
+    /// at least the time since this boot.
     pub seconds_ago: Option<f64>,
-    /// Which limit was reached; `null` where the kernel printed only that a process was killed.
+    /// Which constraint applied; `null` if the kernel printed only that a process was killed.
     pub constraint: Option<OomConstraint>,
     /// The cgroup whose limit was reached.
     pub group: Option<Name>,
-    /// Who was killed; `null` where no process could be killed.
+    /// The process that was killed; `null` if none could be killed.
     pub victim: Option<OomVictim>,
     /// The victim's cgroup.
     pub victim_group: Option<Name>,
     /// Processes killed with the victim because `memory.oom.group` was set.
     pub others: Vec<OomVictim>,
-    /// Whether `memory.oom.group` had the whole group killed.
+    /// Whether the whole cgroup was killed because of `memory.oom.group`.
     pub whole_group: bool,
-    /// How often the same report without a victim was repeated right after this one.
+    /// How often the same report, without a victim, was repeated right after this one.
     pub repeats: u64,
-    /// The task that asked for memory when there was none.
+    /// The task whose allocation failed.
     pub invoker: Option<OomInvoker>,
-    /// The memory of the whole machine at that moment.
+    /// The memory of the whole machine at that time.
     pub host: Option<OomHost>,
     /// The memory of the group whose limit was reached.
     pub group_memory: Option<OomGroup>,
-    /// The largest tasks that could be chosen, largest first.
+    /// The largest tasks that could have been killed, largest first.
     pub tasks: Vec<OomTask>,
-    /// How many smaller tasks the kernel listed.
+    /// How many smaller tasks the kernel listed besides.
     pub tasks_left_out: u64,
-    /// The memory of the tasks left out.
+    /// The resident memory of these smaller tasks.
     pub left_out_rss: Bytes,
-    /// What the victim still held after the OOM reaper had freed what it could.
+    /// Memory that the victim still held after the OOM reaper had run.
     pub reaped: Option<OomReaped>,
 }
 
@@ -111,27 +115,27 @@ pub struct OomVictim {
 }
 
 impl OomVictim {
-    /// What it had in memory; `None` where none of it was printed.
+    /// Its resident memory; `None` if the kernel printed none of the parts.
     pub fn resident(&self) -> Option<Bytes> {
         let parts = [self.anon, self.file, self.shmem];
         parts.iter().any(Option::is_some).then(|| parts.into_iter().flatten().sum())
     }
 }
 
-/// The task whose allocation could not be satisfied.
+/// The task whose allocation failed and called the OOM killer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OomInvoker {
     /// Its name.
     pub name: Name,
-    /// How the memory was asked for, as the kernel prints it.
+    /// The allocation flags, as the kernel prints them.
     pub gfp_mask: Name,
-    /// 2 to the power of this many pages were asked for; -1 if a person asked (SysRq).
+    /// The allocation was for 2^order pages; -1 if the OOM killer was called by a person (SysRq).
     pub order: i64,
-    /// Its score adjustment.
+    /// Its `oom_score_adj`.
     pub oom_score_adj: i64,
 }
 
-/// The memory of the whole machine (`Mem-Info`).
+/// The memory of the whole machine (`Mem-Info`) at the time of the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomHost {
     /// All memory that the kernel manages.
@@ -144,23 +148,23 @@ pub struct OomHost {
     pub shmem: Option<Bytes>,
     /// Memory that cannot be reclaimed: mlock, ramfs.
     pub unevictable: Option<Bytes>,
-    /// Slab caches that can shrink.
+    /// Reclaimable slab caches.
     pub slab_reclaimable: Option<Bytes>,
-    /// Slab caches that cannot.
+    /// Slab caches that cannot be reclaimed.
     pub slab_unreclaimable: Option<Bytes>,
     /// Page tables.
     pub page_tables: Option<Bytes>,
     /// Free memory.
     pub free: Option<Bytes>,
-    /// All swap.
+    /// Size of all swap.
     pub swap_total: Option<Bytes>,
-    /// Swap that was free.
+    /// Free swap.
     pub swap_free: Option<Bytes>,
 }
 
 impl OomHost {
-    /// What none of the other numbers accounts for: zram's and zswap's pool, drivers, kernel stacks,
-    /// huge pages of a pool. `None` where a number is missing.
+    /// Memory that none of the other numbers covers: the pools of zram and zswap, drivers, kernel
+    /// stacks, hugetlb pools. `None` if a number is missing.
     pub fn other(&self) -> Option<Bytes> {
         let counted = [
             self.anon?,
@@ -175,25 +179,25 @@ impl OomHost {
     }
 }
 
-/// Memory, or memory and swap, of a cgroup beside its limit.
+/// Use and limit of a cgroup, of memory or of memory and swap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OomUsage {
-    /// In use.
+    /// Usage.
     pub usage: Bytes,
-    /// At most this.
+    /// Limit.
     pub limit: Limit,
-    /// How often the limit was reached.
+    /// How often the limit was hit.
     pub reached: u64,
 }
 
-/// The memory of the cgroup whose limit was reached, with all groups below it.
+/// The memory of the cgroup whose limit was reached, including its child groups.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomGroup {
-    /// Memory.
+    /// Memory against its limit.
     pub memory: Option<OomUsage>,
-    /// Swap (version 2).
+    /// Swap against its limit (version 2).
     pub swap: Option<OomUsage>,
-    /// Memory and swap together (version 1).
+    /// Memory and swap together against their limit (version 1).
     pub memory_and_swap: Option<OomUsage>,
     /// Anonymous memory.
     pub anon: Option<Bytes>,
@@ -201,39 +205,39 @@ pub struct OomGroup {
     pub file: Option<Bytes>,
     /// Shared memory and tmpfs.
     pub shmem: Option<Bytes>,
-    /// The kernel's own on behalf of the group.
+    /// Kernel memory charged to the group.
     pub kernel: Option<Bytes>,
     /// Memory that cannot be reclaimed: mlock, ramfs.
     pub unevictable: Option<Bytes>,
-    /// Swapped out (version 1; version 2 says it in `swap`).
+    /// Memory in swap (version 1; for version 2 see `swap`).
     pub swapped: Option<Bytes>,
 }
 
-/// A task that could be chosen.
+/// A task that could have been killed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomTask {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Its name.
     pub name: Name,
-    /// Whose it is.
+    /// Its owner's user id.
     pub uid: u32,
-    /// In memory.
+    /// Resident memory.
     pub rss: Bytes,
-    /// Swapped out.
+    /// Memory in swap.
     pub swapped: Bytes,
-    /// Its score adjustment; -1000 is never killed.
+    /// Its `oom_score_adj`; with -1000 it is never killed.
     pub oom_score_adj: i64,
 }
 
 impl OomTask {
-    /// What killing it would free, in memory and swap.
+    /// What killing it would free, in RAM and swap.
     pub fn size(&self) -> Bytes {
         self.rss.saturating_add(self.swapped)
     }
 }
 
-/// What the OOM reaper left of the victim.
+/// What the victim still held after the OOM reaper had run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each size is what the kernel prints under this name")]
 pub struct OomReaped {
@@ -242,38 +246,38 @@ pub struct OomReaped {
     pub shmem: Bytes,
 }
 
-/// An [`OomKill`] in sentences: what was decided about it.
+/// An [`OomKill`] explained in sentences.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OomExplanation {
-    /// The record that ends the report.
+    /// The last record of the report.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
     /// Seconds since 1970, UTC, as exact as that of the kill.
     pub unix_seconds: Option<f64>,
-    /// Who was killed, by whose limit, and whether the machine was short.
+    /// Who was killed, because of which limit, and whether the machine was short of memory.
     pub title: String,
-    /// Facts in the order in which they are told, each with a label of few words.
+    /// The facts in the order to present them, each with a short label.
     pub facts: Vec<OomFact>,
-    /// What would have prevented it: commands with whether they last and how to undo them.
+    /// What would have prevented it: commands, with how long they last and how to undo them.
     pub change: Vec<String>,
 }
 
 /// A fact about a kill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OomFact {
-    /// What it is about.
+    /// Its label.
     pub label: &'static str,
-    /// The fact.
+    /// The fact, in a sentence.
     pub text: String,
 }
 
-/// The kills that matter now.
+/// Kills that are recent enough to affect the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecentKills {
-    /// Reports of the whole machine, or of a part that no cgroup's limit makes.
+    /// Kills because the machine, or a part of it other than a cgroup, ran out of memory.
     pub host: Vec<OomKill>,
-    /// Reports by a cgroup's limit.
+    /// Kills because of a cgroup's limit.
     pub groups: Vec<OomKill>,
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Snapshot`] → who owns each setting: every line of a configuration file that sets it, the one that wins at
-//! boot, and whether its value is in force ([`KnobOwnership`]).
+//! Finds out who owns each setting of a [`Snapshot`]: every line of a configuration file that sets
+//! it, the line that wins at boot, and whether its value is in force ([`KnobOwnership`]).
 //!
-//! Mechanisms act one after the other at boot, so that usually the last one wins. Three cases differ:
-//! TuneD applies files of sysctl again after its profile; systemd does not order udev rules,
-//! systemd-sysctl and systemd-tmpfiles, so that nothing certain can be said where they disagree; and a
-//! zram device keeps the set-up of whoever comes first, because it has a size then.
+//! Mechanisms act one after the other at boot, so usually the last one wins. There are three
+//! exceptions: TuneD applies sysctl files again after its profile; systemd does not order udev
+//! rules, systemd-sysctl and systemd-tmpfiles, so there is no certain winner if they disagree; and
+//! a zram device keeps the settings of the mechanism that acts first, because afterwards its size
+//! is set.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -16,11 +17,11 @@ use serde::Serialize;
 use crate::knob::{KnobReading, Undo};
 use crate::{Mechanism, Name, PersistentSetting, Reading, Snapshot, Source, Target};
 
-/// Whether the value that wins at boot is the one that the kernel has now.
+/// Whether the kernel now has the value that wins at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InForce {
-    /// It is, or the kernel is known to have changed it by itself.
+    /// It has, or it is known to have changed the value by itself.
     Yes,
     /// The kernel has another value.
     No,
@@ -28,37 +29,38 @@ pub enum InForce {
     Unknown,
 }
 
-/// Everybody who sets one thing at boot.
+/// Every line of a configuration file that sets one thing at boot.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobOwnership {
-    /// What is set.
+    /// The thing that is set.
     pub target: Target,
-    /// Every line that sets it, in the order in which they are applied at boot; those that nothing reads
-    /// stand at their place too.
+    /// Every line that sets it, in the order in which the lines are applied at boot. Lines that no
+    /// program reads are listed in their place.
     pub owners: Vec<PersistentSetting>,
-    /// Which of `owners` has the last word at boot; `null` if none is applied or the order is not known.
+    /// Index of the line in `owners` that wins at boot; `null` if none is applied or the order is
+    /// not known.
     pub winner: Option<usize>,
-    /// Why that one, or why none.
+    /// Why that line wins, or why there is no winner.
     pub why: Cow<'static, str>,
-    /// The running value; of a swap area its priority.
+    /// The running value; for a swap area, its priority.
     pub running: Reading<Name>,
     /// Whether the running value is the winner's.
     pub in_force: InForce,
 }
 
 impl KnobOwnership {
-    /// The line that wins at boot.
+    /// The line that wins at boot; `None` if there is no certain winner.
     #[must_use]
     pub fn winning(&self) -> Option<&PersistentSetting> {
         self.owners.get(self.winner?)
     }
 
-    /// The lines that are applied, in order.
+    /// The lines that are applied at boot, in order.
     pub fn applied(&self) -> impl DoubleEndedIterator<Item = &PersistentSetting> {
         self.owners.iter().filter(|owner| owner.is_applied())
     }
 
-    /// The different mechanisms among those that are applied, in order.
+    /// The mechanisms whose lines are applied, in order, each once.
     #[must_use]
     pub fn mechanisms(&self) -> Vec<Mechanism> {
         let mut all: Vec<Mechanism> = self.applied().map(|owner| owner.mechanism).collect();
@@ -66,15 +68,15 @@ impl KnobOwnership {
         all
     }
 
-    /// Whether several mechanisms set up this one zram device, so that all but the first fail.
+    /// Whether several mechanisms set up the same zram device, so that all but the first fail.
     #[must_use]
     pub fn is_contested_zram(&self) -> bool {
         matches!(self.target, Target::ZramDevice(_)) && self.mechanisms().len() > 1
     }
 }
 
-/// Who owns each setting, zram device and swap area that a configuration file sets, in the order of their
-/// names. Pure.
+/// Who owns each setting, zram device and swap area that a configuration file sets, in order of
+/// name. Pure.
 #[must_use]
 pub fn ownership(host: &Snapshot) -> Vec<KnobOwnership> {
     let instances = Instances::of(&host.knobs);
@@ -101,7 +103,7 @@ fn judged(
 ) -> KnobOwnership {
     let mut owners = lines.to_vec();
     let reapplies = host.configuration.tuned.as_ref().is_some_and(|tuned| tuned.reapplies_sysctl);
-    // stable: lines of one mechanism keep the order in which it applies them
+    // a stable sort: lines of one mechanism stay in the order in which it applies them
     owners.sort_by_key(|owner| boot_order(owner, reapplies));
     let (winner, why) = winner(target, &owners);
     let live = instances.reading(target);
@@ -118,15 +120,15 @@ fn judged(
     KnobOwnership { target: target.clone(), owners, winner, why, running, in_force }
 }
 
-/// When a line is applied at boot, compared with other lines. TuneD applies local files of sysctl once more after
-/// its profile if it `reapplies` them ([`crate::Tuned::reapplies_sysctl`]).
+/// Sort key for when a line is applied at boot. If TuneD `reapplies` local sysctl files after its
+/// profile ([`crate::Tuned::reapplies_sysctl`]), their lines come last.
 #[must_use]
 pub fn boot_order(owner: &PersistentSetting, reapplies: bool) -> (Mechanism, bool) {
     let again = reapplies && owner.mechanism == Mechanism::Sysctl && owner.is_local();
     if again { (Mechanism::Tuned, true) } else { (owner.mechanism, false) }
 }
 
-/// systemd orders none of these against another.
+/// systemd does not order these relative to each other.
 const UNORDERED: [Mechanism; 3] = [Mechanism::Udev, Mechanism::Sysctl, Mechanism::Tmpfiles];
 
 fn winner(target: &Target, owners: &[PersistentSetting]) -> (Option<usize>, Cow<'static, str>) {
@@ -172,7 +174,7 @@ fn none_applied(owners: &[PersistentSetting]) -> Cow<'static, str> {
     }
 }
 
-/// Whether it belongs to the set-up of a zram device, which happens once.
+/// Whether it is part of the set-up of a zram device, which can happen only once.
 fn is_of_zram(target: &Target) -> bool {
     match target {
         Target::ZramDevice(_) => true,
@@ -251,10 +253,11 @@ fn in_force(
     }
 }
 
-/// A driver that reports free pages to its host replaces the order by its own.
+/// Settings that a driver changes: one that reports free pages to the hypervisor sets its own
+/// order.
 const CHANGED_BY_DRIVER: [&str; 1] = ["page_reporting.order"];
 
-/// khugepaged raises this one by itself.
+/// Settings that the kernel raises by itself: khugepaged raises this one.
 fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     let live_value = live.active().and_then(number);
@@ -262,7 +265,7 @@ fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
         && live_value.zip(number(wanted.wanted())).is_some_and(|(live, wanted)| live > wanted)
 }
 
-/// Of two settings that exclude each other, the one that does not rule reads 0.
+/// Whether the live value is 0 because the setting that excludes it is active.
 fn pair_rules(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> bool {
     let Undo::WriteBackNonZero { pair } = live.knob.undo else { return false };
     let is_owned = |(target, owners): &(Target, Vec<PersistentSetting>)| {
@@ -271,7 +274,7 @@ fn pair_rules(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> b
     live.active() == Some("0") && all.iter().any(is_owned)
 }
 
-/// The settings of a host by name.
+/// The settings of a host, by name.
 struct Instances<'a> {
     by_knob: HashMap<&'static str, Vec<&'a KnobReading>>,
 }
@@ -294,8 +297,8 @@ impl<'a> Instances<'a> {
         self.named(knob).iter().find(|reading| reading.instance == *instance).copied()
     }
 
-    /// What a target stands for on this host: a pattern, or the name of a unit, for all that match. Where
-    /// nothing matches, itself.
+    /// All targets on this host that a target stands for: a pattern, or the name of a unit, can
+    /// match several. If nothing matches, the target itself.
     fn meant_by(&self, target: &Target) -> Vec<Target> {
         let Target::Knob { knob, instance: Some(wanted) } = target else {
             return vec![target.clone()];
@@ -309,8 +312,8 @@ impl<'a> Instances<'a> {
     }
 }
 
-/// Whether an instance is meant: of a cgroup, `foo.service` names the last folder of its path, and
-/// `foo@.service` the units made of that template.
+/// A test of whether an instance is meant. For a cgroup, `foo.service` matches the last folder of
+/// its path, and `foo@.service` the units made of that template.
 fn meaning<'w>(knob: &str, wanted: &'w str) -> Box<dyn Fn(&str) -> bool + 'w> {
     if knob.starts_with("cgroup.") {
         return Box::new(move |path| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One line of a configuration file that sets something at boot ([`PersistentSetting`]): by which
-//! [`Mechanism`], which [`Target`], and whether anything applies it ([`Effect`]).
+//! One line of a configuration file that sets something at boot ([`PersistentSetting`]): which
+//! [`Mechanism`] reads it, which [`Target`] it sets, and whether it is applied ([`Effect`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{Name, Reading};
 
-/// What reads a configuration file and applies it, in the order in which they act at boot.
+/// The mechanisms that read configuration files, in the order in which they act at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
@@ -41,7 +41,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// As people call it.
+    /// The name that people use for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,30 +60,30 @@ impl Mechanism {
         }
     }
 
-    /// Whether it sets up zram devices: it gives them a size.
+    /// Whether it sets up zram devices, including their size.
     #[must_use]
     pub const fn makes_zram(self) -> bool {
         matches!(self, Self::Udev | Self::ZramGenerator | Self::ZramTools)
     }
 }
 
-/// What a configuration file sets. Prints as a name: `vm.swappiness`, `thp.size.enabled[64kB]`, `zram0`,
-/// `swap /dev/zram0` or `psi`, and is that string in JSON.
+/// What a configuration file sets. Printed, and in JSON, it is a string: `vm.swappiness`,
+/// `thp.size.enabled[64kB]`, `zram0`, `swap /dev/zram0` or `psi`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A setting of the knob table.
     Knob {
         /// Its name, as `vm.swappiness`.
         knob: &'static str,
-        /// Which one of several, as [`crate::knob::KnobReading::instance`] names it; may be a pattern
-        /// (`*`) that stands for all that match. Of a cgroup, also the name of its unit.
+        /// Which one of several, named as in [`crate::knob::KnobReading::instance`]. May be a
+        /// pattern with `*` that stands for all that match, and for a cgroup the name of its unit.
         instance: Option<Name>,
     },
-    /// A zram device as a whole: who gives it a size and puts swap or a file system on it.
+    /// A zram device as a whole: the line that sets its size and puts swap or a file system on it.
     ZramDevice(Name),
-    /// A swap area: who switches it on, and with which priority.
+    /// A swap area: the line that enables it and sets its priority.
     SwapArea(Name),
-    /// What has no row in the knob table, as `psi` or `zram.num_devices`.
+    /// A parameter without a row in the knob table, such as `psi` or `zram.num_devices`.
     Parameter(Name),
 }
 
@@ -94,13 +94,13 @@ impl Target {
         Self::Knob { knob, instance: None }
     }
 
-    /// One of several settings of the same name.
+    /// One instance of a setting that exists several times.
     #[must_use]
     pub fn instance_of(knob: &'static str, instance: &str) -> Self {
         Self::Knob { knob, instance: Some(Name::from(instance)) }
     }
 
-    /// The name in the knob table.
+    /// The name of the setting in the knob table; `None` for other targets.
     #[must_use]
     pub const fn knob(&self) -> Option<&'static str> {
         match self {
@@ -144,30 +144,30 @@ impl JsonSchema for Target {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "why", rename_all = "kebab-case")]
 pub enum Effect {
-    /// It is; another line may be applied after it.
+    /// It is applied; a line that is applied later may override it.
     #[default]
     Applied,
-    /// Nothing reads it, and why.
+    /// It is not applied, because no program reads it; with the reason.
     Ignored(Cow<'static, str>),
-    /// It has a part that Pagewise does not evaluate, so that its effect is not known.
+    /// Not known, because Pagewise does not evaluate a part of the line; with the reason.
     Unknown(Cow<'static, str>),
 }
 
 /// One line of a configuration file that sets something at boot.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PersistentSetting {
-    /// What applies it.
+    /// The mechanism that reads the file.
     pub mechanism: Mechanism,
     /// What it sets.
     pub target: Target,
-    /// The value, white space folded, and the line that says so.
+    /// The value with white space folded, and the line of the file.
     pub value: Reading<Name>,
-    /// Whether it is applied.
+    /// Whether the line is applied.
     pub effect: Effect,
 }
 
 impl PersistentSetting {
-    /// A line that is applied.
+    /// A line that is applied at boot.
     #[must_use]
     pub const fn applied(mechanism: Mechanism, target: Target, value: Reading<Name>) -> Self {
         Self { mechanism, target, value, effect: Effect::Applied }
@@ -179,13 +179,14 @@ impl PersistentSetting {
         self.value.value().map_or("", Name::as_str)
     }
 
-    /// Whether it is applied at boot as far as is known.
+    /// Whether it is applied at boot, as far as is known.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         self.effect == Effect::Applied && self.value.value().is_some()
     }
 
-    /// Whether the administrator wrote the file, or a program for this boot; a package did otherwise.
+    /// Whether the file was written by the administrator, or by a program for this boot only.
+    /// Otherwise it belongs to a package.
     #[must_use]
     pub fn is_local(&self) -> bool {
         let path = self.value.source.path();

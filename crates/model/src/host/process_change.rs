@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How processes changed over an interval.
 //!
-//! A process id is given out again when its process has ended, so the same id at both ends is the same
-//! process only if it began before the earlier end was read. A process that began, ended or was not
-//! read at one end has no change here; what began lately is known by [`crate::Snapshot::age`].
+//! Process ids are reused, so the same id in both snapshots is the same process only if it started
+//! before the earlier snapshot was taken. A process that started or exited in between, or was not
+//! read in one snapshot, has no change here; recently started processes can be recognised by
+//! [`crate::Snapshot::age`].
 
 use crate::{Bytes, Interval, Millis, Process};
 
-/// One process at both ends of an interval.
+/// One process in both snapshots of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessChange<'a> {
-    /// At the earlier end: sizes of anonymous memory and swap, and where they were asked for, times.
+    /// In the earlier snapshot: sizes of anonymous memory and swap and, if they were requested,
+    /// times.
     pub start: &'a Process,
-    /// At the later end.
+    /// In the later snapshot.
     pub end: &'a Process,
-    /// The time between, in seconds.
+    /// Time between the two, in seconds.
     pub seconds: f64,
 }
 
 impl Interval {
-    /// Every process that is known at both ends, in order of process id.
+    /// The changes of every process that is known in both snapshots, in order of process id.
     pub fn process_changes(&self) -> Vec<ProcessChange<'_>> {
         self.end.processes.list.iter().filter_map(|end| self.process_change(end)).collect()
     }
 
-    /// How this process of the later end changed; `None` where it is not known at the earlier end.
+    /// The change of a process of the later snapshot; `None` if it is not known in the earlier one.
     pub fn process_change<'a>(&'a self, end: &'a Process) -> Option<ProcessChange<'a>> {
         let seconds = self.seconds()?;
         let before = self.start.as_deref()?;
@@ -40,34 +42,34 @@ impl Interval {
 }
 
 impl ProcessChange<'_> {
-    /// By how many bytes its anonymous memory grew, in RAM and in swap together; negative where it
-    /// shrank.
+    /// Growth of its anonymous memory in bytes, in RAM and in swap together; negative if it shrank.
     pub fn growth(&self) -> Option<i64> {
         difference(self.start.anonymous()?, self.end.anonymous()?)
     }
 
-    /// The same per second.
+    /// The same in bytes per second.
     pub fn growth_per_second(&self) -> Option<f64> {
         Some(self.growth()? as f64 / self.seconds)
     }
 
-    /// By how many bytes what it has in swap grew; negative where pages came back.
+    /// Growth of its memory in swap in bytes; negative if pages were swapped in.
     pub fn swap_growth(&self) -> Option<i64> {
         difference(self.start.swap.get()?, self.end.swap.get()?)
     }
 
-    /// CPU time over the interval, of all threads. Only where times were read at both ends.
+    /// CPU time of all its threads over the interval. `None` unless times were read in both
+    /// snapshots.
     pub fn cpu_time(&self) -> Option<Millis> {
         let (before, after) = (self.start.cpu_time.get()?, self.end.cpu_time.get()?);
         after.get().checked_sub(before.get()).map(Millis::new)
     }
 
-    /// The same in percent of one CPU: more than 100 where several threads ran.
+    /// The same in percent of one CPU: more than 100 if several threads ran.
     pub fn cpu_percent(&self) -> Option<f64> {
         Some(self.cpu_time()?.get() as f64 / 10.0 / self.seconds)
     }
 
-    /// Major page faults over the interval. Only where times were read at both ends.
+    /// Major page faults over the interval. `None` unless times were read in both snapshots.
     pub fn major_faults(&self) -> Option<u64> {
         self.end.major_faults.get()?.checked_sub(self.start.major_faults.get()?)
     }

@@ -19,17 +19,17 @@ pub struct Stall {
     pub total_us: Reading<Micros>,
 }
 
-/// One resource: some tasks waited, or all that could run waited.
+/// One resource: the time in which some tasks waited, and the time in which all of them waited.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Pressure {
     /// At least one task waited.
     pub some: Stall,
-    /// Every task that was not idle waited: work lost for good.
+    /// All non-idle tasks waited at the same time, so that no work was done.
     pub full: Stall,
 }
 
-/// `/proc/pressure`. A kernel with PSI compiled in but off answers every read with an error; all
-/// fields are then absent and say so.
+/// `/proc/pressure`. If the kernel has PSI but it is off, every read fails; all fields are then
+/// absent with this reason.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the file of the same name")]
 pub struct Psi {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one file or line of the host said, and where.
+//! The result of reading one value from a file or line of the host, with its place.
 
 use std::borrow::Cow;
 
@@ -8,52 +8,52 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{Evidence, Quantity, Source};
 
-/// What the host said when it was asked.
+/// The result of reading a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome<T> {
-    /// This.
+    /// The value.
     Value(T),
-    /// There is no such thing here, and why: the kernel is older, an option is off, the line is
-    /// garbled. Never to be taken for zero.
+    /// It does not exist here, and why: the kernel is older, an option is off, the line is
+    /// malformed. Never to be treated as zero.
     Absent(Cow<'static, str>),
-    /// It is there and we may not read it; the text says what would help.
+    /// It exists, and we may not read it; the text says what would help.
     Denied(Cow<'static, str>),
 }
 
-/// One value of the host with the place that said it.
+/// One value of the host, with the file and line it was read from.
 ///
 /// In JSON: `{"value": 42, "unit": "bytes", "at": "/proc/meminfo:1"}`, `{"absent": "why", "at": …}`
-/// or `{"denied": "what would help", "at": …}`; `unit` and `at` are left out where there is none.
+/// or `{"denied": "what would help", "at": …}`; `unit` and `at` are omitted if there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading<T> {
-    /// What was said.
+    /// The value, or why there is none.
     pub outcome: Outcome<T>,
-    /// Where it was said, or looked for.
+    /// Where it was read, or where it was searched.
     pub source: Source,
 }
 
 impl<T> Reading<T> {
-    /// A value, and where it stands.
+    /// A value and where it was read.
     pub fn found(value: T, source: Source) -> Self {
         Self { outcome: Outcome::Value(value), source }
     }
 
-    /// Not there, and why.
+    /// A value that does not exist, with the reason.
     pub fn absent(why: impl Into<Cow<'static, str>>, source: Source) -> Self {
         Self { outcome: Outcome::Absent(why.into()), source }
     }
 
-    /// There, but not for us, and what would help.
+    /// A value that we may not read, with what would help.
     pub fn denied(help: impl Into<Cow<'static, str>>, source: Source) -> Self {
         Self { outcome: Outcome::Denied(help.into()), source }
     }
 
-    /// Nobody asked for it (the scope of the snapshot left it out).
+    /// A value that was not requested (outside the scope of the snapshot).
     pub fn not_read() -> Self {
         Self::absent("not read", Source::none())
     }
 
-    /// The value, where there is one.
+    /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match &self.outcome {
             Outcome::Value(value) => Some(value),
@@ -61,7 +61,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The value by copy, where there is one.
+    /// A copy of the value, if there is one.
     pub fn get(&self) -> Option<T>
     where
         T: Copy,
@@ -69,17 +69,17 @@ impl<T> Reading<T> {
         self.value().copied()
     }
 
-    /// Whether more rights would give a value.
+    /// Whether the value exists but more privileges are needed to read it.
     pub fn is_denied(&self) -> bool {
         matches!(self.outcome, Outcome::Denied(_))
     }
 
-    /// The same place and absence, another value.
+    /// Converts the value; absence, denial and source stay.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         self.and_then(|value| Ok(change(value)))
     }
 
-    /// As [`Reading::map`], where the value itself may turn out to mean "absent, because".
+    /// As [`Reading::map`], for a conversion that may turn the value into an absence with a reason.
     pub fn and_then<U>(self, change: impl FnOnce(T) -> Result<U, Cow<'static, str>>) -> Reading<U> {
         let outcome = match self.outcome {
             Outcome::Value(value) => change(value).map_or_else(Outcome::Absent, Outcome::Value),
@@ -91,7 +91,7 @@ impl<T> Reading<T> {
 }
 
 impl<T: Quantity> Reading<T> {
-    /// This reading as proof under a finding; `None` where there is no value.
+    /// This reading as the evidence of a finding; `None` if it has no value.
     pub fn evidence(&self) -> Option<Evidence> {
         self.value().map(|value| Evidence::new(&self.source, value.shown()))
     }

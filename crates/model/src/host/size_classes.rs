@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How zsmalloc, the allocator of zram, uses its memory: by size class, and in bands of sizes for display.
+//! How zsmalloc, the allocator of zram, uses its memory: by size class, and in bands of sizes for
+//! display.
 //!
-//! An object goes to the smallest class that it fits. The pages of a class are taken as zspages, groups of 1 to 16
-//! pages, and slots of a zspage that hold no object are memory that nobody uses until it is compacted or filled.
-//! Pages that would not compress are objects of the largest class; same-filled pages are no object at all.
+//! An object is stored in the smallest class that it fits. The pages of a class are allocated as
+//! zspages, groups of 1 to 16 pages. Slots of a zspage that hold no object are wasted until it is
+//! compacted or filled. Incompressible pages are objects of the largest class; same-filled pages
+//! are not stored at all.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Pages, Quantity};
 
-/// One size class that has memory: a line of `/sys/kernel/debug/zsmalloc/zramN/classes`.
+/// One size class with memory: a line of `/sys/kernel/debug/zsmalloc/zramN/classes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeClass {
     /// Its number in the pool.
     pub class: u32,
-    /// The largest object that fits.
+    /// Size of its slots: the largest object that fits.
     pub object_size: Bytes,
     /// Slots for objects in all its zspages.
     pub objects_allocated: u64,
     /// Slots that hold an object.
     pub objects_used: u64,
-    /// Pages of RAM that it has.
+    /// Pages of RAM allocated for it.
     pub pages_used: Pages,
-    /// Pages of one zspage.
+    /// Pages per zspage.
     pub pages_per_zspage: u64,
 }
 
 impl SizeClass {
-    /// The size of its slots that hold no object.
+    /// Total size of its slots that hold no object.
     #[must_use]
     pub fn unused(&self) -> Bytes {
         let slots = self.objects_allocated.saturating_sub(self.objects_used);
@@ -44,21 +46,21 @@ pub struct SizeClasses(Vec<SizeClass>);
 /// Size classes whose objects are of similar sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeBand {
-    /// Its largest object.
+    /// Size of the largest object that fits.
     pub up_to: Bytes,
-    /// Objects stored.
+    /// Objects stored in these classes.
     pub objects: u64,
-    /// RAM of the classes.
+    /// RAM allocated for these classes.
     pub memory: Bytes,
-    /// The size of slots that hold no object.
+    /// Total size of the slots that hold no object.
     pub unused: Bytes,
 }
 
-/// Bands that a page is divided into.
+/// Number of bands, each an eighth of a page wide.
 const BANDS: u64 = 8;
 
 impl SizeClasses {
-    /// Those of `all` that have memory.
+    /// The classes of `all` that have memory.
     #[must_use]
     pub fn new(all: impl IntoIterator<Item = SizeClass>) -> Self {
         let mut used: Vec<_> = all.into_iter().filter(|class| class.pages_used.get() > 0).collect();
@@ -66,14 +68,14 @@ impl SizeClasses {
         Self(used)
     }
 
-    /// Every class that has memory, by size.
+    /// Every class that has memory, in order of size.
     #[must_use]
     pub fn classes(&self) -> &[SizeClass] {
         &self.0
     }
 
-    /// Sums over eighths of a page; bands without memory are left out. The last band has the pages that would not
-    /// compress.
+    /// Sums over eighths of a page; bands without memory are left out. The last band contains the
+    /// incompressible pages.
     #[must_use]
     pub fn bands(&self, page_size: Bytes) -> Vec<SizeBand> {
         let step = (page_size.get() / BANDS).max(1);
@@ -95,7 +97,7 @@ impl SizeClasses {
         bands
     }
 
-    /// All bands in one.
+    /// The sum of all bands.
     #[must_use]
     pub fn sum(&self, page_size: Bytes) -> SizeBand {
         let (up_to, nothing) = (page_size, Bytes::new(0));

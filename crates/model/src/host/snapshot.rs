@@ -11,7 +11,8 @@ use crate::{
     Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
 };
 
-/// All Readings of a host at one time. What the scope left out is [`Reading::not_read`] or empty.
+/// All Readings of a host at one time. Values outside the requested scope are [`Reading::not_read`]
+/// or empty.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "each field is the noun of the same name")]
 pub struct Snapshot {
@@ -35,74 +36,74 @@ pub struct Snapshot {
     pub knobs: Vec<KnobReading>,
     pub configuration: Configuration,
     pub capabilities: Vec<Capability>,
-    /// The longest zspage of zsmalloc, in pages.
+    /// The largest number of pages in a zspage (a build option of the kernel).
     pub zsmalloc_chain_size: Reading<u64>,
     pub processes: Processes,
     pub kernel_threads: Vec<KernelThread>,
     pub cgroups: Cgroups,
     pub kernel_log: KernelLog,
-    /// What could not be understood while reading; the rest stands.
+    /// Contents that could not be parsed. All other values are valid.
     pub problems: Vec<Problem>,
     /// Bytes read from the host's files.
     pub bytes_read: u64,
 }
 
 impl Snapshot {
-    /// The live value of a setting by its name in the knob table; for settings that exist once.
+    /// The current value of a setting by its name in the knob table; for settings that exist once.
     pub fn knob(&self, name: &str) -> Option<&KnobReading> {
         self.knobs.iter().find(|reading| reading.knob.name == name)
     }
 
-    /// Every block device in compressed RAM, zram's first.
+    /// Every block device in compressed RAM; zram devices first.
     pub fn compressed(&self) -> impl DoubleEndedIterator<Item = &Zram> {
         self.zram.iter().chain(&self.zmerge)
     }
 
-    /// The host's page size, or 4 KiB where it is not known.
+    /// The host's page size; 4 KiB if it is not known.
     pub fn page_size(&self) -> Bytes {
         self.host.page_size.get().unwrap_or(Bytes::new(4096))
     }
 
-    /// How long ago a process of this snapshot began.
+    /// How long ago a process of this snapshot started.
     pub fn age(&self, process: &Process) -> Option<Millis> {
         let begun = process.start_time.get()?.get();
         self.taken.uptime.get()?.get().checked_sub(begun).map(Millis::new)
     }
 
-    /// The named feature, as probed.
+    /// The result of probing this feature.
     pub fn capability(&self, feature: &str) -> Option<&Capability> {
         self.capabilities.iter().find(|capability| capability.feature == feature)
     }
 }
 
-/// When and on which boot of which kernel.
+/// When the snapshot was taken, and on which boot of which kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
     /// Seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a clock that nobody sets: only differences mean something.
+    /// Seconds on a monotonic clock: only differences are meaningful.
     pub monotonic_seconds: f64,
-    /// Time since boot, suspended time included: the clock of [`crate::Process::start_time`].
+    /// Time since boot, including time in suspend: the clock of [`crate::Process::start_time`].
     pub uptime: Reading<Millis>,
-    /// The same without the time in which the machine was suspended: the clock of the kernel log.
-    /// `None` where it is not known, as of a recording that was made without it.
+    /// Time since boot without time in suspend: the clock of the kernel log. `None` if it is not
+    /// known, for example because it is not in the recording.
     pub awake_seconds: Option<f64>,
-    /// Changes with every boot.
+    /// The id of the boot: it changes with every boot.
     pub boot_id: Reading<Name>,
-    /// The kernel's release, as `6.12.107`.
+    /// The kernel's release, such as `6.12.107`.
     pub kernel: Reading<Name>,
 }
 
-/// Something in a file that is not as the kernel writes it.
+/// Text in a file that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// The file.
     pub path: Name,
-    /// The line in it, counted from 1; `null` where the file as a whole is meant.
+    /// The line in it, counted from 1; `null` if the problem is the file as a whole.
     pub line: Option<u32>,
-    /// What should stand there.
+    /// What was expected there.
     pub expected: String,
-    /// What stands there instead, shortened.
+    /// What was found instead, shortened.
     pub found: Name,
 }
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, LazyLock};
 use crate::Name;
 use crate::units::name::plain;
 
-/// The file, and where it has several the line, that a [`Reading`](crate::Reading) came from.
+/// The file, and its line if it has several, that a [`Reading`](crate::Reading) came from.
 ///
-/// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file that is one value. Safe to
-/// print, as a [`Name`] is: anybody may name a cgroup, and so a path.
+/// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file with one value. Like a
+/// [`Name`], it is safe to print: any user can choose the name of a cgroup, and so part of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     path: Arc<str>,
@@ -18,7 +18,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// A file as a whole. `path` is absolute on the host, whatever root it was read through.
+    /// A file as a whole. `path` is the absolute path on the host, even if the host was read
+    /// through another root.
     pub fn file(path: impl Into<Arc<str>>) -> Self {
         Self::line(path, 0)
     }
@@ -33,12 +34,12 @@ impl Source {
         Self { path, line }
     }
 
-    /// A line of the same file, counted from 1.
+    /// Another line of the same file, counted from 1.
     pub fn at_line(&self, line: u32) -> Self {
         Self { path: self.path.clone(), line }
     }
 
-    /// Nothing was read: the value was never asked for.
+    /// No source: the value was not requested.
     pub fn none() -> Self {
         static NOWHERE: LazyLock<Source> = LazyLock::new(|| Source::file(""));
         NOWHERE.clone()
@@ -49,7 +50,7 @@ impl Source {
         &self.path
     }
 
-    /// The line, counted from 1; `None` where the file as a whole is meant.
+    /// The line, counted from 1; `None` if the file as a whole is meant.
     pub fn line_number(&self) -> Option<u32> {
         (self.line > 0).then_some(self.line)
     }

@@ -1,78 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap tiers, in the order in which the kernel fills them.
+//! Swap areas (tiers), in the order in which the kernel fills them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Name, Percent, Reading};
 
-/// What stands behind a swap tier.
+/// The type of a swap area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TierKind {
     /// Compressed RAM: `/dev/zramN`.
     Zram,
-    /// Compressed RAM with equal pages merged: `/dev/zmergeN`.
+    /// Compressed RAM in which equal pages are stored once: `/dev/zmergeN`.
     Zmerge,
-    /// A disk or a partition of one.
+    /// A disk or a partition.
     Partition,
-    /// A file in a file system.
+    /// A swap file.
     File,
 }
 
 impl TierKind {
-    /// Whether it is compressed RAM, and no disk.
+    /// Whether it is compressed RAM and not a disk.
     pub const fn is_ram(self) -> bool {
         matches!(self, Self::Zram | Self::Zmerge)
     }
 }
 
-/// The disk under a tier.
+/// The disk that a swap area is on.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Disk {
-    /// The whole disk, as `nvme0n1`; absent where it could not be told from what is mounted.
+    /// The whole disk, such as `nvme0n1`; absent if it could not be determined from the mounts.
     pub name: Reading<Name>,
-    /// The disk below all mappings (LVM, dm-crypt, RAID), as `nvme0n1`; of several disks the first.
+    /// The disk below all mappings (LVM, dm-crypt, RAID), such as `nvme0n1`; if there are several,
+    /// the first.
     pub lowest: Reading<Name>,
-    /// Whether the kernel takes it for a spinning disk.
+    /// Whether the kernel treats it as a rotational disk.
     pub rotational: Reading<bool>,
-    /// Whether one of the mappings encrypts what is written (dm-crypt).
+    /// Whether one of the mappings encrypts the data (dm-crypt).
     pub encrypted: Reading<bool>,
-    /// The file system that a swap file lies in.
+    /// The type of the file system that contains the swap file.
     pub file_system: Reading<Name>,
 }
 
-/// One line of `/proc/swaps`.
+/// One swap area: a line of `/proc/swaps`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Tier {
     /// The device or file.
     pub path: Name,
-    /// What stands behind it.
+    /// Its type.
     pub kind: TierKind,
-    /// What it can take.
+    /// Its capacity.
     pub size: Reading<Bytes>,
-    /// What it holds.
+    /// How much of it is in use.
     pub used: Reading<Bytes>,
-    /// Higher is filled first; equal priorities are filled in turn.
+    /// Areas with a higher priority are filled first; equal priorities are filled round-robin.
     pub priority: Reading<i32>,
-    /// The disk under it; every field absent for compressed RAM.
+    /// The disk that it is on; every field is absent for compressed RAM.
     pub disk: Disk,
-    /// Whether zswap keeps what it can in RAM before writing here.
+    /// Whether zswap compresses pages in RAM before they are written to this area.
     pub zswap_in_front: Reading<bool>,
 }
 
-/// A tier counts as full from here: the kernel keeps a few slots back per CPU, so that one that takes
-/// nothing more never shows 100 %.
+/// From this use on, an area counts as full: the kernel reserves a few slots per CPU, so that an
+/// area that accepts nothing more never shows 100 %.
 const FULL_PERCENT: f64 = 99.0;
 
 impl Tier {
-    /// How far it is filled.
+    /// Its use in percent.
     #[must_use]
     pub fn filled(&self) -> Option<Percent> {
         self.used.get()?.percent_of(self.size.get()?)
     }
 
-    /// Whether nothing more goes there; `None` where its size or use is not known.
+    /// Whether it accepts no more pages; `None` if its size or use is not known.
     #[must_use]
     pub fn is_full(&self) -> Option<bool> {
         self.used.get()?.fills_swap_of(self.size.get()?)
@@ -80,7 +81,8 @@ impl Tier {
 }
 
 impl Bytes {
-    /// Whether swap of this size takes nothing more with so much in it; `None` for swap of no size.
+    /// Whether a swap area of size `size` accepts no more pages with this much in use; `None` if
+    /// `size` is zero.
     #[must_use]
     pub fn fills_swap_of(self, size: Self) -> Option<bool> {
         Some(self.percent_of(size)?.get() >= FULL_PERCENT)

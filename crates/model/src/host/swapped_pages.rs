@@ -1,42 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two readings of `/proc/vmstat` → pages that were swapped between them, by where they went.
+//! Pages that were swapped between two readings of `/proc/vmstat`, by where they were stored.
 //!
-//! `pswpin` and `pswpout` count pages of zram and of disks alike, and with zswap only those of the swap area
-//! behind its pool; `zswpin` and `zswpout` count those of the pool, `swpin_zero` and `swpout_zero` those of
-//! zeros. So stores are compared by their sum. Kernels without `swpin_zero` count pages of zeros among the
-//! others.
+//! `pswpin` and `pswpout` count pages of zram and of disks alike and, with zswap, only those of the
+//! swap area behind its pool; `zswpin` and `zswpout` count those of the pool, and `swpin_zero` and
+//! `swpout_zero` zero pages. Stores are therefore compared by the sums. Kernels without
+//! `swpin_zero` count zero pages among the others.
 
 use crate::Counters;
 
-/// What `/proc/vmstat` counted of swap from the first reading to the second. All of it is of the whole host.
+/// Swap counters of `/proc/vmstat` in the first and second reading. All of them are of the whole
+/// host.
 #[derive(Debug, Clone, Copy)]
 pub struct SwappedPages<'a>(pub [&'a Counters; 2]);
 
 impl SwappedPages<'_> {
-    /// By how much a counter grew; `None` if the kernel does not have it.
+    /// Growth of a counter; `None` if the kernel does not have it.
     #[must_use]
     pub fn grown(self, name: &str) -> Option<u64> {
         let [from, to] = self.0;
         to.get(name).get()?.checked_sub(from.get(name).get()?)
     }
 
-    /// Pages swapped in, wherever they were. A counter that this kernel lacks counts nothing that another
-    /// does not: a kernel without zswap swaps nothing in from it.
+    /// Pages swapped in, wherever they were stored. A counter that this kernel lacks is taken as 0,
+    /// because the kernel lacks the mechanism too: without zswap, nothing is swapped in from it.
     #[must_use]
     pub fn swapped_in(self) -> Option<u64> {
         Some(self.grown("pswpin")? + self.sum(["zswpin", "swpin_zero"]))
     }
 
-    /// Pages swapped out, wherever they went; a page that zswap writes back counts once. Where the kernel
-    /// does not count those (`zswpwb`), they count twice.
+    /// Pages swapped out, wherever they were stored. A page that zswap writes back later counts
+    /// once; on kernels that do not count those (`zswpwb`) it counts twice.
     #[must_use]
     pub fn swapped_out(self) -> Option<u64> {
         let past_pool = self.grown("pswpout")?.saturating_sub(self.sum(["zswpwb"]));
         Some(past_pool + self.sum(["zswpout", "swpout_zero"]))
     }
 
-    /// Pages that zswap's pool did not take. The kernel counts pages that leave the pool among those swapped
-    /// out; where it does not count them by themselves (`zswpwb`), nobody can tell the two apart.
+    /// Pages that zswap's pool rejected. The kernel counts pages that are written back from the
+    /// pool among those swapped out; if it does not count them separately (`zswpwb`), the two
+    /// cannot be distinguished.
     #[must_use]
     pub fn refused(self) -> Option<u64> {
         Some(self.grown("pswpout")?.saturating_sub(self.grown("zswpwb")?))
@@ -70,7 +72,7 @@ mod tests {
         assert_eq!(SwappedPages([&to, &from]).grown("pswpin"), None, "a counter that went back");
     }
 
-    /// Linux 6.1 has no `zswpwb`; cloud kernels have no zswap.
+    /// Linux 6.1 has no `zswpwb`, and cloud kernels have no zswap.
     #[test]
     fn what_a_kernel_does_not_count_is_no_zero() {
         let from = counters(&[("pswpin", 10), ("pswpout", 20), ("zswpin", 5), ("zswpout", 5)]);

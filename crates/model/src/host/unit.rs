@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a cgroup's path says about who owns its processes: a container or a unit of systemd.
+//! Which container or systemd unit a cgroup's path belongs to.
 
 use crate::Name;
 
-/// Letters of a container's id that are shown, as `docker ps` does.
+/// Characters of a container's id that are shown, as in `docker ps`.
 const ID: usize = 12;
 
-/// The container or unit in a cgroup's path, in words that other tools take: `docker 5f3c1d0e77aa`,
-/// `nginx.service`; else the path's last folder. `None` for the root.
+/// The container or unit that a cgroup's path names, in the form that other tools accept:
+/// `docker 5f3c1d0e77aa`, `nginx.service`; otherwise the last folder of the path. `None` for the
+/// root.
 ///
-/// The deepest container counts, else the deepest service or scope: what a service makes below itself
-/// has no name elsewhere.
+/// If several are nested, the deepest container counts, otherwise the deepest service or scope:
+/// cgroups that a service creates below itself are not known to other tools.
 pub fn unit_of(cgroup: &Name) -> Option<String> {
     let path = cgroup.as_str().strip_suffix(" (deleted)").unwrap_or(cgroup.as_str());
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -19,7 +20,8 @@ pub fn unit_of(cgroup: &Name) -> Option<String> {
     containers.chain(units).next().or_else(|| parts.last().map(|part| unescaped(part)))
 }
 
-/// The path of the cgroup that is the container or unit: without what it makes below itself.
+/// The path of the cgroup of the container or unit, without the cgroups that it creates below
+/// itself.
 pub fn unit_path(cgroup: &Name) -> &str {
     let (path, unit) = (cgroup.as_str(), unit_of(cgroup));
     let ends = path.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
@@ -27,7 +29,8 @@ pub fn unit_path(cgroup: &Name) -> &str {
     tops.find(|top| unit_of(&Name::from(*top)) == unit).unwrap_or(path)
 }
 
-/// `docker-<id>.scope`, `cri-containerd-<id>.scope`, `docker/<id>`, `lxc.payload.NAME`.
+/// Recognises `docker-<id>.scope`, `cri-containerd-<id>.scope`, `docker/<id>` and
+/// `lxc.payload.NAME`.
 fn container(parts: &[&str], at: usize) -> Option<String> {
     let part = parts[at];
     if let Some(name) = part.strip_prefix("lxc.payload.") {
@@ -43,7 +46,7 @@ fn container(parts: &[&str], at: usize) -> Option<String> {
     is_id.then(|| format!("{runtime} {}", &id[..ID]))
 }
 
-/// The folder above a bare id is the runtime's, but in pods it is the pod.
+/// The folder above a bare id is named for the runtime, but in pods for the pod.
 fn runtime_of(above: &str) -> &str {
     if matches!(above, "docker" | "lxc" | "podman") { above } else { "container" }
 }

@@ -1,57 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What finding pages costs programs while they run, as the processor counts it.
+//! The cost of TLB misses of running programs, counted by the CPU.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Percent, Reading};
 
-/// Events of some threads, or of all processors, over a time.
+/// Hardware events of some threads, or of all CPUs, over some time.
 ///
-/// A processor keeps where pages are in a *TLB*. A page that is not in it is searched for in the page
-/// tables, which is a *page walk*. Counts are absent where the processor, or the machine that it is a part
-/// of, shows no such counter.
+/// A CPU caches address translations in its *TLB*. For a page that is not in it, the CPU reads the
+/// page tables: a *page walk*. Counts are absent if the CPU, or the virtual machine, does not offer
+/// the counter.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PageWalks {
-    /// Time that was counted over.
+    /// Time over which events were counted.
     pub seconds: f64,
-    /// Threads that were counted, or processors where it was the whole machine.
+    /// Number of threads that were counted, or of CPUs if it was the whole machine.
     pub counted: u64,
-    /// Threads or processors that were not: there are limits to how many files may be open.
+    /// Threads or CPUs that were not counted, because of the limit on open files.
     pub left_out: u64,
-    /// Only while they ran their own code: we may not count the kernel.
+    /// Whether only user mode was counted, because we are not permitted to count the kernel.
     pub user_only: bool,
-    /// The part of the time in which the counters counted; the processor has a few, which take turns.
+    /// Share of the time in which the counters were active: a CPU has only a few, so they are
+    /// multiplexed.
     pub counting: Option<Percent>,
-    /// Cycles.
+    /// CPU cycles.
     pub cycles: Reading<u64>,
-    /// Instructions that were carried out.
+    /// Instructions that were executed.
     pub instructions: Reading<u64>,
-    /// Loads of which the page was not in the data TLB.
+    /// Loads that missed the data TLB.
     pub load_misses: Reading<u64>,
-    /// Stores of which the page was not in the data TLB.
+    /// Stores that missed the data TLB.
     pub store_misses: Reading<u64>,
-    /// Fetches of instructions of which the page was not in the instruction TLB.
+    /// Instruction fetches that missed the instruction TLB.
     pub fetch_misses: Reading<u64>,
-    /// Cycles in which the processor walked for a load, plus those in which it walked for a store: both at
-    /// once count twice.
+    /// Cycles with a page walk for a load, plus cycles with a page walk for a store: if both happen
+    /// at once, a cycle counts twice.
     pub walking: Reading<u64>,
 }
 
 impl PageWalks {
-    /// Events for a thousand instructions.
+    /// Events per thousand instructions.
     pub fn per_thousand(&self, events: &Reading<u64>) -> Option<f64> {
         let instructions = self.instructions.get().filter(|count| *count > 0)?;
         Some(events.get()? as f64 * 1000.0 / instructions as f64)
     }
 
-    /// The part of the cycles in which pages were searched for.
+    /// Page-walk cycles in percent of all cycles.
     pub fn walking_share(&self) -> Option<Percent> {
         let cycles = self.cycles.get().filter(|count| *count > 0)?;
         Some(Percent::new(self.walking.get()? as f64 * 100.0 / cycles as f64))
     }
 
-    /// Whether nothing could be counted.
+    /// Whether none of the events could be counted.
     pub fn is_blank(&self) -> bool {
         let all = [&self.cycles, &self.load_misses, &self.store_misses, &self.fetch_misses];
         all.iter().all(|count| count.get().is_none())

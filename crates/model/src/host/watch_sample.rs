@@ -1,57 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program that is watched while its memory is collapsed: samples in order of time, and what they show together.
+//! Samples of a program that is watched while its memory is collapsed, in order of time, and their
+//! summary.
 
 use serde::Serialize;
 
 use crate::{Bytes, Coverage};
 
-/// One process, or several together, at one time.
+/// A sample of one process, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct WatchSample {
-    /// Since watching began.
+    /// Seconds since watching began.
     pub seconds: f64,
-    /// Its memory, by size of pages.
+    /// Its memory by type, in base pages and in huge pages.
     pub coverage: Coverage,
-    /// Proportional size, where the kernel told it.
+    /// Proportional size (PSS), if the kernel reports it.
     pub memory: Option<Bytes>,
-    /// Memory that was written to and that others map too: a fork that lives, or shmem.
+    /// Dirty memory that other processes map too: of a living fork, or shmem.
     pub shared: Option<Bytes>,
-    /// Processor time so far, in seconds.
+    /// CPU time so far, in seconds.
     pub cpu_seconds: Option<f64>,
-    /// What its user's counter said: requests so far.
+    /// Number of requests so far, from the counter that the user named.
     pub requests: Option<u64>,
-    /// Blocks that we have collapsed so far.
+    /// Blocks that Pagewise has collapsed so far.
     pub collapsed: u64,
 }
 
-/// What samples of a watched program show together. Times are seconds since watching began.
+/// Summary of the samples of a watched program. Times are seconds since watching began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WatchCourse {
-    /// In order, without gaps.
+    /// The phases in order, without gaps.
     pub phases: Vec<WatchPhase>,
-    /// When, and the share of anonymous memory in huge pages in percent.
+    /// Time, and anonymous memory in huge pages in percent of all anonymous memory.
     pub covered: Vec<(f64, f64)>,
-    /// When, and the CPU seconds for each request, or for each second if nobody counts requests.
+    /// Time, and CPU seconds per request, or per second if requests are not counted.
     pub used: Vec<(f64, f64)>,
-    /// From when to when a fork shared the memory.
+    /// Start and end of each time in which a fork shared the memory.
     pub forks: Vec<[f64; 2]>,
     /// Whether requests were counted.
     pub counts_requests: bool,
 }
 
-/// Consecutive samples in which the same is true.
+/// Consecutive samples with the same state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchPhase {
-    /// Its first and last sample.
+    /// Time of its first and last sample.
     pub seconds: [f64; 2],
-    /// Whether another process, as a fork does, maps a good part of the memory.
+    /// Whether another process, such as a fork, maps a large part of the memory.
     pub shared: bool,
-    /// Blocks that were collapsed since the phase before.
+    /// Blocks that were collapsed since the previous phase.
     pub collapsed: u64,
-    /// Its last share of anonymous memory in huge pages in percent: what the phase led to.
+    /// Anonymous memory in huge pages, in percent, at the end of the phase.
     pub covered: Option<f64>,
-    /// The largest proportional size.
+    /// The largest proportional size (PSS).
     pub most: Option<Bytes>,
-    /// As in [`WatchCourse::used`]; if blocks were collapsed, after that.
+    /// As in [`WatchCourse::used`]; if blocks were collapsed in the phase, after that.
     pub used: Option<f64>,
 }

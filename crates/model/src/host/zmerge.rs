@@ -1,63 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What zmerge has beyond zram: equal pages are stored once. And what a pass on request gave back.
+//! What zmerge has beyond zram: equal pages are stored once. And the result of a merge pass on
+//! request.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Choice, Name, Pages, Percent, Reading, Zram};
 
-/// The files of a `/sys/block/zmergeN` that zram has not.
+/// The files of `/sys/block/zmergeN` that zram does not have.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Merging {
     /// `off`, `request`, `inline` or `adaptive`.
     pub mode: Reading<Choice>,
-    /// With which pages a page may be merged: `device`, or `cgroup` for those of the same memory cgroup.
+    /// Which pages may be merged with each other: `device` for all, `cgroup` for those of the same
+    /// memory cgroup.
     pub domain: Reading<Choice>,
-    /// The most memory that a pass may use.
+    /// Limit on the memory that a pass may use.
     pub budget: Reading<Bytes>,
-    /// How many slots a second a pass examines at most; 0: no limit.
+    /// Limit on the slots per second that a pass examines; 0 for no limit.
     pub rate: Reading<u64>,
-    /// What the pass that runs now has still to look at; 0 where none runs.
+    /// Slots that the current pass has yet to examine; 0 if no pass is running.
     pub slots_left: Reading<u64>,
-    /// Slots that need no object of their own.
+    /// Slots that share the object of another slot.
     pub merged_pages: Reading<Pages>,
-    /// What those objects would take.
+    /// Memory that the objects of these slots would take.
     pub merged_bytes: Reading<Bytes>,
-    /// What the index and the counters of shared objects take.
+    /// Memory of the index and of the reference counters of shared objects.
     pub index_bytes: Reading<Bytes>,
-    /// Pages that inline merging looked for and found, since the device was set up.
+    /// Pages for which inline merging found an equal page, since the device was set up.
     pub hits: Reading<u64>,
-    /// Pages that it looked for in vain.
+    /// Pages for which it found none.
     pub misses: Reading<u64>,
-    /// `hits` of both; `null` where none was looked for.
+    /// `hits` in percent of `hits` and `misses`; `null` if both are 0.
     pub hit_percent: Option<Percent>,
 }
 
 impl Merging {
-    /// Whether pages are looked for before they are stored.
+    /// Whether a page is searched in the index before it is stored.
     pub fn is_inline(&self) -> bool {
         self.mode.value().is_some_and(|mode| matches!(mode.active.as_str(), "inline" | "adaptive"))
     }
 
-    /// Whether pages of different memory cgroups are kept apart.
+    /// Whether only pages of the same memory cgroup are merged.
     pub fn is_within_cgroups(&self) -> bool {
         self.domain.value().is_some_and(|domain| domain.active.as_str() == "cgroup")
     }
 
-    /// The pages that inline merging looked for.
+    /// Number of pages that inline merging searched.
     pub fn looked_for(&self) -> Option<u64> {
         Some(self.hits.get()?.saturating_add(self.misses.get()?))
     }
 }
 
-/// A pass on request over some devices.
+/// The result of a merge pass on request, over some devices.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Merge {
-    /// Those that were merged, or on which a pass was started.
+    /// Devices that were merged, or on which a pass was started.
     pub devices: Vec<MergedDevice>,
-    /// Those that were not, where all were asked for.
+    /// Devices that were skipped, if all were requested.
     pub left_out: Vec<LeftOut>,
-    /// How long it waited for a calm moment; left out where it did not.
+    /// How long it waited for low memory pressure; missing if it did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_seconds: Option<f64>,
 }
@@ -65,30 +67,30 @@ pub struct Merge {
 /// A device before and after a pass.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MergedDevice {
-    /// As `zmerge0`.
+    /// Name of the device, such as `zmerge0`.
     pub name: Name,
-    /// Pages of which the device held another one when it was looked at just before, the same word
-    /// repeated left out; left out where nobody asked.
+    /// Pages with a duplicate on the device just before the pass, same-filled pages excluded;
+    /// missing unless the prediction was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted_pages: Option<u64>,
-    /// Before.
+    /// The device before the pass.
     pub before: Zram,
-    /// After the pass, or what became of it; left out where it was only started, or goes on.
+    /// The device after the pass; missing if the pass was only started, or is still running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Zram>,
-    /// Time of the pass, compaction included; left out where it did not come to its end.
+    /// Duration of the pass, including compaction; missing if it did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Whether the pass was ended before it had examined all pages.
+    /// Whether the pass was stopped before it had examined all pages.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
 }
 
-/// A device that was left out.
+/// A device that was skipped.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// As `zmerge0`.
+    /// Name of the device, such as `zmerge0`.
     pub name: Name,
-    /// Why.
+    /// The reason.
     pub why: String,
 }

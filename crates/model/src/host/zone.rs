@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory zones: watermarks, lists, and how fragmented the free memory is.
+//! Memory zones: their watermarks and lists, and how fragmented free memory is.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Name, Pages, Reading, Snapshot};
 
-/// One zone of one node, from `/proc/zoneinfo`. All sizes are base pages.
+/// One zone of one node, from `/proc/zoneinfo`. All sizes are in base pages.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the kernel's word for it")]
 pub struct Zone {
@@ -16,12 +16,13 @@ pub struct Zone {
     pub min_pages: Reading<Pages>,
     pub low_pages: Reading<Pages>,
     pub high_pages: Reading<Pages>,
-    /// Extra distance that fragmentation or a burst added for a while.
+    /// Temporary addition to the watermarks, after fragmentation or a burst of allocations.
     pub boost_pages: Reading<Pages>,
     pub managed_pages: Reading<Pages>,
     pub present_pages: Reading<Pages>,
     pub spanned_pages: Reading<Pages>,
-    /// What allocations that could use a higher zone must leave here, by that zone's index.
+    /// Pages that allocations which could use a higher zone must leave free here, by the index of
+    /// that zone.
     pub lowmem_reserve_pages: Reading<Vec<Pages>>,
     pub inactive_anon_pages: Reading<Pages>,
     pub active_anon_pages: Reading<Pages>,
@@ -29,25 +30,25 @@ pub struct Zone {
     pub active_file_pages: Reading<Pages>,
 }
 
-/// Which of the four states a zone's free memory is in.
+/// Where a zone's free memory is between its watermarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZonePressure {
     /// Above high: kswapd sleeps.
     Idle,
-    /// Between low and high: kswapd goes on if it is awake, and is not woken.
+    /// Between low and high: kswapd continues if it is awake, and is not woken.
     Balanced,
     /// Between min and low: kswapd reclaims in the background.
     Background,
-    /// Below min: allocating tasks reclaim by themselves and wait for it.
+    /// Below min: allocating tasks have to reclaim memory themselves (direct reclaim).
     Direct,
 }
 
 impl Zone {
-    /// The state of this zone; `None` where a watermark is not known or the zone is empty.
+    /// The state of this zone; `None` if a watermark is not known or the zone is empty.
     ///
     /// Source: the watermark comments of the kernel's page allocator (`zone_watermark_ok`,
-    /// `wakeup_kswapd`); the lowmem reserve is left out, as it depends on who allocates.
+    /// `wakeup_kswapd`). The lowmem reserve is left out, because it depends on the allocation.
     pub fn pressure(&self) -> Option<ZonePressure> {
         let free = self.free_pages.get()?;
         if self.managed_pages.get()? == Pages::new(0) {
@@ -63,8 +64,8 @@ impl Zone {
 }
 
 impl Snapshot {
-    /// The zone whose free memory is the smallest part of its high watermark, of those that have memory; `None` if no
-    /// zone has both values.
+    /// The zone with the least free memory relative to its high watermark, among those with memory;
+    /// `None` if no zone has both values.
     pub fn tightest_zone(&self) -> Option<&Zone> {
         let part = |zone: &Zone| {
             let (free, high) = (zone.free_pages.get()?.get(), zone.high_pages.get()?.get());
@@ -85,14 +86,14 @@ pub struct FreeBlocks {
     pub zone: Name,
     /// How many free blocks of 2^order pages there are, from order 0.
     pub blocks: Reading<Vec<u64>>,
-    /// [`FreeBlocks::unusable_free_index`] per order; `null` where nothing is free.
+    /// [`FreeBlocks::unusable_free_index`] per order; `null` if nothing is free.
     pub unusable_free_index: Vec<Option<f64>>,
-    /// [`FreeBlocks::fragmentation_index`] per order; `null` where a block is free.
+    /// [`FreeBlocks::fragmentation_index`] per order; `null` if a block of this order is free.
     pub fragmentation_index: Vec<Option<f64>>,
 }
 
 impl FreeBlocks {
-    /// One zone with both indices worked out.
+    /// One zone with both indices computed.
     pub fn new(node: u32, zone: Name, blocks: Reading<Vec<u64>>) -> Self {
         let free = Self { node, zone, blocks, ..Self::default() };
         let orders = free.blocks.value().map_or(0, Vec::len);
@@ -115,12 +116,12 @@ impl FreeBlocks {
         (free > 0).then(|| (free - usable) as f64 / free as f64)
     }
 
-    /// Why an allocation of 2^`order` pages would fail: near 0 for want of memory, near 1 because
-    /// of fragmentation. `None` where it would not fail.
+    /// Why an allocation of 2^`order` pages would fail: near 0 for lack of memory, near 1 because
+    /// of fragmentation. `None` if it would not fail.
     ///
-    /// `1 − (1 + free/2^order) / blocks`, 0 where nothing is free. Source: as above; the kernel
-    /// calls it the fragmentation index (`fragmentation_index()` in its mm/vmstat.c) and
-    /// compacts instead of reclaiming when it is over `vm.extfrag_threshold` thousandths.
+    /// `1 − (1 + free/2^order) / blocks`, 0 if nothing is free. Source: as above; the kernel calls
+    /// it the fragmentation index (`fragmentation_index()` in its mm/vmstat.c) and compacts instead
+    /// of reclaiming if it exceeds `vm.extfrag_threshold` thousandths.
     pub fn fragmentation_index(&self, order: usize) -> Option<f64> {
         let blocks = self.blocks.value()?;
         if pages_from(blocks, order) > 0 {
@@ -135,7 +136,8 @@ impl FreeBlocks {
     }
 }
 
-/// Pages in free blocks of 2^`order` and larger; wide enough for any number a file can hold.
+/// Pages in free blocks of 2^`order` and larger; u128, so that no numbers in a file can overflow
+/// it.
 fn pages_from(blocks: &[u64], order: usize) -> u128 {
     let sizes = blocks.iter().enumerate().skip(order);
     sizes.map(|(order, &count)| u128::from(count) << order.min(63)).fold(0, u128::saturating_add)

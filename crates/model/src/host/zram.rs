@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Block devices in compressed RAM: zram's, and zmerge's, which are alike but for merging.
+//! Block devices in compressed RAM: those of zram, and those of zmerge, which differ only in
+//! merging.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Algorithms, Bytes, Merging, Name, Pages, Quantity, Ratio, Reading, SizeClasses};
 
-/// Which module makes devices in compressed RAM.
+/// The kernel module that provides the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// The kernel's own.
+    /// The kernel's own zram.
     #[default]
     Zram,
     /// `kernel/zmerge`: stores each distinct page once.
@@ -18,7 +19,7 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// What its devices are called, before their number.
+    /// The name of its devices without the number.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zram => "zram",
@@ -27,43 +28,44 @@ impl Driver {
     }
 }
 
-/// One `/sys/block/zramN`, or `/sys/block/zmergeN`: what that has not is absent.
+/// One `/sys/block/zramN` or `/sys/block/zmergeN`; values that zmerge does not have are absent for
+/// it.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Zram {
-    /// Whose device it is.
+    /// The module that provides it.
     pub driver: Driver,
     /// The N of zramN.
     pub id: u32,
-    /// Whether a disksize was set (`initstate`).
+    /// Whether its disksize is set (`initstate`).
     pub initialised: Reading<bool>,
-    /// How much *uncompressed* data it may hold.
+    /// Its uncompressed capacity.
     pub disksize: Reading<Bytes>,
-    /// The primary algorithm and what else the kernel offers.
+    /// The primary algorithm, and the others that the kernel offers.
     pub algorithm: Reading<Algorithms>,
-    /// Algorithms for recompression, by priority; empty where the kernel has none.
+    /// Algorithms for recompression, by priority; empty if the kernel does not support it.
     pub secondary: Vec<Secondary>,
-    /// The block device that cold or incompressible pages may go to.
+    /// The block device to which cold or incompressible pages may be written.
     pub backing_device: Reading<Name>,
-    /// What the table of slots costs before anything is stored: it is not part of `mm_stat`.
+    /// RAM that the slot table takes even if nothing is stored. It is not included in `mm_stat`.
     pub slot_table: Reading<Bytes>,
-    /// Size and memory.
+    /// Sizes and memory used.
     pub mm_stat: MmStat,
-    /// Failures and discards.
+    /// Failed requests and freed slots.
     pub io_stat: IoStat,
     /// Traffic with the backing device.
     pub bd_stat: BdStat,
-    /// Counters that the kernel does not promise to keep.
+    /// Counters without a stable meaning across kernel versions.
     pub debug_stat: DebugStat,
-    /// `mm_stat.original / mm_stat.compressed`.
+    /// Compression ratio without overhead: `mm_stat.original / mm_stat.compressed`.
     pub original_per_compressed: Option<Ratio>,
-    /// `mm_stat.original / mm_stat.memory_used`: what compression really gained.
+    /// Compression ratio including overhead: `mm_stat.original / mm_stat.memory_used`.
     pub original_per_memory_used: Option<Ratio>,
-    /// How its allocator, zsmalloc, uses the memory: classes that have some. Root only, and only where the kernel was
-    /// built with `CONFIG_ZSMALLOC_STAT`; not read of zmerge, which has no such allocator.
+    /// Memory of its allocator, zsmalloc, by size class. Only for root, and only if the kernel was
+    /// built with `CONFIG_ZSMALLOC_STAT`; not read for zmerge, which uses another allocator.
     pub size_classes: Reading<SizeClasses>,
     /// What it is used for.
     pub used_as: Reading<ZramUse>,
-    /// How equal pages are merged; left out for zram, which merges none.
+    /// How equal pages are merged; missing for zram, which does not merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
 }
@@ -80,24 +82,24 @@ impl Zram {
     }
 }
 
-/// What a zram device serves as.
+/// What the device is used for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "as", rename_all = "kebab-case")]
 pub enum ZramUse {
-    /// No disksize was set yet.
+    /// Its disksize is not set.
     NotInitialised,
-    /// It has a size, nobody uses it, and it carries no swap signature that we can see.
+    /// It is initialised but not in use, and it has no swap signature that we can see.
     Nothing,
-    /// `mkswap` was run on it, and nobody switched it on.
+    /// `mkswap` was run on it, but the swap is not enabled.
     SwapSignature,
-    /// It is a swap tier.
+    /// It is an active swap area.
     Swap {
-        /// Higher is filled first.
+        /// Areas with a higher priority are filled first.
         priority: i32,
     },
     /// It is mounted.
     FileSystem {
-        /// The file system's kind.
+        /// Type of the file system.
         kind: Name,
     },
 }
@@ -114,36 +116,36 @@ impl Quantity for ZramUse {
     }
 }
 
-/// A line of `recomp_algorithm`.
+/// One recompression algorithm: a line of `recomp_algorithm`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Secondary {
-    /// 1 to 3.
+    /// Its priority, 1 to 3.
     pub priority: u32,
-    /// Its algorithms.
+    /// The active algorithm and those that could be chosen.
     pub algorithms: Algorithms,
 }
 
-/// `mm_stat`: nine nameless columns, seven on old kernels. Source of names and units: the kernel's
-/// zram document, and for limit and peak (bytes, not pages) `mm_stat_show`.
+/// `mm_stat`: nine columns without names, seven on old kernels. Source of names and units: the
+/// kernel's zram document and, for limit and peak (bytes, not pages), `mm_stat_show`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MmStat {
-    /// Uncompressed size of what is stored, same-filled pages included.
+    /// Uncompressed size of the stored pages, same-filled pages included.
     pub original: Reading<Bytes>,
     /// Compressed size of it.
     pub compressed: Reading<Bytes>,
-    /// What the allocator took for it, its own waste included.
+    /// Memory that the allocator took for them, including its overhead.
     pub memory_used: Reading<Bytes>,
-    /// Most it may take; zero means no limit.
+    /// Limit on that memory; zero means no limit.
     pub memory_limit: Reading<Bytes>,
-    /// Most it ever took.
+    /// Peak of that memory.
     pub memory_used_max: Reading<Bytes>,
-    /// Pages of one repeated word: they take no memory.
+    /// Pages with one repeated word: they take no memory.
     pub same_filled_pages: Reading<Pages>,
     /// Pages freed by compaction.
     pub compacted_pages: Reading<Pages>,
-    /// Pages stored as they are because they would not compress.
+    /// Incompressible pages, stored as they are.
     pub huge_pages: Reading<Pages>,
-    /// The same, counted since the device was set up.
+    /// Incompressible pages that were stored since the device was set up.
     pub huge_pages_since: Reading<Pages>,
 }
 
@@ -154,18 +156,18 @@ pub struct IoStat {
     pub failed_reads: Reading<u64>,
     pub failed_writes: Reading<u64>,
     pub invalid_io: Reading<u64>,
-    /// Slots freed early because swap told the device.
+    /// Slots freed because swap notified the device that it no longer needs them.
     pub notify_free: Reading<u64>,
 }
 
-/// `bd_stat`, where writeback is built in. The kernel counts units of 4 KiB.
+/// `bd_stat`, if the kernel supports writeback. The kernel counts units of 4 KiB.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct BdStat {
-    /// Held by the backing device now.
+    /// Data on the backing device now.
     pub held: Reading<Bytes>,
-    /// Read from it since set-up.
+    /// Data read from it since the device was set up.
     pub reads: Reading<Bytes>,
-    /// Written to it since set-up: flash wear.
+    /// Data written to it since the device was set up: flash wear.
     pub writes: Reading<Bytes>,
 }
 
@@ -176,6 +178,6 @@ pub struct DebugStat {
     pub version: Reading<u64>,
     /// Writes that had to wait for memory.
     pub writestall: Reading<u64>,
-    /// Accesses that missed their slot's lock.
+    /// Frees that were skipped because the slot's lock was held.
     pub miss_free: Reading<u64>,
 }

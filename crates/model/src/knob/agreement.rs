@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether the value of a configuration file is the one in force, whatever the spelling of the two.
+//! Compares the value in a configuration file with the one in force, even if they are spelled
+//! differently.
 
 use super::{Domain, KnobReading};
 
 impl KnobReading {
-    /// Whether `wanted`, as a configuration file has it, is in force; `None` where either is not known or
-    /// is no plain value, as `ram / 2` or `50%`.
+    /// Whether the value `wanted` of a configuration file is in force; `None` if either value is
+    /// unknown or is not a plain value, such as `ram / 2` or `50%`.
     #[must_use]
     pub fn agrees_with(&self, wanted: &str) -> Option<bool> {
         let live = self.active()?;
@@ -21,7 +22,8 @@ impl KnobReading {
     }
 }
 
-/// `1`, `Y`, `true`, `on` and their opposites, in any case: what the kernel and systemd accept.
+/// Parses a switch as the kernel and systemd do: `1`, `y`, `yes`, `true`, `on` and their opposites,
+/// in any case.
 pub(super) fn is_on(word: &str) -> Option<bool> {
     let is_one_of = |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one));
     if is_one_of(&["1", "y", "yes", "t", "true", "on"]) {
@@ -33,13 +35,14 @@ pub(super) fn is_on(word: &str) -> Option<bool> {
     }
 }
 
-/// Whole numbers, compared as numbers: a file may say 0010.
+/// Whole numbers, so that `0010` in a file equals `10`.
 fn numbers(text: &str) -> Option<Vec<i128>> {
     let all: Option<Vec<i128>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     all.filter(|all| !all.is_empty())
 }
 
-/// Decimal, or hexadecimal with `0x`. `y` sets as many bits as the machine has, which is not known here.
+/// A bit mask in decimal, or in hexadecimal with `0x`. `y` sets as many bits as the machine has,
+/// which is not known here.
 fn bits(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -48,7 +51,8 @@ fn bits(word: &str) -> Option<u64> {
     }
 }
 
-/// Bytes; `max` and `infinity` are no limit. The kernel and systemd count in powers of 1024.
+/// A size in bytes; `max` and `infinity` mean no limit. Units are powers of 1024, as in the kernel
+/// and systemd.
 fn size(text: &str) -> Option<u128> {
     if text == "max" || text == "infinity" {
         return Some(u128::MAX);
@@ -71,7 +75,7 @@ fn known_word<'w>(words: &[&str], wanted: &'w str) -> Option<&'w str> {
     words.contains(&wanted).then_some(wanted)
 }
 
-/// `zstd` of `zstd(level=3) lz4`.
+/// The first word, without an argument in parentheses: `zstd` of `zstd(level=3) lz4`.
 fn first_word(text: &str) -> Option<&str> {
     text.split([' ', '(']).next().filter(|word| !word.is_empty())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory controller of cgroup v2, per group and per node.
+//! The memory controller of cgroup v2: settings per group and per node.
 
 use super::row::{sysfs, trigger};
 use super::{Access, Domain, Knob, Persist};

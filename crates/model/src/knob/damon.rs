@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Data access monitoring: the general interface and the modules built on it.
+//! DAMON (data access monitoring): its general interface and the modules built on it.
 //!
-//! Whoever monitors physical addresses excludes the others: starting a second one answers EBUSY.
-//! Module parameters of a running module count only after `commit_inputs`; while that reads `Y`
-//! none may be written. All times are in µs unless the name says ms.
+//! Only one user can monitor physical addresses at a time: starting a second one fails with EBUSY.
+//! Parameters of a running module take effect only after `commit_inputs` is written; while that
+//! reads `Y`, none may be written. All times are in µs unless the name says ms.
 //!
-//! Of the general interface the files that most set-ups need are here; filters, destinations,
+//! Of the general interface, the files that most set-ups need are listed; filters, destinations,
 //! regions, priority weights and probes are not.
 
 use super::row::{COUNT, int, sysfs, word};
@@ -50,7 +50,7 @@ const METRICS: &[&str] = &[
     "node_eligible_mem_bp",
 ];
 
-/// A file of `/sys/kernel/mm/damon/admin`, which keeps nothing over a boot.
+/// A file of `/sys/kernel/mm/damon/admin`; its value does not survive a reboot.
 macro_rules! admin {
     ($name:literal, [$($path:literal),*], $domain:expr, $doc:literal) => {
         sysfs(
@@ -81,7 +81,7 @@ macro_rules! goal {
     };
 }
 
-/// A parameter of a module, which is built in: it has no modprobe.d options.
+/// A parameter of a DAMON module. These are built in, so modprobe.d options do not apply.
 macro_rules! parameter {
     ($module:literal, $name:literal, $domain:expr, $doc:literal) => {
         sysfs(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The borrowing contract: what an experiment or a benchmark may borrow from the host it runs on.
 //!
-//! Whoever measures changes no setting itself. It asks a [`Lender`]: `pagewise-apply` implements one
-//! whose loans are recorded in a journal before they are taken and are returned whatever happens;
-//! tests implement others. A loan that is not returned with [`Lender::return_loan`] is returned when
-//! the lender ends.
+//! Code that measures changes no setting itself. It asks a [`Lender`]: the one in `pagewise-apply`
+//! records each loan in a journal before it takes it, and returns all of them even after a failure;
+//! tests implement others. A loan that is not returned with [`Lender::return_loan`] is returned
+//! when the lender is dropped or finished.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use crate::{Bytes, Compressor, Refusal};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoanId(pub u64);
 
-/// A zram device to make.
+/// A zram device to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZramSpec {
-    /// Its uncompressed capacity.
+    /// Its uncompressed capacity (disksize).
     pub disksize: Bytes,
-    /// `None` leaves the choice to the kernel.
+    /// Its algorithm; `None` leaves the choice to the kernel.
     pub compressor: Option<Compressor>,
-    /// A file with a dictionary for the algorithm.
+    /// A file with a compression dictionary for the algorithm.
     pub dictionary: Option<PathBuf>,
-    /// The limit on the memory that it uses.
+    /// The limit on the RAM that it uses.
     pub mem_limit: Option<Bytes>,
-    /// Where its idle pages go; `None` keeps all of them in memory.
+    /// Where it writes idle pages; `None` keeps all of them in RAM.
     pub writeback: Option<ZramWriteback>,
 }
 
@@ -41,16 +41,17 @@ impl ZramSpec {
     }
 }
 
-/// A block device to which a zram device writes pages that were not used for a while.
+/// A block device to which a zram device writes idle pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZramWriteback {
-    /// As /dev/vda: what it holds is lost.
+    /// Its path, such as /dev/vda. Its contents are lost.
     pub device: String,
-    /// At these intervals, the pages that were not used since the time before are written.
+    /// Interval of writeback: each time, pages that were not used since the time before are
+    /// written.
     pub every_seconds: u64,
 }
 
-/// As `writing idle pages to /dev/vda every 5 s`.
+/// Prints `writing idle pages to /dev/vda every 5 s`.
 impl fmt::Display for ZramWriteback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "writing idle pages to {} every {} s", self.device, self.every_seconds)
@@ -60,7 +61,7 @@ impl fmt::Display for ZramWriteback {
 /// A zram device that was lent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZramDevice {
-    /// Its loan.
+    /// Number of the loan.
     pub loan: LoanId,
     /// The N of `zramN`.
     pub number: u32,
@@ -70,16 +71,17 @@ pub struct ZramDevice {
     pub sysfs: PathBuf,
 }
 
-/// How zswap is set up for a while. It is one for the whole host.
+/// A temporary configuration of zswap, which applies to the whole host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZswapSpec {
     /// The kernel's name of the compressor.
     pub algorithm: String,
-    /// The cap of the pool, in percent of RAM; the host's own setting where there is none.
+    /// Size limit of the pool, in percent of RAM; if missing, the host's setting
+    /// is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pool_percent: Option<u8>,
-    /// A full pool accepts pages again below this percentage of its cap; the host's own setting where there
-    /// is none.
+    /// A full pool accepts pages again once it is below this percentage of its limit; if missing,
+    /// the host's setting is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_threshold_percent: Option<u8>,
     /// Whether the shrinker writes cold pages of the pool back to swap.
@@ -88,7 +90,7 @@ pub struct ZswapSpec {
 }
 
 impl ZswapSpec {
-    /// With this compressor, without shrinker, and the host's own limits.
+    /// zswap with this compressor, without the shrinker, and with the host's own limits.
     #[must_use]
     pub fn new(algorithm: impl Into<String>) -> Self {
         let algorithm = algorithm.into();
@@ -96,7 +98,7 @@ impl ZswapSpec {
     }
 }
 
-/// As `zswap lz4 in at most 20 % of RAM, with shrinker`.
+/// Prints `zswap lz4 in at most 20 % of RAM, with shrinker`.
 impl fmt::Display for ZswapSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "zswap {}", self.algorithm)?;
@@ -113,23 +115,23 @@ impl fmt::Display for ZswapSpec {
 /// Swap to switch on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapSpec {
-    /// Where.
+    /// The device or file.
     pub area: SwapArea,
     /// Its priority; `None` leaves the choice to the kernel.
     pub priority: Option<i16>,
 }
 
-/// What is swapped to. A new swap header is written on either.
+/// The device or file to swap to. In either case a new swap header is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwapArea {
-    /// A zram device or file of the same lender.
+    /// A zram device or file that the same lender lent.
     Lent(PathBuf),
-    /// A block device of the machine, whose contents are lost. Lenders of an ordinary host refuse it.
+    /// A block device of the machine; its contents are lost. Lenders of an ordinary host refuse it.
     Device(PathBuf),
 }
 
 impl SwapArea {
-    /// The device or file.
+    /// The path of the device or file.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -138,77 +140,81 @@ impl SwapArea {
     }
 }
 
-/// As `swap on /dev/zram1`.
+/// Prints `swap on /dev/zram1`.
 impl fmt::Display for SwapSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "swap on {}", self.area.path().display())
     }
 }
 
-/// A file without holes that swap can be switched on at.
+/// A file without holes, on which swap can be enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapFile {
-    /// Its loan.
+    /// Number of the loan.
     pub loan: LoanId,
     /// The file.
     pub path: PathBuf,
 }
 
-/// A memory cgroup to make. A limit that is `None` stays as the kernel sets it.
+/// A memory cgroup to create. A limit that is `None` is left at the kernel's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupSpec {
     /// The limit on memory (`memory.max`, `memory.limit_in_bytes`).
     pub max: Option<Bytes>,
-    /// Where reclaim begins (`memory.high`); cgroup version 2 only.
+    /// The limit above which the group is throttled and reclaimed (`memory.high`); cgroup version 2
+    /// only.
     pub high: Option<Bytes>,
-    /// The limit on swap (`memory.swap.max`; with version 1 the part of
-    /// `memory.memsw.limit_in_bytes` beyond `max`, which has to be given then).
+    /// The limit on swap (`memory.swap.max`; with version 1, `memory.memsw.limit_in_bytes` is set
+    /// to this plus `max`, which is required then).
     pub swap_max: Option<Bytes>,
-    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2 only.
+    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2
+    /// only.
     pub zswap_max: Option<Bytes>,
-    /// Whether zswap may write its pages to the disk (`memory.zswap.writeback`); cgroup version 2 only.
+    /// Whether zswap may write its pages back to disk (`memory.zswap.writeback`); cgroup version 2
+    /// only.
     pub zswap_writeback: Option<bool>,
-    /// The group's own swappiness. Version 2 has one for the whole host: there it is not set.
+    /// The group's own swappiness (`memory.swappiness`). Cgroup version 2 has no such file: there
+    /// the value is ignored, and `vm.swappiness` applies.
     pub swappiness: Option<u32>,
 }
 
 /// A memory cgroup that was lent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryGroup {
-    /// Its loan; processes that are left in it are killed before it is removed.
+    /// Number of the loan. Processes that are still in the group are killed before it is removed.
     pub loan: LoanId,
-    /// Its folder: a process joins by writing its pid to `cgroup.procs` there.
+    /// Its folder. A process joins by writing its pid to `cgroup.procs` there.
     pub folder: PathBuf,
-    /// Whether it is of version 2.
+    /// Whether it is a cgroup of version 2.
     pub unified: bool,
 }
 
-/// A value for a knob of the [table](crate::knob::KNOBS).
+/// A value for a setting of the [table](crate::knob::KNOBS).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSetting {
-    /// Its name in the table, as `vm.page-cluster`.
+    /// Its name in the table, such as `vm.page-cluster`.
     pub name: String,
-    /// What stands in its path if there are several of it, as `2048kB` or the number of a zram device.
+    /// The instance, if the setting exists several times: `2048kB`, or the number of a zram device.
     pub instance: Option<String>,
     /// The value, as the kernel spells it.
     pub value: String,
 }
 
 impl KnobSetting {
-    /// A knob that exists once.
+    /// A setting that exists once.
     #[must_use]
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_owned(), instance: None, value: value.into() }
     }
 
-    /// One of several knobs of this name.
+    /// One instance of a setting.
     #[must_use]
     pub fn of_instance(name: &str, instance: &str, value: impl Into<String>) -> Self {
         Self { instance: Some(instance.to_owned()), ..Self::new(name, value) }
     }
 }
 
-/// As `vm.swappiness = 60`, or `zram.mem_limit = 0 of 3`.
+/// Prints `vm.swappiness = 60`, or `zram.mem_limit = 0 of 3` for an instance.
 impl fmt::Display for KnobSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.name, self.value)?;
@@ -216,50 +222,50 @@ impl fmt::Display for KnobSetting {
     }
 }
 
-/// Lends parts of a host for a while. What a lender does not implement it refuses.
+/// Lends parts of a host for some time. The default implementation of each method refuses.
 pub trait Lender {
-    /// Makes a zram device.
+    /// Creates a zram device.
     ///
     /// # Errors
-    /// If there is no zram, the kernel refuses the algorithm or the size, or the device for writeback is not for
-    /// this lender to lend.
+    /// If there is no zram, if the kernel refuses the algorithm or the size, or if this lender does
+    /// not lend the writeback device.
     fn lend_zram(&mut self, _spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
         Err(not_lent("a zram device"))
     }
 
-    /// Writes a swap header and switches the swap on.
+    /// Writes a swap header and enables the swap area.
     ///
     /// # Errors
-    /// If the kernel refuses, other swap of the host is in use, or the area is not for this lender to
-    /// lend.
+    /// If the kernel refuses, if other swap of the host is in use, or if this lender does not lend
+    /// the area.
     fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
         Err(not_lent(&spec.to_string()))
     }
 
-    /// Switches zswap on. Returns the loans in the order in which they were taken; the swap behind it is
-    /// lent after it, so that it is returned first: this empties the pool.
+    /// Enables zswap. Returns the loans in the order in which they were taken. Borrow the swap area
+    /// behind zswap afterwards, so that it is returned first: this empties the pool.
     ///
     /// # Errors
-    /// If the kernel has no zswap, no such compressor or no shrinker, or other swap of the host is in use.
-    /// Nothing is lent then.
+    /// If the kernel has no zswap, no such compressor or no shrinker, or other swap of the host is
+    /// in use. In this case nothing is lent.
     fn lend_zswap(&mut self, spec: &ZswapSpec) -> Result<Vec<LoanId>, Refusal> {
         Err(not_lent(&spec.to_string()))
     }
 
-    /// The folder for swap files; `None` leaves the choice to the borrower.
+    /// The folder in which to create swap files; `None` leaves the choice to the borrower.
     fn swap_folder(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Makes a file for swap, without holes.
+    /// Creates a file for swap, without holes.
     ///
     /// # Errors
-    /// If it does not fit, or the file system cannot hold swap.
+    /// If there is not enough space, or the file system does not support swap files.
     fn lend_swap_file(&mut self, _folder: &Path, _size: Bytes) -> Result<SwapFile, Refusal> {
         Err(not_lent("a swap file"))
     }
 
-    /// Makes a memory cgroup.
+    /// Creates a memory cgroup.
     ///
     /// # Errors
     /// If there is no memory controller, or the kernel refuses a limit.
@@ -267,18 +273,20 @@ pub trait Lender {
         Err(not_lent("a memory cgroup"))
     }
 
-    /// Sets a knob.
+    /// Sets a kernel setting.
     ///
     /// # Errors
-    /// If the host lacks it or refuses the value, or the old value could not be restored.
+    /// If the host does not have it or refuses the value, or if the old value could not be restored
+    /// later.
     fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
         Err(not_lent(&setting.to_string()))
     }
 
-    /// Returns one loan before the others.
+    /// Returns one loan early.
     ///
     /// # Errors
-    /// If it is in use, or somebody else has changed it since; or if a zram device could not write its idle pages.
+    /// If it is in use, if somebody else has changed it since, or if a zram device could not write
+    /// its idle pages.
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
 }
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of kernel settings: one row each, walked by reader, planner, help and report.
+//! The table of kernel settings: one row each. The readers, the planner, the help and the report
+//! are driven by it.
 //!
-//! A row says nothing about which kernel has the setting: presence is probed by its path. Settings
-//! that newer kernels removed keep their row.
+//! A row does not say which kernels have the setting; this is probed by its path. Settings that
+//! newer kernels removed keep their row.
 //!
-//! Surprises that the types must carry: two files *act when they are read* (`hot_add` makes a
-//! device), some settings exclude each other and read 0 while the other rules, some can only be
-//! undone by a reset, and one is undone from what another file reports.
+//! Unusual cases that the types express: two files *act when they are read* (`hot_add` creates a
+//! device); some settings exclude each other, and the inactive one reads 0; some can only be undone
+//! by a reset; and one is restored from a value that another file reports.
 //!
-//! Defaults are those of a 64-bit kernel with base pages of 4 KiB; a default that is computed from
-//! the machine or chosen when the kernel was built is `None`.
+//! Defaults are those of a 64-bit kernel with base pages of 4 KiB. A default that is computed from
+//! the machine or chosen at build time is `None`.
 //!
-//! Left out, because they are no file under `/proc/sys` or `/sys`: system calls (`prctl`,
+//! Not in the table because they are not files under `/proc/sys` or `/sys`: system calls (`prctl`,
 //! `madvise`, `swapon` priorities), mount options, kernel command line parameters without a file
 //! (`psi=`, `hugepagesz=`, `zram.num_devices=`), properties that only systemd knows
-//! (`ManagedOOM…=`) and files of one process (`oom_score_adj`, `clear_refs`). Left out, because
-//! they inform and take nothing: statistics, which have nouns of their own.
+//! (`ManagedOOM…=`) and files of one process (`oom_score_adj`, `clear_refs`). Not in the table
+//! because they cannot be set: statistics, which have types of their own.
 
 mod agreement;
 mod cgroup;

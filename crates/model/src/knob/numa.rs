@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Nodes, tiers, and what belongs nowhere else.
+//! NUMA nodes, memory tiers, and settings that fit no other module.
 
 use super::row::{info, int, sysctl, sysfs, trigger};
 use super::{Access, Domain, Knob, Persist};

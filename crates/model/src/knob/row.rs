@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Short ways to write a row: the usual case is named, what differs is added to it.
+//! Constructors for rows: each fills in the usual case, and methods change what differs.
 
 use super::{Access, Domain, Knob, Persist, Undo};
 
-/// Any whole number that is not negative.
+/// Any non-negative whole number.
 pub(super) const COUNT: Domain = Domain::Int { min: 0, max: u64::MAX };
 
-/// Any that the kernel keeps in a plain signed integer.
+/// Any non-negative number that fits the kernel's signed `int`.
 pub(super) const SMALL: Domain = Domain::Int { min: 0, max: i32::MAX as u64 };
 
 pub(super) const fn int(min: i64, max: u64) -> Domain {
@@ -19,7 +19,7 @@ pub(super) const fn word(words: &'static [&'static str]) -> Domain {
 
 const READ_ONLY: Undo = Undo::Never { because: "it only informs: there is nothing to undo" };
 
-/// Read and written, kept by tmpfiles.d: most of sysfs.
+/// Readable and writable, made persistent by tmpfiles.d: most files of sysfs.
 pub(super) const fn sysfs(
     name: &'static str,
     path: &'static str,
@@ -39,7 +39,7 @@ pub(super) const fn sysfs(
     }
 }
 
-/// Read and written, kept by sysctl.d: `/proc/sys`.
+/// Readable and writable, made persistent by sysctl.d: files of `/proc/sys`.
 pub(super) const fn sysctl(
     name: &'static str,
     path: &'static str,
@@ -49,7 +49,7 @@ pub(super) const fn sysctl(
     sysfs(name, path, domain, doc).lasts_by(&[Persist::Sysctl])
 }
 
-/// Only written: it acts now, and `because` it has acted there is no way back.
+/// Write-only: writing triggers an action. `because` says why it cannot be undone.
 pub(super) const fn trigger(
     name: &'static str,
     path: &'static str,
@@ -63,7 +63,7 @@ pub(super) const fn trigger(
         .never_undone(because)
 }
 
-/// Only read: it informs.
+/// Read-only: it informs.
 pub(super) const fn info(
     name: &'static str,
     path: &'static str,
@@ -106,7 +106,7 @@ impl Knob {
         self
     }
 
-    /// One of two that exclude each other; `pair` holds just the other's name.
+    /// One of two settings that exclude each other; `pair` contains the name of the other one.
     pub(super) const fn excludes(mut self, pair: &'static [&'static str; 1]) -> Self {
         self.undo = Undo::WriteBackNonZero { pair: pair[0] };
         self.couples = pair;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The knob table, and what this host has of it → what an arm of a trial may set.
+//! Which settings an arm of a trial may set, from the knob table and the settings of this host.
 //!
-//! Settings of cgroups are left out: the only ones that an arm may set are two of zswap, of the program that runs
-//! beside the command, and only files of experiments have such a program. `trial --memory` limits the command.
+//! Settings of cgroups are left out: an arm may set only two of zswap, for the program that runs
+//! beside the command, and only experiment files have such a program. `trial --memory` limits the
+//! command.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,52 +12,55 @@ use crate::arm::{is_of_zram, refusal};
 use crate::knob::{Domain, KNOBS, Knob, KnobReading};
 use crate::{Name, Reading};
 
-/// One setting that `--a` and `--b` of a trial take.
+/// One setting that `--a` and `--b` of a trial accept.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SettableKnob<'a> {
-    /// How it is typed before `=`; where `scope` is `each-place`, with the place in brackets behind it, as `[64kB]`.
+    /// How it is typed before `=`. If `scope` is `each-place`, the place follows in brackets, as in
+    /// `[64kB]`.
     pub name: &'static str,
     /// What a change affects.
     pub scope: KnobScope,
-    /// What it takes, in words.
+    /// The accepted values, in words.
     pub accepts: String,
-    /// All words that it takes, where they are known; empty for numbers and text.
+    /// All accepted words, if they are known; empty for numbers and text.
     pub words: Vec<&'a str>,
-    /// The kernel's default, where it is not computed or chosen when the kernel was built.
+    /// The kernel's default; `null` if it is computed or chosen at build time.
     pub default: Option<&'static str>,
     /// What it does, in a sentence.
     pub about: &'static str,
-    /// What the brackets hold, as `2048kB` for a size of huge pages; `null` where there are none.
+    /// What the brackets contain, for example a size of huge pages such as `2048kB`; `null` if
+    /// there are none.
     pub place: Option<&'static str>,
-    /// The values now, one for each place; for `arm-zram` empty, because the devices do not exist yet.
+    /// The current values, one for each place; empty for `arm-zram`, because the devices do not
+    /// exist yet.
     pub values: Vec<KnobValue<'a>>,
 }
 
-/// What a setting of an arm affects.
+/// What a setting of an arm applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnobScope {
     /// The whole host.
     Host,
-    /// One of several places, such as a size of huge pages, which brackets name.
+    /// One of several places, such as a size of huge pages, given in brackets.
     EachPlace,
-    /// The zram devices that the arm brings.
+    /// The zram devices that the arm adds.
     ArmZram,
 }
 
-/// A value that a setting has now.
+/// The current value of a setting.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobValue<'a> {
-    /// What stands in brackets; `null` where there is one place only.
+    /// What to write in brackets; `null` if there is only one place.
     pub instance: Option<&'a Name>,
-    /// The value itself: of a file that lists all words, the one in brackets; `null` where there is none.
+    /// The value: of a file that lists all words, the one in brackets; `null` if there is none.
     pub active: Option<&'a str>,
     /// The text of the file.
     pub now: &'a Reading<Name>,
 }
 
 impl SettableKnob<'_> {
-    /// Whether a value, or a refusal of one, was found in any place.
+    /// Whether this host has the setting in any place, even if we may not read it.
     #[must_use]
     pub fn is_here(&self) -> bool {
         let is_known = |value: &KnobValue<'_>| value.now.value().is_some() || value.now.is_denied();
@@ -71,7 +75,7 @@ impl SettableKnob<'_> {
     }
 }
 
-/// Every setting that an arm may set, in the order of the table, with what `readings` say.
+/// All settings that an arm may set, in the order of the table, with their values from `readings`.
 #[must_use]
 pub fn settable(readings: &[KnobReading]) -> Vec<SettableKnob<'_>> {
     let may = |knob: &&'static Knob| refusal(knob).is_none() && !knob.path.contains("{cgroup}");
@@ -103,7 +107,7 @@ fn of_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> SettableKnob
     }
 }
 
-/// Those of the table, or those that the file lists.
+/// The words of the table or, if the kernel defines them, those that the file lists.
 fn words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     match domain {
         Domain::Word { words } => words.to_vec(),
@@ -119,7 +123,7 @@ fn words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     }
 }
 
-/// What the path has a place for.
+/// What the placeholder in the path stands for.
 fn place(path: &str) -> &'static str {
     match (path.contains("{node}"), path.contains("{size}")) {
         (true, true) => "NODE/SIZE",
@@ -147,7 +151,7 @@ mod tests {
         Reading::found(Name::from(text), Source::file("/x"))
     }
 
-    /// What is listed is what `--a` and `--b` parse, and nothing else of the table but settings of cgroups.
+    /// The list contains exactly what `--a` and `--b` accept, except for settings of cgroups.
     #[test]
     fn the_list_and_the_parser_agree() {
         let listed = settable(&[]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of one kernel setting ([`Knob`]), and what it said ([`KnobReading`]).
+//! The description of one kernel setting ([`Knob`]), and its value on a host ([`KnobReading`]).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,68 +10,70 @@ use crate::{Name, Reading};
 /// One kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Knob {
-    /// Stable name, as `vm.swappiness` or `zram.disksize`.
+    /// Stable name, such as `vm.swappiness` or `zram.disksize`.
     pub name: &'static str,
-    /// Path below `/`, without it; may hold `{N}` (a number that the kernel gave: of a zram device,
-    /// a kdamond, a scheme), `{size}` (a page size as the kernel's folder spells it, `64kB`),
-    /// `{node}` (a NUMA node's number) or `{cgroup}` (a cgroup's path below its hierarchy).
+    /// Path without the leading `/`. It may contain `{N}` (a number assigned by the kernel: of a
+    /// zram device, a kdamond, a scheme), `{size}` (a page size as in the kernel's folder names,
+    /// `64kB`), `{node}` (the number of a NUMA node) or `{cgroup}` (the path of a cgroup below its
+    /// hierarchy).
     pub path: &'static str,
-    /// What it takes.
+    /// The values that it accepts.
     pub domain: Domain,
-    /// How it is read.
+    /// Whether it can be read and written.
     pub access: Access,
-    /// The kernel's own default; `None` where it is computed or a build option.
+    /// The kernel's own default; `None` if it is computed or chosen at build time.
     pub default: Option<&'static str>,
-    /// How it may be made to last.
+    /// Ways to make it survive a reboot.
     pub persist: &'static [Persist],
     /// How a change is undone.
     pub undo: Undo,
-    /// Settings that change with it or exclude it, by name: take all of them into one plan.
+    /// Names of settings that change with it or exclude it: a plan must consider all of them
+    /// together.
     pub couples: &'static [&'static str],
-    /// One sentence: what it does.
+    /// What it does, in one sentence.
     pub doc: &'static str,
 }
 
-/// What a setting takes.
+/// The values that a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Domain {
     /// A whole number.
     Int {
-        /// Smallest.
+        /// Smallest value.
         min: i64,
-        /// Largest.
+        /// Largest value.
         max: u64,
     },
-    /// A set of bits, printed in hexadecimal with `0x`; `y` sets all, `n` none.
+    /// A bit mask, printed in hexadecimal with `0x`; `y` sets all bits, `n` none.
     Bits {
-        /// All bits that mean something.
+        /// All bits that have a meaning.
         all: u64,
     },
     /// 0 or 1, Y or N, true or false.
     Bool,
-    /// Bytes, with or without a suffix.
+    /// Bytes, with or without a unit suffix.
     Size,
     /// Bytes or `max`.
     Limit,
     /// One of these words; most files print all of them with the active one in brackets.
     Word {
-        /// All words.
+        /// The accepted words.
         words: &'static [&'static str],
     },
-    /// One of the words that the file itself lists, the active one in brackets: they differ from
-    /// host to host.
+    /// One of the words that the file itself lists, the active one in brackets; the list differs
+    /// between hosts.
     Listed,
     /// Several whole numbers.
     Ints,
     /// Free text in a syntax of its own.
     Text,
-    /// Any write does something now and leaves no value behind.
+    /// Any write triggers an action and leaves no value behind.
     Trigger,
 }
 
 impl Domain {
-    /// What it takes in words, as `0 to 200` or `always, madvise or never`.
+    /// The accepted values in words, such as `0 to 200` or `always, madvise or never`.
     pub fn accepts(self) -> String {
         match self {
             Self::Int { min, max: u64::MAX } => format!("{min} or more"),
@@ -93,21 +95,21 @@ impl Domain {
     }
 }
 
-/// Whether a setting can be read back.
+/// Whether a setting can be read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Read and written.
+    /// Can be read and written.
     ReadWrite,
-    /// Only read: it informs.
+    /// Can only be read: it informs.
     ReadOnly,
-    /// Only written: its value cannot be known, or what it prints is not its value.
+    /// Can only be written: it cannot be read, or reading it does not return its value.
     WriteOnly,
-    /// Reading it does something. Only its presence may be asked.
+    /// Reading it triggers an action, so only its existence may be checked.
     ReadActs,
 }
 
-/// How a setting may be made to last over a boot.
+/// How a setting is made to survive a reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is the mechanism of that name")]
@@ -120,7 +122,7 @@ pub enum Persist {
     Modprobe,
     Systemd,
     Fstab,
-    /// An agent or timer: it is a one-shot, or loses its meaning at rest.
+    /// By an agent or timer: it is a one-time action, or has no effect while nothing runs.
     Agent,
 }
 
@@ -128,43 +130,45 @@ pub enum Persist {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum Undo {
-    /// Write the old value back.
+    /// By writing the old value.
     WriteBack,
-    /// It and another exclude each other, and the one that does not rule reads 0: write back
-    /// whichever was not 0.
+    /// The setting and another one exclude each other, and the inactive one reads 0: by writing the
+    /// old value of the one that was not 0.
     WriteBackNonZero {
-        /// The other's name.
+        /// The name of the other setting.
         pair: &'static str,
     },
-    /// It cannot be read, but another file reports it: write that back.
+    /// The setting cannot be read, but another file reports its value: by writing what that file
+    /// said.
     WriteBackReported {
-        /// Where the old value stands.
+        /// The file that reports the old value.
         by: &'static str,
     },
-    /// Not at all.
+    /// It cannot be undone.
     Never {
-        /// Why.
+        /// The reason.
         because: &'static str,
     },
 }
 
-/// A setting as one host has it: expanded path and live value.
+/// A setting on one host: its expanded path and current value.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobReading {
-    /// The row of the table; in JSON its name.
+    /// The row of the table; in JSON the name of the setting.
     #[serde(serialize_with = "name_only")]
     #[schemars(with = "String")]
     pub knob: &'static Knob,
-    /// What stands for `{N}`, `{size}`, `{node}` or `{cgroup}`; `null` where the path has none.
+    /// What `{N}`, `{size}`, `{node}` or `{cgroup}` stands for; `null` if the path has no
+    /// placeholder.
     pub instance: Option<Name>,
-    /// The live value as the file has it, white space folded; its place is the expanded path.
+    /// The current contents of the file, white space folded; its source is the expanded path.
     pub live: Reading<Name>,
-    /// The kernel's default, where it is known.
+    /// The kernel's default; `null` if it is not known.
     pub default: Option<&'static str>,
 }
 
 impl KnobReading {
-    /// The live value where it is one word: the word in brackets of a file that lists all.
+    /// The current value if it is one word; of a file that lists all words, the one in brackets.
     pub fn active(&self) -> Option<&str> {
         let live = self.live.value()?.as_str();
         let bracketed = || live.split_once('[')?.1.split_once(']').map(|(word, _)| word);
@@ -174,7 +178,7 @@ impl KnobReading {
         }
     }
 
-    /// Whether it stands at the kernel's default; `None` where either is not known.
+    /// Whether the value is the kernel's default; `None` if either is not known.
     pub fn is_default(&self) -> Option<bool> {
         let (active, default) = (self.active()?, self.default?);
         Some(match self.knob.domain {

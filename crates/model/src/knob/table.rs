@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All rows in one table, and what must hold over them.
+//! All rows in one table, and tests of what must hold for all of them.
 
 use super::{Knob, cgroup, damon, ksm, mglru, numa, swap, thp, vm, zram, zswap};
 
@@ -80,10 +80,10 @@ mod tests {
         assert_none("crooked", KNOBS.iter().filter(|knob| !is_clean(knob.path)));
     }
 
-    /// What a path may hold in the place of something that only a host knows.
+    /// The placeholders that a path may contain for what only a host knows.
     const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
 
-    /// Each ends its part of the path: readers fill them in folder by folder.
+    /// Each placeholder ends its part of the path, because readers fill them in folder by folder.
     #[test]
     fn placeholders_are_the_four() {
         let is_plain = |part: &str| {
@@ -108,7 +108,7 @@ mod tests {
         assert_none("mute", KNOBS.iter().filter(is_mute));
     }
 
-    /// What cannot be read cannot be written back from its own file.
+    /// A setting that cannot be read cannot be restored from its own file.
     #[test]
     fn undo_fits_the_access() {
         let reads_back =
@@ -145,7 +145,8 @@ mod tests {
         }
     }
 
-    /// The default of one that reads 0 while its pair rules is 0, which it need not take.
+    /// The default of a setting that reads 0 while its pair is active is 0, even if 0 is not in its
+    /// domain.
     #[test]
     fn defaults_fit_their_domain() {
         let unset = |knob: &Knob| {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transparent huge pages and khugepaged. A change touches no mapping that exists already, and
-//! `never` everywhere still lets a process collapse its own pages.
+//! Transparent huge pages and khugepaged. A change does not affect existing mappings, and even with
+//! `never` everywhere a process can collapse its own pages.
 //!
-//! Limits in pages are one less than the pages in a huge page: 511 of 4 KiB, 8191 of 64 KiB.
+//! Limits in pages are at most one less than the pages of a huge page: 511 with base pages of 4
+//! KiB, 8191 with 64 KiB.
 
 use super::row::{int, sysfs, word};
 use super::{Access, Domain, Knob, Persist, Undo};

@@ -1,100 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `pagewise undo` put back ([`Recovered`]), and the plans that are in force ([`InForce`]).
+//! What `pagewise undo` restored ([`Recovered`]), and the plans that are in force ([`InForce`]).
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::Plan;
 
-/// How a loan ended.
+/// How a loan ended: whether what was borrowed or changed was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Outcome {
-    /// Put back, and looked at after it.
+    /// It was restored, and read back to check it.
     Returned,
-    /// Nothing was to be put back: it had never been taken, had gone by itself, or had been put back.
+    /// There was nothing to restore: it was never taken, has disappeared, or had been restored
+    /// already.
     Gone,
-    /// It stays, because somebody else uses it now.
+    /// It was left in place, because something else uses it now.
     Kept {
-        /// Who or what.
+        /// What uses it.
         why: String,
     },
-    /// Somebody else changed it since: theirs stays.
+    /// Somebody else has changed it since: their value stays.
     Conflict {
-        /// What it was before we borrowed it.
+        /// The value before we changed it.
         old: String,
-        /// What we had made of it.
+        /// The value that we had set.
         ours: String,
-        /// What stands there now.
+        /// The current value.
         found: String,
     },
-    /// It could not be put back; the journal keeps naming it.
+    /// It could not be restored; the journal keeps the entry.
     Left {
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What would help, where that is known.
+        /// What would help; `null` if that is not known.
         next: Option<String>,
     },
 }
 
 impl Outcome {
-    /// Whether nothing of it remains to be done or told.
+    /// Whether nothing remains to be done or reported about it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Returned | Self::Gone | Self::Kept { .. })
     }
 }
 
-/// One thing that was lent, and how that ended.
+/// One loan or change, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Return {
-    /// What, as `zram device zram3`.
+    /// What it was, such as `zram device zram3`.
     pub what: String,
     /// How it ended.
     pub outcome: Outcome,
 }
 
-/// What an earlier run left behind, and what became of it.
+/// What an earlier run left behind, and whether it was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recovered {
-    /// Its journal.
+    /// The journal of that run.
     pub journal: String,
-    /// How `pagewise undo --forget` calls it.
+    /// The name that `pagewise undo --forget` takes.
     pub id: String,
-    /// The id of the plan whose journal it is; `null` of a run that only borrowed.
+    /// The id of the plan that the journal belongs to; `null` for a run that only borrowed.
     pub plan: Option<String>,
-    /// Its process, where the journal still says so.
+    /// Process id of that run, if the journal still contains it.
     pub pid: Option<u32>,
-    /// Whether the machine has been started anew since.
+    /// Whether the machine was rebooted since.
     pub earlier_boot: bool,
-    /// Everything that was still lent, the last first.
+    /// Everything that had not been returned, the last one first.
     pub returns: Vec<Return>,
-    /// The first line that cannot be understood. The journal then stays where it is.
+    /// The first line that could not be parsed. In this case the journal is kept.
     pub damaged_line: Option<usize>,
-    /// Why the journal was not read at all; nothing that it may name was put back.
+    /// Why the journal was not read at all; nothing that it may name was restored.
     pub skipped: Option<SkippedJournal>,
-    /// Why the journal could not be brought up to date, as on a disk that is mounted read-only.
-    /// What is said in `returns` was done all the same.
+    /// Why the journal could not be updated, for example because its disk is mounted read-only.
+    /// What `returns` reports was done all the same.
     pub unnoted: Option<String>,
 }
 
-/// Something by the name of a journal that was not read.
+/// A file with the name of a journal that was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkippedJournal {
-    /// Why not.
+    /// The reason.
     pub why: String,
-    /// Whether it is a plain file, so that a run may have written it.
+    /// Whether it is a regular file, so that it may be the journal of a run.
     pub is_file: bool,
 }
 
 impl Recovered {
-    /// Whether nothing remains: the journal is gone.
+    /// Whether nothing remains and the journal was deleted.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_whole() && self.returns.iter().all(|it| it.outcome.is_settled())
     }
 
-    /// Whether nothing remains to be done: what was in conflict has been told.
+    /// Whether nothing remains to be done. Conflicts do not count: they have been reported.
     #[must_use]
     pub fn is_told(&self) -> bool {
         let is_left = |it: &Return| matches!(it.outcome, Outcome::Left { .. });
@@ -105,7 +106,7 @@ impl Recovered {
         self.damaged_line.is_none() && self.skipped.is_none()
     }
 
-    /// Whether there is anything to say of it.
+    /// Whether there is anything to report about it.
     #[must_use]
     pub fn is_worth_telling(&self) -> bool {
         !self.is_whole() || !self.returns.is_empty() || self.unnoted.is_some()
@@ -115,15 +116,15 @@ impl Recovered {
 /// A plan whose changes are in force.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct InForce {
-    /// How `pagewise undo` calls its journal.
+    /// Number of its journal, which `pagewise undo` takes.
     pub journal: String,
     /// Whether all of its steps were carried out. If not, it was interrupted.
     pub applied: bool,
-    /// How many of its changes no undo has put back yet.
+    /// Number of its changes that were not undone.
     pub changes: usize,
-    /// Until when it is on trial, in seconds of Unix time; `null` if it is not.
+    /// End of its trial period, in seconds of Unix time; `null` if it is not on trial.
     pub trial_until: Option<u64>,
-    /// When it was begun.
+    /// When `apply` started to carry it out, in seconds of Unix time.
     pub unix_seconds: u64,
     /// The plan.
     #[serde(flatten)]

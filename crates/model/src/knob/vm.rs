@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/proc/sys/vm` and the hugetlb pools.
 //!
-//! Of a pair such as `dirty_ratio` and `dirty_bytes` one rules and the other reads 0: taking one
-//! back means writing the one that was not 0.
+//! Of a pair such as `dirty_ratio` and `dirty_bytes`, one is active and the other reads 0. To
+//! restore the pair, write the one that was not 0.
 
 use super::row::{COUNT, SMALL, int, sysctl, sysfs, trigger};
 use super::{Access, Domain, Knob, Persist};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram devices. Order matters: comp_algorithm, algorithm_params, recomp_algorithm, backing_dev
-//! and compressed_writeback, mem_limit, and disksize last, which initialises the device.
+//! zram devices. Settings must be written in this order: comp_algorithm, algorithm_params,
+//! recomp_algorithm, backing_dev, compressed_writeback, mem_limit, and last disksize, which
+//! initialises the device.
 //!
-//! `num_devices` is a module parameter without a file.
+//! `num_devices` is a module parameter that has no file.
 
 use super::row::{COUNT, SMALL, int, sysfs, trigger};
 use super::{Access, Domain, Knob, Persist};

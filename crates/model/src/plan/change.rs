@@ -1,79 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one step of a plan changes ([`Change`]): the whole vocabulary of `apply`.
+//! What a step of a plan changes ([`Change`]): everything that `apply` can do.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Compressor};
 
-/// One change of the machine. `from` is what was there when the plan was made: `apply` refuses the step if
-/// something else is there now.
+/// One change of the machine. `from` is the state when the plan was made: `apply` refuses the step
+/// if the machine is in another state now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum Change {
     /// Writes the running value of a setting of the knob table.
     SetKnob {
-        /// Its name, as `vm.swappiness`; one of several as `thp.size.enabled[64kB]`.
+        /// Its name, such as `vm.swappiness`; an instance, if there are several, as in
+        /// `thp.size.enabled[64kB]`.
         target: String,
-        /// The running value, as [`crate::knob::KnobReading::active`] reads it.
+        /// The current value, as read by [`crate::knob::KnobReading::active`].
         from: String,
-        /// The new value, as the kernel accepts it.
+        /// The new value, in the kernel's spelling.
         to: String,
     },
-    /// Writes a configuration file, whole, readable by everybody (mode 0644). Without a `from` it is new.
+    /// Writes a whole configuration file, readable by all users (mode 0644). If there is no `from`,
+    /// it is created.
     WriteFile {
-        /// Absolute path, inside one of the folders that `apply` knows.
+        /// Absolute path, inside one of the folders that `apply` may write to.
         target: String,
         /// Its contents before; `null` if there was no file.
         from: Option<String>,
         /// Its contents after.
         to: String,
     },
-    /// Makes a symbolic link, as `systemctl enable` and `systemctl mask` do.
+    /// Creates a symbolic link, as `systemctl enable` and `systemctl mask` do.
     MakeLink {
-        /// Absolute path of the link, inside one of the folders that `apply` knows.
+        /// Absolute path of the link, inside one of the folders that `apply` may write to.
         target: String,
-        /// Where it pointed before; `null` if there was no link.
+        /// Its target before; `null` if there was no link.
         from: Option<String>,
-        /// Where it points after: another unit or `/dev/null`.
+        /// Its new target: another unit or `/dev/null`.
         to: String,
     },
-    /// Makes systemd read its unit files again.
+    /// Makes systemd reload its unit files.
     ReloadUnits {
         /// Always `systemd`.
         target: String,
     },
-    /// Makes a new zram device and switches swap on it.
+    /// Creates a new zram device and enables swap on it.
     AddZramSwap {
-        /// The device, if its number is fixed by a file of the same plan; otherwise `null`, and the kernel
+        /// The device, if another file of the same plan fixes its number; `null` if the kernel
         /// chooses the number.
         target: Option<String>,
-        /// How it is set up.
+        /// The device's settings.
         to: ZramSwap,
     },
-    /// Makes a file on a disk, without holes, and switches swap on it.
+    /// Creates a file without holes on a disk and enables swap on it.
     AddSwapFile {
-        /// The file, as `/var/pagewise-swap-0`.
+        /// The file, such as `/var/pagewise-swap-0`.
         target: String,
-        /// Its size and when it is filled.
+        /// Its size and priority.
         to: SwapFilePlan,
     },
-    /// Changes the priority of a zram device that is used as swap: switches it off and on again. Its pages are read
-    /// back in between, so this is for an area that is empty or nearly so.
+    /// Changes the priority of a zram swap device, by disabling and enabling it. Its pages are read
+    /// back into RAM in between, so this is for an area that is empty or nearly so.
     SetSwapPriority {
-        /// The area, as `/proc/swaps` names it.
+        /// The area, by its name in `/proc/swaps`.
         target: String,
         /// Its priority when the plan was made.
         from: i32,
-        /// The new priority; higher is filled first.
+        /// The new priority; areas with a higher priority are filled first.
         to: i16,
     },
-    /// Switches a swap area off, which reads all its pages back into RAM or into other swap. Of a zram device
-    /// the memory is released too.
+    /// Disables a swap area: all its pages are read back into RAM or move to other swap. The memory
+    /// of a zram device is released, too.
     DrainSwap {
-        /// The area, as `/proc/swaps` names it.
+        /// The area, by its name in `/proc/swaps`.
         target: String,
-        /// Its size and what it held when the plan was made.
+        /// Its size and use when the plan was made.
         from: SwapHeld,
     },
 }
@@ -81,26 +83,27 @@ pub enum Change {
 /// A zram device that is used as swap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZramSwap {
-    /// Algorithm and level.
+    /// The algorithm and its level.
     pub compressor: Compressor,
-    /// How much it stores at most, before compression.
+    /// Its uncompressed capacity.
     pub disksize_bytes: Bytes,
-    /// How much RAM it takes at most; `null` is no limit.
+    /// Limit on the RAM that it uses; `null` for no limit.
     pub mem_limit_bytes: Option<Bytes>,
-    /// The priority of the swap; higher is filled first.
+    /// The priority of the swap area; areas with a higher priority are filled first.
     pub priority: i16,
 }
 
 /// A file that is used as swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwapFilePlan {
-    /// The size of the file.
+    /// Size of the file.
     pub size_bytes: Bytes,
-    /// The priority of the swap; higher is filled first. `null`: the kernel chooses one below all others.
+    /// The priority of the swap area; areas with a higher priority are filled first. `null`: the
+    /// kernel chooses one below all others.
     pub priority: Option<i16>,
 }
 
-/// A swap area when a plan was made.
+/// The state of a swap area when a plan was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwapHeld {
     /// The size of the area.
@@ -112,7 +115,7 @@ pub struct SwapHeld {
 }
 
 impl Change {
-    /// The `action` of the JSON document.
+    /// The value of `action` in the JSON document.
     #[must_use]
     pub const fn action(&self) -> &'static str {
         match self {

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a plan predicts, and what was measured of it afterwards ([`GainMeasured`]).
+//! The gain that a plan predicts, and what was measured afterwards ([`GainMeasured`]).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Ends, Evidence};
 
-/// A predicted gain, which `verify` measures again.
+/// A predicted gain that `pagewise verify` measures after the plan was applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
-    /// What is measured, as `swap_area_bytes`; the suffix states the unit. `docs/ledger.md` lists what this
+    /// Name of what is measured, such as `swap_area_bytes`; the suffix states the unit.
+    /// `docs/ledger.md` lists what this version can measure.
     /// version can measure.
     pub metric: String,
     /// The predicted value.
     pub value: f64,
-    /// Lower and upper end of its 95 % interval; both are the value if it follows from a formula of the kernel.
+    /// Lower and upper end of its 95 % confidence interval; both equal the value if it follows from
+    /// a formula of the kernel.
     pub interval: Ends<f64>,
-    /// The value when the plan was made; `null` if there was none, as of a device that the plan adds.
+    /// The value when the plan was made; `null` if there was none, for example for a device that
+    /// the plan adds.
     #[serde(default)]
     pub before: Option<f64>,
-    /// From which measurement or formula it was computed.
+    /// The measurement or formula that the prediction was computed from.
     pub source: String,
 }
 
 impl Expected {
-    /// A prediction that follows from a formula, so that its interval has no width.
+    /// A prediction from a formula, whose interval has no width.
     #[must_use]
     pub fn exact(metric: &str, value: f64, before: Option<f64>, source: String) -> Self {
         Self { metric: metric.to_owned(), value, interval: [value, value], before, source }
@@ -47,18 +50,18 @@ pub const HUGETLB_POOL: &str = "hugetlb_pool_bytes";
 /// The sum of the high watermarks of all zones.
 pub const HIGH_WATERMARKS: &str = "zone_high_watermark_bytes";
 
-/// Something that a plan can predict and `verify` can measure.
+/// A quantity that a plan can predict and `pagewise verify` can measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GainMetric {
     /// Its name in documents.
     pub name: &'static str,
     /// In a few words.
     pub label: &'static str,
-    /// What it means, and from which files it is measured.
+    /// What it means, and which files it is computed from.
     pub doc: &'static str,
 }
 
-/// Every metric.
+/// All metrics that can be predicted and measured.
 pub static GAIN_METRICS: &[GainMetric] = &[
     GainMetric {
         name: ZRAM_RATIO,
@@ -84,34 +87,34 @@ pub static GAIN_METRICS: &[GainMetric] = &[
 ];
 
 impl GainMetric {
-    /// The one with this name.
+    /// The metric with this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         GAIN_METRICS.iter().find(|metric| metric.name == name)
     }
 }
 
-/// A predicted gain and what was measured of it.
+/// A predicted gain with the result of measuring it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GainMeasured {
-    /// The id of the step that predicted it.
+    /// The id of the step with the prediction.
     pub step: String,
-    /// What is measured; the suffix states the unit.
+    /// Name of what is measured; the suffix states the unit.
     pub metric: String,
     /// The predicted value.
     pub predicted: f64,
-    /// Lower and upper end of its 95 % interval.
+    /// Lower and upper end of its 95 % confidence interval.
     pub interval: Ends<f64>,
     /// The value when the plan was made; `null` if there was none.
     pub before: Option<f64>,
-    /// From which measurement or formula it was predicted.
+    /// The measurement or formula that the prediction was computed from.
     pub source: String,
-    /// What was measured, or why nothing was.
+    /// The measured value, or why nothing was measured.
     #[serde(flatten)]
     pub outcome: GainOutcome,
 }
 
-/// What was measured of a predicted gain, or why nothing was.
+/// The measured value of a predicted gain, or why nothing was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum GainOutcome {
@@ -121,18 +124,18 @@ pub enum GainOutcome {
         measured: f64,
         /// Whether it lies in the interval.
         hit: bool,
-        /// The Readings that it was computed from.
+        /// The Readings that the measured value was computed from.
         evidence: Vec<Evidence>,
     },
-    /// It cannot be measured now.
+    /// It could not be measured.
     NotMeasured {
-        /// Why, and what is missing.
+        /// The reason, and what is missing.
         why: String,
     },
 }
 
 impl GainMeasured {
-    /// A prediction and what became of it.
+    /// A prediction with the result of measuring it.
     #[must_use]
     pub fn new(step: &str, expected: &Expected, outcome: GainOutcome) -> Self {
         Self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Predicted gains, what was measured of them, and how often the prediction came true ([`Ledger`]).
+//! Predicted gains, their measurements, and how often the prediction came true ([`Ledger`]).
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use crate::{Ends, Evidence, score_interval};
 /// One measurement of a predicted gain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerEntry {
-    /// When it was measured: RFC 3339 in UTC; `null` if the clock was not set.
+    /// Time of the measurement, as RFC 3339 in UTC; `null` if the clock was not set.
     pub time: Option<String>,
-    /// Changes with every boot; `null` if it could not be read.
+    /// The id of the boot; `null` if it could not be read.
     pub boot_id: Option<String>,
     /// The kernel's release; `null` if it could not be read.
     pub kernel: Option<String>,
     /// The id of the plan.
     pub plan: String,
-    /// The number of its journal. Numbers are used again after `pagewise undo`.
+    /// The number of its journal. Numbers are reused after `pagewise undo`.
     pub journal: String,
-    /// When `apply` began to carry out the plan, in seconds of Unix time.
+    /// When `apply` started to carry out the plan, in seconds of Unix time.
     pub applied_unix_seconds: u64,
-    /// The id of the step that predicted the gain.
+    /// The id of the step with the prediction.
     pub step: String,
-    /// What was measured; the suffix states the unit.
+    /// Name of what was measured; the suffix states the unit.
     pub metric: String,
     /// The predicted value.
     pub predicted: f64,
-    /// Lower and upper end of its 95 % interval.
+    /// Lower and upper end of its 95 % confidence interval.
     pub interval: Ends<f64>,
     /// The value when the plan was made; `null` if there was none.
     pub before: Option<f64>,
@@ -37,46 +37,47 @@ pub struct LedgerEntry {
     pub measured: f64,
     /// Whether it lies in the interval.
     pub hit: bool,
-    /// From which measurement or formula it was predicted.
+    /// The measurement or formula that the prediction was computed from.
     pub source: String,
     /// The Readings that the measured value was computed from.
     pub evidence: Vec<Evidence>,
 }
 
 impl LedgerEntry {
-    /// Whether the prediction follows from a formula, so that its interval has no width.
+    /// Whether the prediction follows from a formula: its interval then has no width.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         let [low, high] = self.interval;
         low >= high
     }
 
-    /// Entries with the same key measure the same prediction.
+    /// The key of a prediction: entries with the same key are measurements of the same one.
     fn key(&self) -> (&str, &str, u64, &str, &str) {
         (&self.plan, &self.journal, self.applied_unix_seconds, &self.step, &self.metric)
     }
 }
 
-/// How many predictions came true.
+/// Share of predictions that came true.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HitRate {
     /// Predictions that were measured at least once.
     pub predictions: u64,
     /// Those whose latest measurement lies in the predicted interval.
     pub hits: u64,
-    /// Hits per prediction; `null` without a prediction.
+    /// `hits` divided by `predictions`; `null` if there is no prediction.
     pub share: Option<f64>,
-    /// The 95 % interval of the share (Wilson's score interval); `null` without a prediction.
+    /// 95 % confidence interval of the share (Wilson's score interval); `null` if there is no
+    /// prediction.
     pub interval: Option<Ends<f64>>,
 }
 
 impl HitRate {
-    /// So many hits of so many predictions.
+    /// The hit rate for these numbers, with its interval.
     #[must_use]
     pub fn new(hits: u64, predictions: u64) -> Self {
         let share = (predictions > 0).then(|| hits as f64 / predictions as f64);
         let interval = share.map(|share| score_interval(share, predictions as f64));
-        // rounded, an end can lie on the wrong side of the share
+        // rounding can put an end on the wrong side of the share
         let ends = |(share, [low, high]): (f64, Ends<f64>)| {
             [low.clamp(0.0, share), high.clamp(share, 1.0)]
         };
@@ -92,9 +93,9 @@ impl HitRate {
 /// The hit rate of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MetricHitRate {
-    /// What was measured.
+    /// Name of what was measured.
     pub metric: String,
-    /// How often it came true.
+    /// How often predictions of it came true.
     #[serde(flatten)]
     pub rate: HitRate,
 }
@@ -102,23 +103,24 @@ pub struct MetricHitRate {
 /// What Pagewise predicted on this machine, and what was measured afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ledger {
-    /// Predictions with an interval that has a width: estimates from measurements. Of each prediction only
-    /// its latest measurement counts.
+    /// Predictions from measurements, whose interval has a width. Only the latest measurement of
+    /// each prediction counts.
     pub estimates: HitRate,
-    /// Predictions that follow from a formula of the kernel.
+    /// Predictions from a formula of the kernel.
     pub exact: HitRate,
-    /// Of each metric, in order of name.
+    /// Hit rate of each metric, in order of name.
     pub metrics: Vec<MetricHitRate>,
     /// Every measurement, the oldest first.
     pub entries: Vec<LedgerEntry>,
-    /// Lines of the file, from 1, that were changed after they were written, or damaged; they do not count.
+    /// Numbers of the lines, counted from 1, that were changed after they were written, or are
+    /// damaged; they do not count.
     pub damaged_lines: Vec<usize>,
-    /// Whether the last line is incomplete, because a run was killed while it wrote the line.
+    /// Whether the last line is incomplete because a run was killed while writing it.
     pub is_torn: bool,
 }
 
 impl Ledger {
-    /// The measurements of a file, the oldest first, and their hit rates.
+    /// Computes the hit rates of these measurements, which must be in order of time.
     #[must_use]
     pub fn new(entries: Vec<LedgerEntry>, damaged_lines: Vec<usize>, is_torn: bool) -> Self {
         let latest: BTreeMap<_, &LedgerEntry> = entries.iter().map(|it| (it.key(), it)).collect();
@@ -170,12 +172,12 @@ mod tests {
     }
 
     fn any_entry() -> impl Strategy<Value = LedgerEntry> {
-        // a metric is either computed or estimated
+        // a metric is either always computed or always estimated
         (0u8..3, 0u8..3, any::<bool>())
             .prop_map(|(journal, metric, hit)| entry(journal, metric, metric == 0, hit))
     }
 
-    /// Hits and predictions: an entry counts if no later one has the same key.
+    /// The oracle: an entry counts if no later one has the same key. Returns hits and predictions.
     fn naive(entries: &[LedgerEntry], counts: impl Fn(&LedgerEntry) -> bool) -> (u64, u64) {
         let (mut hits, mut predictions) = (0, 0);
         for (at, entry) in entries.iter().enumerate() {
@@ -229,8 +231,9 @@ mod tests {
         assert_eq!((ledger.estimates.hits, ledger.estimates.predictions), (1, 2));
     }
 
-    /// Newcombe, "Two-sided confidence intervals for the single proportion" (1998), table I: 81 of 263 are
-    /// 0.2553 to 0.3662 by this method, 15 of 148 are 0.0624 to 0.1605, 0 of 20 are 0 to 0.1611.
+    /// Expected values from Newcombe, "Two-sided confidence intervals for the single proportion"
+    /// (1998), table I: 81 of 263 gives 0.2553 to 0.3662 by this method, 15 of 148 gives 0.0624 to
+    /// 0.1605, 0 of 20 gives 0 to 0.1611.
     #[test]
     fn the_interval_is_the_published_one() {
         for (hits, of, low, high) in

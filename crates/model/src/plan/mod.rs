@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A list of changes to one machine, made before any of them is carried out ([`Plan`]).
 //!
-//! A plan is a document: `pagewise plan` prints it, people read it, and `pagewise apply` carries out that
-//! document and nothing else. Every [`Step`] states what it changes from and to, so a plan that no longer
-//! fits the machine can be refused before the first write.
+//! A plan is a document: `pagewise plan` prints it, people read it, and `pagewise apply` carries
+//! out that document and nothing else. Every [`Step`] states what it changes from and to, so
+//! `apply` can refuse a plan that no longer fits the machine before it writes anything.
 
 mod change;
 mod gain;
@@ -25,71 +25,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
-/// What a plan optimizes for where settings contradict each other.
+/// What a plan optimizes for if settings cannot serve all goals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// Work per second; waiting of single requests may vary.
+    /// Work per second; the latency of single requests may vary.
     Throughput,
-    /// The time in which a page comes back from swap.
+    /// The time to read a page back from swap.
     Latency,
-    /// As much memory as possible from the same RAM.
+    /// As much uncompressed memory as possible in the same RAM.
     Ratio,
-    /// No single one of them.
+    /// A compromise between the others.
     #[default]
     Balanced,
 }
 
-/// Ordered changes against one Snapshot, and what was considered and left out.
+/// Changes in order, made for one Snapshot, and the changes that were considered and left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// Sixteen hexadecimal digits, computed from all that follows: two plans that do the same on the
-    /// same machine have the same id.
+    /// Sixteen hexadecimal digits, a hash of everything that follows: two plans that do the same on
+    /// the same machine have the same id.
     pub id: String,
     /// What it optimizes for.
     pub goal: Goal,
-    /// The machine that it was made for.
+    /// The machine that the plan was made for.
     pub machine: PlannedMachine,
-    /// The changes, in the order in which they are carried out.
+    /// The changes, in the order in which they are applied.
     pub steps: Vec<Step>,
     /// Changes that were considered and are not part of the plan.
     pub declined: Vec<Declined>,
 }
 
-/// What tells the machine of a plan from others. `apply` refuses a plan for another machine.
+/// What identifies the machine of a plan. `apply` refuses a plan for another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedMachine {
     /// A hash of `/etc/machine-id`; `null` if the machine has none.
     pub machine_id_hash: Option<String>,
     /// `MemTotal`; `null` if it was not readable.
     pub memory_total_bytes: Option<Bytes>,
-    /// The release of the running kernel, as `6.12.48-amd64`; `null` if it was not readable.
+    /// The release of the running kernel, such as `6.12.48-amd64`; `null` if it was not readable.
     pub kernel: Option<String>,
 }
 
-/// One change with everything that somebody needs to decide about it.
+/// One change, with everything needed to decide about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Its name in this plan, as `swappiness` or `swappiness-file`.
+    /// Its name in this plan, such as `swappiness` or `swappiness-file`.
     pub id: String,
     /// What is changed, from what and to what.
     #[serde(flatten)]
     pub change: Change,
-    /// Why, with the measured numbers.
+    /// Why it is recommended, with the measured numbers.
     pub reason: String,
     /// The finding that led to it, as `zram-unused`; `null` if no finding did.
     pub finding: Option<String>,
-    /// The gain that was predicted; `null` if nothing was measured from which it could be predicted.
+    /// The predicted gain; `null` if there is no measurement to predict it from.
     pub expected: Option<Expected>,
     /// What could go wrong.
     pub risk: String,
-    /// What it costs even if all goes well, as `16 MiB of RAM for the table of slots`.
+    /// What it costs even if nothing goes wrong, such as `16 MiB of RAM for the table of slots`.
     pub cost: Option<String>,
-    /// Other settings that change with this one, by name.
+    /// Names of other settings that change with this one.
     pub coupled: Vec<String>,
-    /// Steps that are carried out or left out together with this one, by id.
+    /// Ids of steps that must be applied, or left out, together with this one.
     pub needs: Vec<String>,
-    /// What `pagewise undo` does about it.
+    /// How `pagewise undo` restores the state before it.
     pub undo: StepUndo,
     /// Whether it is still in force after a reboot.
     pub survives_reboot: bool,
@@ -99,14 +99,15 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum StepUndo {
-    /// `pagewise undo` restores what was there before, if the step's own value is still in place.
+    /// `pagewise undo` restores the state before the step, if the step's own value is still in
+    /// place.
     Restore {
-        /// What that does, in words.
+        /// What undoing it does, in words.
         what: String,
     },
-    /// Not at all: `apply` carries it out only with `--yes-irreversible`.
+    /// It cannot be undone: `apply` carries it out only with `--yes-irreversible`.
     Never {
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
@@ -114,7 +115,7 @@ pub enum StepUndo {
 /// A change that was considered and left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Declined {
-    /// Which change.
+    /// The change.
     pub what: String,
     /// Why it is not part of the plan, with the numbers.
     pub why: String,

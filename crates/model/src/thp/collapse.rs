@@ -1,75 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a collapse from outside did: made, left alone, and at which price.
+//! Results of collapsing other processes' memory into huge pages: what was done, what was skipped,
+//! and the cost.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Name};
 
-/// One collapse, of one process or of all in a cgroup.
+/// One collapse, over one process or all processes of a cgroup.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Collapse {
-    /// Whose memory.
+    /// The processes whose memory was considered.
     pub processes: Vec<CollapsedProcess>,
-    /// What the budget was counted on.
+    /// How the memory that the budget limits is measured.
     pub measure: BudgetMeasure,
-    /// That measure before anything was done.
+    /// Memory in that measure before the collapse.
     pub memory_before: Bytes,
-    /// The most that it may become.
+    /// The budget: memory must not exceed this.
     pub memory_limit: Bytes,
-    /// Afterwards.
+    /// Memory after the collapse.
     pub memory_after: Bytes,
-    /// The most that was measured in between.
+    /// Largest memory measured during the collapse.
     pub memory_peak: Bytes,
-    /// What the collapses themselves added, counted page by page.
+    /// Memory that the collapses themselves added, counted page by page.
     pub growth: Bytes,
-    /// Anonymous memory in huge pages: before, and of how much.
+    /// Before the collapse: anonymous memory in huge pages, and all anonymous memory.
     pub huge_before: Bytes,
     #[expect(missing_docs, reason = "the memory that huge_before is a part of")]
     pub anon_before: Bytes,
-    /// The same afterwards.
+    /// The same after the collapse.
     pub huge_after: Bytes,
     #[expect(missing_docs, reason = "the memory that huge_after is a part of")]
     pub anon_after: Bytes,
-    /// Blocks that were collapsed, each time that they were.
+    /// Blocks that were collapsed; a block that was collapsed twice counts twice.
     pub collapsed: u64,
-    /// Blocks that were not, and why: those of the last pass.
+    /// Blocks that were skipped in the last pass, by reason.
     pub left_alone: LeftAlone,
-    /// What the kernel refused, all passes together.
+    /// Calls that the kernel refused, in all passes.
     pub failed: Failed,
-    /// Processor time that it took, looking included.
+    /// CPU time of the whole run, examining memory included.
     pub cpu_seconds: f64,
-    /// Time from begin to end.
+    /// Elapsed time of the whole run.
     pub wall_seconds: f64,
-    /// Passes with something to do; more than one only where it went on watching.
+    /// Passes that found something to do; more than one only if it kept watching.
     pub passes: u64,
-    /// Nothing was done: only looked.
+    /// Whether nothing was changed (`--dry-run`).
     pub dry_run: bool,
-    /// What it would do, where nothing was done.
+    /// Blocks that would be collapsed, if nothing was changed.
     pub would_collapse: u64,
-    /// Why it ended before all was done.
+    /// Why it ended early.
     pub stopped: Option<String>,
-    /// What was found out about access, where that was asked for.
+    /// What was found out about access, if blocks were chosen by access.
     pub by_access: Option<ByAccess>,
-    /// The containers and units that had asked for it, where it was done for them; then the other values are their
-    /// sums.
+    /// The containers and units that had opted in, if it was done for them. The other fields are
+    /// then sums over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<UnitCollapse>,
 }
 
-/// What was done in one container or unit, within its own budget.
+/// What was done in one container or unit, within a budget of its own.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct UnitCollapse {
-    /// As `docker 5f3c1d0e77aa` or `redis.service`.
+    /// Container or unit, such as `docker 5f3c1d0e77aa` or `redis.service`.
     pub unit: String,
     /// The path of its memory cgroup.
     pub cgroup: String,
-    /// What was done.
+    /// The result.
     pub collapse: Collapse,
 }
 
 impl Collapse {
-    /// Takes in a later pass over the same memory, whose growth includes what came before.
+    /// Adds a later pass over the same memory. Its growth already includes that of earlier passes.
     pub fn follow(&mut self, pass: Self) {
         let earlier = std::mem::replace(self, pass);
         if self.anon_after == Bytes::new(0) {
@@ -81,7 +82,7 @@ impl Collapse {
         self.count_in(&earlier);
     }
 
-    /// The sums over units; the budgets stay theirs.
+    /// Sums over units. The budgets remain those of each unit.
     pub fn sum(units: Vec<UnitCollapse>) -> Self {
         let mut all = Self::default();
         for UnitCollapse { collapse: one, .. } in &units {
@@ -113,60 +114,60 @@ impl Collapse {
     }
 }
 
-/// Which memory was in use, in the first pass.
+/// Which memory was in use, as found in the first pass.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ByAccess {
-    /// Blocks worth a collapse.
+    /// Blocks that qualified for a collapse.
     pub blocks: u64,
-    /// Those of them that were seen in use, with which it began.
+    /// Of these, the blocks that were seen in use; they were collapsed first.
     pub used: u64,
-    /// Why nothing is known, where that is so: then the fullest blocks came first.
+    /// Why access is not known. The fullest blocks were then collapsed first.
     pub unknown: Option<String>,
 }
 
-/// A process among those.
+/// A process that was considered.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct CollapsedProcess {
     /// Process id.
     pub pid: u32,
     /// The command's name.
     pub name: Name,
-    /// Why it was left out.
+    /// Why the process was left out.
     pub left_out: Option<String>,
 }
 
-/// What a budget is counted on.
+/// How the memory that a budget limits is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BudgetMeasure {
     /// Proportional size of the processes (`Pss` of smaps_rollup).
     #[default]
     ProportionalSize,
-    /// What the cgroup is charged for.
+    /// Memory charged to the cgroup.
     CgroupCharge,
 }
 
-/// Blocks that hold memory and were not collapsed.
+/// Numbers of blocks that hold memory and were not collapsed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftAlone {
-    /// Some page is mapped by another process too: collapsing would copy it.
+    /// Another process maps some page: a collapse would copy it.
     pub shared: u64,
-    /// Less than half of the pages are there.
+    /// Less than half of the pages are present.
     pub sparse: u64,
     /// Some page is in swap.
     pub swapped: u64,
-    /// The budget had no room for the pages that are missing.
+    /// The budget had no room for the missing pages.
     pub over_budget: u64,
-    /// The program, or the kernel for this mapping, does not want huge pages.
+    /// Huge pages are disabled for this memory, by the program or by a setting of the kernel.
     pub refused: u64,
-    /// It was stopped before their turn.
+    /// The run ended before it got to them.
     pub not_reached: u64,
-    /// They changed between look and call, so that they fit none of the above any more.
+    /// They changed between being examined and the call, so that none of the other reasons applies.
     pub changed: u64,
 }
 
 impl LeftAlone {
-    /// Both together.
+    /// The sum of both.
     fn plus(self, other: Self) -> Self {
         Self {
             shared: self.shared + other.shared,
@@ -179,7 +180,7 @@ impl LeftAlone {
         }
     }
 
-    /// All of them.
+    /// The sum of all reasons.
     pub fn total(&self) -> u64 {
         self.shared
             + self.sparse
@@ -191,34 +192,34 @@ impl LeftAlone {
     }
 }
 
-/// Calls that the kernel refused.
+/// Collapses that the kernel refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failed {
     /// There was no free huge page, or none could be charged.
     pub no_memory: u64,
-    /// Some page was in use just then.
+    /// A page was in use at that moment.
     pub busy: u64,
 }
 
-/// Huge pages that are mostly empty, and what became of them.
+/// Huge pages that are mostly zeros, and whether they were split.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Restrain {
-    /// Whose memory.
+    /// The processes whose memory was examined.
     pub processes: Vec<CollapsedProcess>,
-    /// Huge pages of which pages were looked at.
+    /// Huge pages that were examined.
     pub huge_pages: u64,
-    /// Of those, with more than half of what was seen all zeros.
+    /// Of these, the ones of whose examined pages more than half are all zeros.
     pub bloated: u64,
-    /// What holds only zeros, in all of them.
+    /// Memory that holds only zeros, in all examined huge pages.
     pub zeros: Bytes,
-    /// Of that, in those that are bloated.
+    /// Of this, in the huge pages counted in `bloated`.
     pub zeros_in_bloated: Bytes,
-    /// How many were split; absent where nothing was to be split.
+    /// How many were split; `null` if splitting was not requested.
     pub split: Option<u64>,
     /// Proportional size of the processes before splitting.
     pub memory_before: Option<Bytes>,
-    /// The same after it.
+    /// The same after splitting.
     pub memory_after: Option<Bytes>,
-    /// Why not everything was looked at.
+    /// Why not all huge pages were examined.
     pub partial: Option<String>,
 }

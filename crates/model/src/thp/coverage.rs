@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which memory of a process is in huge pages, and what the rest looks like.
 //!
-//! Memory is cut into *blocks*: pieces of address space as large and as aligned as a huge page. Only
-//! a block that lies in one mapping of private anonymous memory as a whole can be collapsed from
-//! outside; the others are counted with the sizes and not here.
+//! Memory is divided into *blocks*: aligned pieces of address space of the size of a huge page.
+//! Only a block that lies entirely in one mapping of private anonymous memory can be collapsed from
+//! outside the process. Other memory is counted by size only.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Name, Reading};
 
-/// What pages of an address range are, by size.
+/// Memory of an address range by type, in base pages and in huge pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Coverage {
-    /// Anonymous memory in RAM, the page of zeros left out.
+    /// Anonymous memory in RAM, without the zero page.
     pub anon: Bytes,
-    /// Of that, mapped as huge pages.
+    /// Of this, mapped as huge pages.
     pub anon_huge: Bytes,
     /// Pages of files and shmem in RAM.
     pub file: Bytes,
-    /// Of that, mapped as huge pages.
+    /// Of this, mapped as huge pages.
     pub file_huge: Bytes,
-    /// In swap.
+    /// Memory in swap.
     pub swapped: Bytes,
-    /// Where only the page of zeros is mapped: read, never written.
+    /// Address space that maps only the zero page: read, but never written.
     pub zero: Bytes,
 }
 
 impl Coverage {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -42,27 +42,28 @@ impl Coverage {
     }
 }
 
-/// Blocks of private anonymous memory by how full they are.
+/// Blocks of private anonymous memory by how many of their pages are present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Blocks {
-    /// Huge pages already.
+    /// Mapped as a huge page.
     pub huge: u64,
-    /// Every page is there.
+    /// Every page is present.
     pub full: u64,
-    /// At least half of the pages are there.
+    /// At least half of the pages are present.
     pub half: u64,
-    /// At least an eighth is there.
+    /// At least an eighth of the pages is present.
     pub eighth: u64,
-    /// Less than that, but some.
+    /// Fewer pages are present, but at least one.
     pub sparse: u64,
-    /// Pages that would be made if all that are at least half full were collapsed.
+    /// Memory that would be added if all blocks that are at least half full were collapsed.
     pub growth_of_half: Bytes,
-    /// The same for all that hold anything: what khugepaged does with `max_ptes_none` 511.
+    /// Memory that would be added if all blocks with any page were collapsed, as khugepaged does
+    /// with `max_ptes_none` 511.
     pub growth_of_all: Bytes,
 }
 
 impl Blocks {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -77,73 +78,74 @@ impl Blocks {
     }
 }
 
-/// What a mapping is, as far as huge pages care.
+/// The type of a mapping, as far as it matters for huge pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MappingKind {
     /// Private memory without a file.
     #[default]
     Anonymous,
-    /// A private mapping of a file: what was written to is anonymous.
+    /// A private mapping of a file: pages that were written are anonymous.
     PrivateFile,
     /// Shared, or a file: shmem and file pages.
     Shared,
-    /// The kernel's own, as `[vdso]`, and devices.
+    /// Mappings of the kernel, such as `[vdso]`, and devices.
     Special,
 }
 
-/// One mapping of a process. Live only: a recording holds no addresses.
+/// One mapping of a process. Only of a live host: a recording holds no addresses.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MappingCoverage {
-    /// Where it begins.
+    /// Its first address.
     pub start: u64,
-    /// Address space.
+    /// Size of its address space.
     pub size: Bytes,
-    /// Its name, as `[heap]` or the path of a file; may be empty.
+    /// Its name, such as `[heap]` or the path of a file; may be empty.
     pub name: Name,
-    /// What it is.
+    /// Its type.
     pub kind: MappingKind,
-    /// Whether the kernel would give it huge pages, by settings, advice and alignment.
+    /// Whether the kernel would use huge pages for it, by settings, advice and alignment.
     pub eligible: Reading<bool>,
-    /// What the program asked for: `true` for MADV_HUGEPAGE, `false` for MADV_NOHUGEPAGE; absent
-    /// where it asked for nothing.
+    /// What the program requested: `true` for MADV_HUGEPAGE, `false` for MADV_NOHUGEPAGE; absent if
+    /// it requested nothing.
     pub advised: Reading<bool>,
-    /// Its memory.
+    /// Its memory by type.
     pub coverage: Coverage,
-    /// Its blocks.
+    /// Its blocks by how full they are.
     pub blocks: Blocks,
 }
 
-/// A process that was looked at mapping by mapping.
+/// A process whose mappings were examined one by one.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ProcessCoverage {
     /// Process id.
     pub pid: u32,
     /// The command's name.
     pub name: Name,
-    /// How large a block is.
+    /// Size of a block.
     pub block: Bytes,
-    /// All its memory.
+    /// All its memory by type.
     pub coverage: Coverage,
-    /// All its blocks.
+    /// All its blocks by how full they are.
     pub blocks: Blocks,
-    /// How many mappings it has.
+    /// Number of its mappings.
     pub mappings: u64,
-    /// Mappings with memory that huge pages could hold, most memory outside them first; the largest.
+    /// The mappings with the most memory that huge pages could hold but do not, largest first.
     pub largest: Vec<MappingCoverage>,
-    /// How the pages were found: by PAGEMAP_SCAN, or by reading smaps and pagemap.
+    /// How its pages were found.
     pub method: ScanMethod,
-    /// Time that looking took.
+    /// Time that examining it took.
     pub seconds: f64,
 }
 
-/// How pages were found.
+/// How the pages of a process were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanMethod {
-    /// PAGEMAP_SCAN tells runs of pages, and which are huge.
+    /// With PAGEMAP_SCAN, which returns runs of pages and says which are huge.
     #[default]
     PagemapScan,
-    /// Older kernels: pagemap entry by entry; which are huge is told per mapping, by smaps.
+    /// On older kernels, by reading pagemap entry by entry. smaps says for each mapping how much of
+    /// it is huge.
     Pagemap,
 }

@@ -14,53 +14,54 @@ pub struct Thp {
     pub defrag: Reading<Choice>,
     pub shmem_enabled: Reading<Choice>,
     pub use_zero_page: Reading<bool>,
-    /// Whether the kernel splits huge pages that are mostly zeros, under pressure.
+    /// Whether, under memory pressure, the kernel splits huge pages that are mostly zeros.
     pub shrink_underused: Reading<bool>,
     pub pmd_size: Reading<Bytes>,
-    /// Per size, smallest first; empty on kernels that have only the PMD size.
+    /// Settings per size, smallest first; empty on kernels that support only the PMD size.
     pub sizes: Vec<ThpSize>,
     pub khugepaged: Khugepaged,
 }
 
-/// `hugepages-<size>kB`.
+/// One folder `hugepages-<size>kB`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ThpSize {
-    /// The size.
+    /// Size of the huge pages.
     pub bytes: Bytes,
-    /// Policy for anonymous memory; absent where this size is for shmem only.
+    /// Policy for anonymous memory; absent if this size is only for shmem.
     pub enabled: Reading<Choice>,
-    /// Policy for shmem; absent where this size is for anonymous memory only.
+    /// Policy for shmem; absent if this size is only for anonymous memory.
     pub shmem_enabled: Reading<Choice>,
-    /// `stats/*`, by file name. Of a size that is allowed to nobody, and of which no page was ever
-    /// given out, only those that tell so.
+    /// Counters in `stats/`, by file name. If the size is disabled everywhere and no such page was
+    /// ever allocated, only the counters that show this.
     pub stats: Counters,
 }
 
-/// The kernel thread that collapses small pages into huge ones afterwards.
+/// The kernel thread that collapses base pages into huge pages.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Khugepaged {
-    /// Whether it may reclaim and compact.
+    /// Whether it may reclaim and compact memory to get a huge page.
     pub defrag: Reading<bool>,
-    /// Pages per pass.
+    /// Pages to scan per pass.
     pub pages_to_scan: Reading<u64>,
-    /// Rest after each pass.
+    /// Sleep after each pass.
     pub scan_sleep: Reading<Millis>,
-    /// Rest after an allocation failed.
+    /// Sleep after a failed allocation of a huge page.
     pub alloc_sleep: Reading<Millis>,
-    /// Empty entries that a collapse may fill: the memory-growth knob.
+    /// How many unmapped page table entries a collapse may fill: the higher, the more memory grows.
     pub max_ptes_none: Reading<u64>,
-    /// Swapped entries that a collapse may read in.
+    /// How many pages a collapse may swap in.
     pub max_ptes_swap: Reading<u64>,
-    /// Shared entries that a collapse may copy.
+    /// How many shared pages a collapse may copy.
     pub max_ptes_shared: Reading<u64>,
     /// Huge pages made since boot.
     pub pages_collapsed: Reading<u64>,
-    /// Passes over all candidates.
+    /// Full scans of all candidates since boot.
     pub full_scans: Reading<u64>,
-    /// Its process id; changes when THP is switched off and on.
+    /// Its process id; it changes when THP is disabled and enabled.
     pub pid: Reading<u32>,
     /// CPU time it used (`schedstat`).
     pub cpu_time: Reading<Nanos>,
-    /// Time it waited for a CPU (`schedstat`): large beside `cpu_time` means that it starves.
+    /// Time it waited for a CPU (`schedstat`): if this is large compared with `cpu_time`, it is
+    /// starved.
     pub run_queue_wait: Reading<Nanos>,
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings of huge pages that belong together.
+//! Sets of values for the settings of huge pages.
 
 use serde::Serialize;
 
-/// Values that were chosen together.
+/// A set of values that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThpProfile {
     /// Short name.
     pub name: &'static str,
-    /// Who it is for, in a sentence.
+    /// For whom it is, in a sentence.
     pub purpose: &'static str,
     /// Where the values come from.
     pub source: &'static str,
-    /// Knob and value.
+    /// The settings and their values.
     pub knobs: &'static [(&'static str, &'static str)],
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.swappiness=60` as typed → a setting of an arm, checked against the knob table.
+//! Parses `vm.swappiness=60`, as a user types it, into a setting of an arm and checks it against
+//! the knob table.
 //!
-//! Whether this host has the setting is not looked up here: who lends it says so. Of settings of which
-//! there are several one is named in brackets, as `thp.size.enabled[64kB]`; those of zram are of the arm's
-//! own devices, all of them. `cgroup.memory.zswap.max[neighbour]` is of the cgroup of the program that runs beside
-//! the command.
+//! Whether this host has the setting is not checked here: the [`crate::lend::Lender`] refuses it if
+//! not. If a setting exists several times, the instance is named in brackets, as in
+//! `thp.size.enabled[64kB]`. Settings of zram apply to all devices that the arm itself adds.
+//! `cgroup.memory.zswap.max[neighbour]` applies to the cgroup of the program that runs beside the
+//! command.
 
 use crate::knob::{Access, Domain, KNOBS, Knob, Undo};
 use crate::{TrialArm, TrialSetting, most_similar};
@@ -41,7 +43,7 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
     }
 }
 
-/// Why no arm may set it; `None` for a setting whose value can be read, changed and given back.
+/// Why an arm must not set this knob; `None` if its value can be read, changed and restored.
 #[must_use]
 pub fn refusal(knob: &Knob) -> Option<String> {
     match (knob.access, knob.undo) {
@@ -54,7 +56,7 @@ pub fn refusal(knob: &Knob) -> Option<String> {
     }
 }
 
-/// A name and what stands in brackets behind it.
+/// Splits `name[instance]` into the name and the text in brackets.
 #[must_use]
 pub fn instance(name: &str) -> (&str, Option<&str>) {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
@@ -63,16 +65,16 @@ pub fn instance(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether it is a setting of each zram device.
+/// Whether it is a setting that every zram device has.
 #[must_use]
 pub fn is_of_zram(name: &str) -> bool {
     KNOBS.iter().any(|knob| knob.name == name && knob.path.starts_with("sys/block/zram{"))
 }
 
-/// What stands in brackets for the cgroup of the program that runs beside the command.
+/// The instance name that stands for the cgroup of the program that runs beside the command.
 const NEIGHBOUR: &str = "neighbour";
 
-/// The setting of the cgroup of the program beside the command, if it is one.
+/// The name of the setting if it applies to the cgroup of the program beside the command.
 #[must_use]
 pub fn of_neighbour(name: &str) -> Option<&str> {
     match instance(name) {
@@ -81,7 +83,8 @@ pub fn of_neighbour(name: &str) -> Option<&str> {
     }
 }
 
-/// What a domain takes, where it does not take `value`. What only the host knows is left to it.
+/// What `domain` accepts, if it does not accept `value`. Words that only the host lists are not
+/// checked here.
 fn taken(domain: Domain, value: &str) -> Option<String> {
     let is_good = match domain {
         _ if value.is_empty() => false,
@@ -111,7 +114,8 @@ fn unknown(name: &str) -> String {
     format!("no setting {name:?} is known{hint}")
 }
 
-/// Whether two arms set the same, in whatever order, and have the same swap and command.
+/// Whether two arms are equivalent: the same settings in any order, the same swap and the same
+/// command.
 #[must_use]
 pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
     let sorted = |arm: &TrialArm| {
@@ -123,7 +127,7 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
     sorted(one) == sorted(other) && one.swap == other.swap && one.program == other.program
 }
 
-/// A setting that an arm sets twice.
+/// The name of a setting that the arm sets twice.
 #[must_use]
 pub fn twice(arm: &TrialArm) -> Option<&str> {
     let mut all = arm.settings.iter().enumerate();
@@ -190,7 +194,7 @@ mod tests {
         assert_eq!(of_neighbour("vm.swappiness"), None);
     }
 
-    /// A loan must be given back, so it must be one that can be read.
+    /// An arm's setting is restored after the run, so its old value must be readable.
     #[test]
     fn what_acts_or_only_informs_is_refused() {
         let refused = KNOBS.iter().filter(|knob| knob.access != Access::ReadWrite);
@@ -201,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Who lends it would refuse it, too, but only once the runs begin.
+    /// The lender would refuse it as well, but only when the first run starts.
     #[test]
     fn what_cannot_be_given_back_is_refused_with_the_reason() {
         let why = setting("zram.disksize=1073741824").unwrap_err();

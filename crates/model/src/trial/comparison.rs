@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Bytes, Name, Nanos, Percent, Reading};
 
-/// What `pagewise compare` says.
+/// The result of `pagewise compare`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The first of the two.
@@ -17,25 +17,27 @@ pub struct Comparison {
     pub relation: Relation,
     /// What `relation` follows from, in sentences.
     pub reasons: Vec<String>,
-    /// Time from the first to the second in seconds; `null` unless both are of the same boot and in this order.
+    /// Time from the first to the second in seconds; `null` unless both are of the same boot and in
+    /// this order.
     pub seconds: Option<f64>,
     /// Settings and devices that differ.
     pub settings: Vec<SettingChange>,
-    /// Where memory was, and where it is.
+    /// Memory by use, before and after.
     pub memory: Vec<SizeChange>,
-    /// Share of the last 60 s that tasks waited.
+    /// Share of the last 60 s in which tasks waited for a resource (PSI).
     pub pressure: Vec<PressureChange>,
-    /// Events of memory management that were counted.
+    /// How often memory-management events happened.
     pub activity: Vec<ActivityChange>,
-    /// Kernel threads that reclaim, compact and collapse.
+    /// CPU time of the kernel threads that reclaim, compact and collapse.
     pub threads: Vec<ThreadChange>,
     /// Cgroups that changed, the largest change first.
     pub cgroups: Vec<GroupChange>,
-    /// Cgroups that could not be compared, because their names were replaced by other numbers in each recording.
+    /// Cgroups that could not be compared, because each recording replaced their names by its own
+    /// numbers.
     pub unmatched_cgroups: usize,
     /// Processes that changed, the largest change first.
     pub processes: Vec<ProgramChange>,
-    /// What became better or worse, and how to find out why.
+    /// What became better or worse, and how to find the cause.
     pub effect: ObservedEffect,
 }
 
@@ -44,7 +46,7 @@ pub struct Comparison {
 pub struct ComparedHost {
     /// Where it was read: `live`, or the recording's path.
     pub root: Name,
-    /// The host's name; hashed in a recording.
+    /// The host's name; in a recording, a hash of it.
     pub name: Reading<Name>,
     /// The kernel's release.
     pub kernel: Reading<Name>,
@@ -58,14 +60,14 @@ pub struct ComparedHost {
     pub verdict: String,
 }
 
-/// Whether two hosts are one.
+/// Whether two recordings are of the same host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// One host, since one boot: its counters went on.
+    /// The same host and the same boot: its counters continued.
     SameBoot,
-    /// The same kind of host, but it was booted between: its counters began again. Whether it is the same
-    /// machine cannot be told, because recordings hold no names.
+    /// The same kind of host after a reboot: its counters started again. Whether it is the same
+    /// machine cannot be determined, because recordings hold no names.
     #[default]
     AnotherBoot,
     /// Two different machines, or one whose hardware was changed.
@@ -77,7 +79,7 @@ pub enum Relation {
 pub struct SettingChange {
     /// The name in the knob table, or what it is: `kernel`, `boot parameters`, `swap`.
     pub name: String,
-    /// Which of several: a device, a page size, a cgroup.
+    /// The instance, if there are several: a device, a page size, a cgroup.
     pub instance: Option<Name>,
     /// What it was; `null` if there was none.
     pub from: Option<Name>,
@@ -96,20 +98,20 @@ pub struct SizeChange {
     pub after: Reading<Bytes>,
 }
 
-/// A share of time that tasks waited, before and after.
+/// The share of time in which tasks waited, before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PressureChange {
-    /// For what they waited, and which tasks: `memory, some`.
+    /// The resource and which tasks waited: `memory, some`.
     pub name: &'static str,
-    /// Over the last 60 s before.
+    /// In the 60 s before the first reading.
     pub before: Reading<Percent>,
-    /// Over the last 60 s after.
+    /// In the 60 s before the second reading.
     pub after: Reading<Percent>,
-    /// Between the two; `null` unless both are of the same boot.
+    /// Between the two readings; `null` unless both are of the same boot.
     pub between: Option<Percent>,
 }
 
-/// What a number of events is counted in.
+/// The unit of a number of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivityUnit {
@@ -124,19 +126,19 @@ pub enum ActivityUnit {
 pub struct ActivityChange {
     /// What happened.
     pub name: &'static str,
-    /// The counters of `/proc/vmstat` that were added up.
+    /// The counters of `/proc/vmstat` whose sum this is.
     pub counters: &'static [&'static str],
-    /// What is counted.
+    /// What is counted: pages or events.
     pub unit: ActivityUnit,
-    /// Bytes in a page, where pages are counted.
+    /// Bytes in a page; `null` unless pages are counted.
     pub page_bytes: Option<Bytes>,
-    /// Over the first host's own interval.
+    /// Within the first host's own interval.
     pub before: Option<f64>,
-    /// Over the second host's own interval.
+    /// Within the second host's own interval.
     pub after: Option<f64>,
     /// Between the two; `null` unless both are of the same boot.
     pub between: Option<f64>,
-    /// How many between the two; `null` unless both are of the same boot.
+    /// Number of events between the two; `null` unless both are of the same boot.
     pub between_count: Option<u64>,
     /// Since the boot of each, if they are of different boots.
     pub since_boot: Option<[f64; 2]>,
@@ -147,9 +149,9 @@ pub struct ActivityChange {
 pub struct ThreadChange {
     /// The thread's name; several of one kind (one for each NUMA node) are added up.
     pub name: &'static str,
-    /// Since the boot, before.
+    /// From the boot to the first reading.
     pub before: Reading<Nanos>,
-    /// Since the boot, after.
+    /// From the boot to the second reading.
     pub after: Reading<Nanos>,
     /// Share of one CPU between the two; `null` unless both are of the same boot.
     pub between: Option<Percent>,
@@ -157,17 +159,17 @@ pub struct ThreadChange {
     pub since_boot: Option<[Percent; 2]>,
 }
 
-/// Whether something is at both times.
+/// Whether something exists in both readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// The same at both times.
+    /// It exists in both.
     Same,
-    /// Another one of the same name: it was started again, or it is on another host.
+    /// Another one of the same name: it was restarted, or belongs to another host.
     Namesake,
-    /// Only before.
+    /// Only in the first.
     Gone,
-    /// Only after.
+    /// Only in the second.
     New,
 }
 
@@ -176,7 +178,7 @@ pub enum Presence {
 pub struct GroupChange {
     /// The path after, or before if it is gone.
     pub path: Name,
-    /// Whether it is there at both times.
+    /// Whether it exists in both readings.
     pub presence: Presence,
     /// `memory.current` before.
     pub memory_before: Reading<Bytes>,
@@ -186,26 +188,27 @@ pub struct GroupChange {
     pub swap_before: Reading<Bytes>,
     /// `memory.swap.current` after.
     pub swap_after: Reading<Bytes>,
-    /// Refaults between the two, of files and of anonymous memory; `null` unless both are of the same boot.
+    /// Refaults of files and of anonymous memory between the two; `null` unless both are of the
+    /// same boot.
     pub refaults: Option<u64>,
-    /// Share of the time between that at least one of its tasks waited for memory.
+    /// Share of the time between the two in which at least one of its tasks waited for memory.
     pub waited: Option<Percent>,
 }
 
-/// A process that changed, or all other processes of a name.
+/// A process that changed, or several processes of the same name together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProgramChange {
     /// The command's name.
     pub name: Name,
     /// The process's id if it is one process, the same at both times.
     pub pid: Option<u32>,
-    /// Whether it is there at both times.
+    /// Whether it exists in both readings.
     pub presence: Presence,
     /// How many processes before.
     pub count_before: usize,
     /// How many processes after.
     pub count_after: usize,
-    /// Resident memory before; pages that processes share count in each of them.
+    /// Resident memory before; shared pages count in each process.
     pub resident_before: Option<Bytes>,
     /// Resident memory after.
     pub resident_after: Option<Bytes>,
@@ -226,8 +229,9 @@ pub struct ObservedEffect {
     pub better: Vec<String>,
     /// Measures that are worse after, each with its two values.
     pub worse: Vec<String>,
-    /// Why nothing follows from it about a cause.
+    /// Why the comparison does not prove a cause.
     pub caveat: String,
-    /// The command of an experiment with the settings that changed; `null` if none can be lent to one.
+    /// The command of an experiment with the settings that changed; `null` if no experiment may
+    /// change them.
     pub trial: Option<String>,
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an experiment runs: one of the workloads that come with Pagewise, or a command.
 //!
-//! A workload is known by its keys, so that whoever prints an experiment need not read the command line
-//! that starts it. In JSON both are `command`; a workload has its keys beside it as `workload`. Evidence
-//! of earlier versions lacks them: there a workload is read as a command, until the crate that spells the
-//! command line says otherwise.
+//! A workload is described by its keys, so that code that prints an experiment need not parse the
+//! command line that starts it. In JSON both are in `command`; a workload has its keys besides in
+//! `workload`. Evidence of earlier versions lacks `workload`: such a workload is read as a plain
+//! command until the crate that generates the command lines recognises it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What is run.
+/// The program that an experiment runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenProgram", into = "WrittenProgram")]
 #[schemars(rename = "Program")]
@@ -22,7 +22,7 @@ pub enum Program {
         /// Its keys and their values, `kind` among them.
         keys: Map<String, Value>,
     },
-    /// A program and its arguments.
+    /// A command: the program and its arguments.
     Argv(Vec<String>),
 }
 
@@ -51,12 +51,12 @@ impl Program {
     }
 }
 
-/// The two keys of JSON.
+/// The representation in JSON.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct WrittenProgram {
-    /// What was run.
+    /// The program and its arguments.
     command: Vec<String>,
-    /// If that is a workload of Pagewise: its keys, `kind` among them.
+    /// If it is a workload of Pagewise: its keys, including `kind`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workload: Option<Map<String, Value>>,
 }

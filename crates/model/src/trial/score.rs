@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interval of a share that was found in a sample.
+//! The confidence interval of a share that was found in a sample.
 
 use crate::Ends;
 
-/// 95 % of a normal distribution lie within so many standard deviations of its mean.
+/// A normal distribution has 95 % of its values within this many standard deviations of the mean.
 pub const NORMAL_95: f64 = 1.959_964;
 
-/// The 95 % interval (Wilson's score interval) of a share that was found among `count` independent draws.
-/// Unlike the normal interval it has a width if the share is 0 or 1. `count` is a fraction if draws are
-/// weighted.
+/// The 95 % confidence interval (Wilson's score interval) of a share found in `count` independent
+/// draws. Unlike the normal approximation it has a width even if the share is 0 or 1. `count` need
+/// not be whole: draws may be weighted.
 #[must_use]
 pub fn score_interval(share: f64, count: f64) -> Ends<f64> {
     const Z: f64 = NORMAL_95;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an experiment found: one arm against another, metric by metric, and the runs behind it.
+//! The result of an experiment: one arm against another, metric by metric, and the runs.
 //!
-//! A ratio is B per A. Its interval holds the truth in 95 of 100 experiments. Counters that are not
-//! of the command alone but of the whole host say so.
+//! A ratio is B divided by A, with a 95 % confidence interval. Counters of the whole host, as
+//! opposed to the command, are marked as such.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use serde_json::{Map, Value};
 use crate::lend::{ZramWriteback, ZswapSpec};
 use crate::{Ends, Program};
 
-/// What may be said of B against A.
+/// The verdict on B compared with A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The interval leaves out "no difference", on the side that is wanted.
+    /// The interval excludes "no difference", in the desired direction.
     Better,
-    /// The same on the other side.
+    /// The interval excludes "no difference", in the other direction.
     Worse,
-    /// The whole interval is nearer to "no difference" than the least effect that matters.
+    /// The whole interval lies within the smallest effect that matters.
     Equivalent,
-    /// Neither: more pairs might tell.
+    /// None of these: more pairs might decide.
     Undecided,
 }
 
@@ -31,29 +31,29 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum RunEnd {
-    /// By itself.
+    /// It exited.
     Exited {
         /// Its exit status.
         status: i32,
     },
-    /// By a signal.
+    /// It was killed by a signal.
     Killed {
         /// The signal.
         signal: i32,
     },
-    /// The kernel killed in its cgroup, for lack of memory.
+    /// The kernel killed processes of its cgroup for lack of memory.
     OutOfMemory {
-        /// How often.
+        /// How many processes it killed.
         kills: u64,
     },
-    /// It lasted too long and was ended.
+    /// It exceeded its time limit and was killed.
     TimedOut,
-    /// It was never started: something that its arm needs was refused.
+    /// It was not started, because something that its arm needs was refused.
     NotRun,
 }
 
 impl RunEnd {
-    /// Whether its values may be compared.
+    /// Whether the values of the run may be compared.
     pub fn is_good(self) -> bool {
         self == Self::Exited { status: 0 }
     }
@@ -62,45 +62,47 @@ impl RunEnd {
 /// One run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRun {
-    /// The how many-th it was, from 1.
+    /// The run's number, from 1.
     pub number: u32,
-    /// Which pair it belongs to, from 1; none for a warm-up, which is discarded.
+    /// The number of its pair, from 1; `null` for a warm-up, which is discarded.
     pub pair: Option<u32>,
-    /// `a`, `b` and so on.
+    /// Name of the arm: `a`, `b` and so on.
     pub arm: String,
-    /// When it began, after the experiment did.
+    /// Seconds from the start of the experiment to the start of the run.
     pub started_seconds: f64,
     /// How it ended.
     #[serde(flatten)]
     pub end: RunEnd,
-    /// Processes that it left and that were ended.
+    /// Number of processes that it left behind and that were killed.
     pub left: u32,
-    /// By metric; what cannot be told here is missing.
+    /// Values by metric; metrics that are not available on this host are missing.
     pub values: BTreeMap<String, f64>,
-    /// Those of them that were counted for the whole host.
+    /// Names of those metrics that were counted for the whole host.
     pub host_wide: Vec<String>,
-    /// Processor time of others meanwhile; missing where `/proc/stat` does not tell.
+    /// CPU time of other programs during the run; `null` if `/proc/stat` does not show it.
     pub others_cpu_seconds: Option<f64>,
-    /// Processor time that the host of a virtual machine kept.
+    /// CPU time that the hypervisor gave to other guests during the run (steal).
     pub stolen_seconds: Option<f64>,
-    /// Time that the machine slept meanwhile.
+    /// Time that the machine was suspended during the run.
     pub slept_seconds: f64,
-    /// Why it was never started.
+    /// Why it was not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Names of the processes of its cgroup that the kernel killed for lack of memory, where its log tells.
+    /// Names of the processes of its cgroup that the kernel killed for lack of memory, if its log
+    /// names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
-    /// What a workload of ours says beside its values.
+    /// Details that a workload of Pagewise reports besides its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
-    /// Where the kernel's reclaim thread spent its time: samples by function, the most first.
+    /// A CPU profile of the kernel's reclaim thread: function and number of samples, most samples
+    /// first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<(String, u64)>,
 }
 
 impl TrialRun {
-    /// One that has not been made, of which nothing is known yet.
+    /// A run that has not been made yet.
     #[must_use]
     pub fn not_yet(number: u32, pair: Option<u32>, arm: &str) -> Self {
         Self {
@@ -123,61 +125,62 @@ impl TrialRun {
     }
 }
 
-/// How a workload went, beside what can be said in one number.
+/// How a workload went over time, which one number cannot show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {
-    /// Seconds of each iteration, in order; where there were many, of equal numbers of them together.
+    /// Seconds of each iteration, in order. If there were many, each value is the sum over the same
+    /// number of iterations.
     pub iteration_seconds: Vec<f64>,
-    /// The first of them that belongs to the steady state; none where it never settled.
+    /// Index of the first of them in the steady state; `null` if no steady state was reached.
     pub settled_at: Option<u32>,
-    /// Latencies of single operations in the steady state: a bound in ns, and how many lay between the
-    /// bound before it and this one.
+    /// Histogram of the latencies of single operations in the steady state: upper bound in ns, and
+    /// the number between the previous bound and this one.
     pub latency_ns: Vec<(u64, u64)>,
 }
 
-/// A value of a setting.
+/// A setting and the value to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialSetting {
-    /// The name in the knob table.
+    /// Its name in the knob table.
     pub knob: String,
-    /// What is written.
+    /// The value to write.
     pub value: String,
 }
 
-/// One variant.
+/// One variant of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "WrittenArm", into = "WrittenArm")]
 #[schemars(rename = "TrialArm")]
 pub struct TrialArm {
-    /// `a`, `b` and so on.
+    /// Name of the arm: `a`, `b` and so on.
     pub name: String,
-    /// What it sets; nothing for the machine as it is.
+    /// Its settings; empty for the machine as it is.
     pub settings: Vec<TrialSetting>,
-    /// The swap that it has; missing for the machine's own, empty for none at all.
+    /// Its swap areas; `None` for the machine's own swap, empty for no swap at all.
     pub swap: Option<Vec<TrialSwap>>,
-    /// What it runs instead of the experiment's program.
+    /// The program it runs instead of the experiment's.
     pub program: Option<Program>,
 }
 
-/// One variant.
+/// The representation of an arm in JSON.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct WrittenArm {
-    /// `a`, `b` and so on.
+    /// Name of the arm: `a`, `b` and so on.
     name: String,
-    /// What it sets; nothing for the machine as it is.
+    /// Its settings; empty for the machine as it is.
     settings: Vec<TrialSetting>,
-    /// The swap that it has; missing for the machine's own, empty for none at all.
+    /// Its swap areas; missing for the machine's own swap, empty for no swap at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     swap: Option<Vec<TrialSwap>>,
-    /// What it runs instead of the experiment's command.
+    /// The command it runs instead of the experiment's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,
-    /// If that is a workload of Pagewise: its keys, `kind` among them.
+    /// If the command is a workload of Pagewise: its keys, including `kind`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workload: Option<Map<String, Value>>,
 }
 
-/// Keys of a workload without the command that runs it.
+/// An arm has the keys of a workload without the command that runs it.
 #[derive(Debug, thiserror::Error)]
 #[error("arm {0}: expected a command beside workload, found none")]
 struct NoCommand(String);
@@ -205,50 +208,52 @@ impl From<TrialArm> for WrittenArm {
     }
 }
 
-/// A swap area that an arm borrows, or zswap in front of them. Areas without a priority are used in the order
-/// given.
+/// A swap area that an arm borrows, or zswap in front of such areas. Areas without a priority are
+/// filled in the given order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TrialSwap {
-    /// On a zram device of its own.
+    /// On a zram device that the arm creates.
     Zram {
         /// Its uncompressed capacity.
         size_bytes: u64,
-        /// The kernel's name of the algorithm; its own choice where there is none.
+        /// The kernel's name of the algorithm; missing for the kernel's default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         algorithm: Option<String>,
-        /// The most memory it may use.
+        /// Limit on the RAM that it uses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mem_limit_bytes: Option<u64>,
-        /// Where its idle pages are written.
+        /// The device to which idle pages are written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writeback: Option<ZramWriteback>,
-        /// Higher is used first.
+        /// Areas with a higher priority are filled first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// In a file of its own.
+    /// In a file that the arm creates.
     File {
-        /// How large.
+        /// Size of the file.
         size_bytes: u64,
-        /// Higher is used first.
+        /// Areas with a higher priority are filled first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// On a block device that the experiment's machine has for it, as a guest's disk: what it holds is lost.
+    /// On a block device that the experiment's machine has for this purpose, such as a disk of a
+    /// guest. Its contents are lost.
     Device {
-        /// As /dev/vda.
+        /// Path of the device, such as /dev/vda.
         path: String,
-        /// Higher is used first.
+        /// Areas with a higher priority are filled first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// zswap in front of the areas after it: the first of the list, and not alone.
+    /// zswap in front of the areas after it: must come first in the list, followed by at least one
+    /// area.
     Zswap(ZswapSpec),
 }
 
 impl TrialSwap {
-    /// The priority that was asked for; zswap has none.
+    /// The requested priority; zswap has none.
     #[must_use]
     pub fn priority(&self) -> Option<i16> {
         match self {
@@ -259,7 +264,7 @@ impl TrialSwap {
         }
     }
 
-    /// Where its idle pages are written, if it is a zram device that does so.
+    /// The device to which idle pages are written, if it is a zram device with writeback.
     #[must_use]
     pub fn writeback(&self) -> Option<&ZramWriteback> {
         match self {
@@ -268,7 +273,8 @@ impl TrialSwap {
         }
     }
 
-    /// The block device of the experiment's machine that it uses: its own, or the one behind zram.
+    /// The block device of the experiment's machine that it uses: the swap area itself, or the one
+    /// for zram's writeback.
     #[must_use]
     pub fn disk(&self) -> Option<&str> {
         match self {
@@ -278,45 +284,47 @@ impl TrialSwap {
     }
 }
 
-/// Whose clock a run was measured with, and so what may be judged.
+/// The clock of the machine on which a run was measured. It determines which kinds of metrics may
+/// be compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// A machine's: all may be.
+    /// The clock of a real or hardware-virtualized machine: all kinds may be compared.
     #[default]
     Real,
-    /// An emulated machine's: counts may be, processor time and time never.
+    /// The clock of an emulated machine: only counts may be compared, never CPU time or elapsed
+    /// time.
     Emulated,
-    /// An emulated machine's that goes with the instructions it executes: counts and processor time,
-    /// which is a count of instructions there; time never.
+    /// The clock of an emulated machine that advances with the instructions it executes: counts may
+    /// be compared, and CPU time, which is a number of instructions there; never elapsed time.
     Counted,
 }
-/// What a metric is of, and so how far it is to be trusted.
+/// The kind of a metric, and so how much noise affects it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
-    /// Events or bytes: noise hardly reaches them.
+    /// Events or bytes: hardly affected by noise.
     Count,
-    /// Processor time.
+    /// CPU time.
     Cpu,
-    /// Time: everything reaches it.
+    /// Elapsed time: affected by everything else on the machine.
     Time,
-    /// What the command said of itself.
+    /// A number in the output of the command.
     Said,
 }
 
-/// B against A in one metric.
+/// B compared with A in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialMetric {
-    /// Its name; of what the command said the regular expression.
+    /// Its name; for a number in the command's output, the regular expression.
     pub name: String,
-    /// `seconds`, `count`, `pages`, `bytes` or `said`.
+    /// `seconds`, `count`, `pages`, `bytes` or `said` (from the command's output).
     pub unit: String,
-    /// What it is of.
+    /// The kind of the metric.
     pub kind: MetricKind,
-    /// Whether more of it is wanted.
+    /// Whether a higher value is better.
     pub higher_is_better: bool,
     /// Whether it was counted for the whole host.
     pub host_wide: bool,
@@ -324,144 +332,146 @@ pub struct TrialMetric {
     pub a: Option<f64>,
     /// Median of B's runs.
     pub b: Option<f64>,
-    /// How much B is of A: Hodges and Lehmann's estimate over pairs. Half an event is added to both
-    /// sides of a count, which may be 0.
+    /// B divided by A: the Hodges-Lehmann estimate over pairs. For counts, which may be 0, half an
+    /// event is added to both.
     pub b_per_a: Option<f64>,
-    /// Its interval; none with fewer than six pairs.
+    /// Its confidence interval; `null` with fewer than six pairs.
     pub interval: Option<Ends<f64>>,
-    /// What follows.
+    /// Whether B is better, worse or equivalent.
     pub verdict: Verdict,
-    /// So many more pairs would probably tell; missing where it is decided or none would.
+    /// Number of further pairs that would probably decide; `null` if it is decided already or no
+    /// number would.
     pub more_pairs: Option<u32>,
-    /// The least effect that these pairs would probably have shown, as 0.04 for 4 %.
+    /// The smallest effect that these pairs would probably have shown, for example 0.04 for 4 %.
     pub detectable_effect: Option<f64>,
-    /// Numbers of runs that lie far from the others of their arm. They are not left out.
+    /// Numbers of the runs that differ much from the others of their arm. They are not excluded.
     pub outliers: Vec<u32>,
-    /// Why there is no estimate, where there is none.
+    /// Why there is no estimate; missing if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
 }
 
-/// One arm against the first.
+/// One arm compared with the first arm.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialComparison {
-    /// The arm that takes B's place.
+    /// Name of the arm that takes the place of B.
     pub arm: String,
-    /// What the primary metric says.
+    /// The verdict of the primary metric.
     pub verdict: Verdict,
     /// Pairs that were compared.
     pub pairs: u32,
-    /// Pairs of which a run failed.
+    /// Pairs with a failed run; they are not compared.
     pub failed_pairs: u32,
-    /// The primary first, then counts, processor time and time.
+    /// The primary metric first, then counts, CPU times and elapsed times.
     pub metrics: Vec<TrialMetric>,
 }
 
-/// An arm that was given up while the others went on.
+/// An arm that was dropped while the experiment continued with the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TrialDropped {
-    /// Which.
+    /// Name of the arm.
     pub arm: String,
-    /// Why, in words.
+    /// The reason.
     pub why: String,
-    /// Runs of it that ended otherwise than well.
+    /// Number of its runs that failed.
     pub failed_runs: u32,
 }
 
-/// Where an experiment may stop early.
+/// A point at which an experiment may stop early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialLook {
-    /// After so many pairs.
+    /// Number of pairs after which it is checked.
     pub pairs: u32,
-    /// Which average of two pairs, from either end, bounds the interval then; none where so few pairs
-    /// cannot tell.
+    /// Rank, from either end, of the average of two pairs that bounds the confidence interval at
+    /// this point; `null` if so few pairs cannot decide.
     pub bound: Option<u32>,
 }
 
-/// What else happened while it ran.
+/// Interference during an experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TrialNoise {
-    /// How many processors others kept busy, on average.
+    /// How many CPUs other programs kept busy, on average.
     pub others_processors: Option<f64>,
-    /// How many processors the host of a virtual machine kept for itself, on average.
+    /// How many CPUs the hypervisor gave to other guests (steal), on average.
     pub stolen_processors: Option<f64>,
-    /// Time that the machine slept.
+    /// Time that the machine was suspended.
     pub slept_seconds: f64,
-    /// How much a run of the same arm varies in the primary metric, as 0.02 for 2 %: the spread of
-    /// pairs, which is free of drift.
+    /// How much runs of the same arm vary in the primary metric, for example 0.02 for 2 %. Computed
+    /// from pairs, so slow drift does not affect it.
     pub run_spread: Option<f64>,
 }
 
-/// What was said before the first pair.
+/// What was predicted before the first pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialForecast {
-    /// How much runs of the same arm varied while warming up.
+    /// How much the warm-up runs of the same arm varied.
     pub run_spread: f64,
-    /// The least effect that the planned pairs will probably show.
+    /// The smallest effect that the planned pairs will probably show.
     pub detectable_effect: f64,
-    /// How many pairs would probably show the least effect that matters.
+    /// How many pairs would probably show the smallest effect that matters.
     pub pairs_for_min_effect: u32,
-    /// What all pairs take.
+    /// Predicted time of all pairs.
     pub seconds: f64,
 }
 
-/// What an experiment found.
+/// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trial {
-    /// What the primary metric says of B against A.
+    /// The verdict of the primary metric on B compared with A.
     pub verdict: Verdict,
-    /// The metric that decides.
+    /// Name of the metric that decides.
     pub primary: String,
-    /// The primary first, then counts, processor time and time.
+    /// The primary metric first, then counts, CPU times and elapsed times.
     pub metrics: Vec<TrialMetric>,
     /// Pairs that were compared.
     pub pairs: u32,
-    /// Pairs of which a run failed; they are not compared.
+    /// Pairs with a failed run; they are not compared.
     pub failed_pairs: u32,
-    /// Pairs that were wanted at most.
+    /// Planned number of pairs: the maximum.
     pub planned_pairs: u32,
-    /// Where it might have stopped before.
+    /// The points at which it could have stopped early.
     pub looks: Vec<TrialLook>,
-    /// A, B, those of `others`, and those that were given up.
+    /// All arms: A, B, those of `others`, and those that were dropped.
     pub arms: Vec<TrialArm>,
-    /// Further arms against A.
+    /// Further arms compared with A.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<TrialComparison>,
-    /// What was run.
+    /// The program that was run.
     #[serde(flatten)]
     pub program: Program,
-    /// Whose clock it was.
+    /// The clock of the machine that it ran on.
     pub clock: Clock,
-    /// Arms that were given up, and why.
+    /// Arms that were dropped, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<TrialDropped>,
-    /// The most memory it had.
+    /// Memory limit of the command; `null` for none.
     pub memory_limit_bytes: Option<u64>,
-    /// Effects up to this do not matter, as 0.02 for 2 %.
+    /// Effects up to this do not matter, for example 0.02 for 2 %.
     pub min_effect: f64,
-    /// Draws the order of the runs.
+    /// Seed of the random order of the runs.
     pub seed: u64,
-    /// Runs that were discarded.
+    /// Warm-up runs, which were discarded.
     pub warm_up_runs: u32,
-    /// What was said before the first pair; missing where it could not be.
+    /// What was predicted before the first pair; `null` if no prediction was possible.
     pub forecast: Option<TrialForecast>,
-    /// What else happened.
+    /// Interference during the experiment.
     pub noise: TrialNoise,
-    /// What the reader should know.
+    /// Remarks on the result, in sentences.
     pub notes: Vec<String>,
-    /// Why there are fewer pairs than planned, where that was not because it was clear.
+    /// Why there are fewer pairs than planned; `null` if all were made or it stopped because the
+    /// result was clear.
     pub stopped: Option<String>,
-    /// How long it took.
+    /// Duration of the experiment.
     pub seconds: f64,
 }
 
-/// Whether two experiments found the same.
+/// Whether two experiments have the same result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// What lies between them is no more than their intervals allow.
+    /// They differ by no more than their intervals allow.
     Agree,
-    /// It is more.
+    /// They differ by more than that.
     Differ,
     /// One of them has no interval.
     Unknown,
@@ -470,48 +480,48 @@ pub enum Agreement {
 /// One metric in two experiments.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Replicated {
-    /// In the first.
+    /// The result of the first experiment.
     pub first: TrialMetric,
-    /// In the second.
+    /// The result of the second experiment.
     pub second: TrialMetric,
-    /// The second's B per A, per the first's.
+    /// B per A of the second experiment, divided by that of the first.
     pub second_per_first: Option<f64>,
-    /// Its interval.
+    /// Its confidence interval.
     pub interval: Option<Ends<f64>>,
-    /// What follows.
+    /// Whether the two agree.
     pub agreement: Agreement,
 }
 
-/// What experiments in which nothing differs say about a machine.
+/// The result of experiments that compare equal arms: how reliable measurements on a machine are.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SelfTest {
-    /// How many there were.
+    /// Number of experiments.
     pub trials: u32,
-    /// Pairs in each.
+    /// Pairs in each experiment.
     pub pairs: u32,
-    /// For each metric.
+    /// The result for each metric.
     pub metrics: Vec<SelfTestMetric>,
-    /// Whether there were no more false alarms than in one of 100 such tests of a sound machine.
+    /// Whether the false alarms are no more than a sound machine has in 99 of 100 such tests.
     pub sound: bool,
-    /// What else happened.
+    /// Interference during the test.
     pub noise: TrialNoise,
-    /// Whether somebody ended it early.
+    /// Whether it was stopped early by the user.
     pub stopped: bool,
-    /// How long it took.
+    /// Duration of the test.
     pub seconds: f64,
 }
 
-/// One metric where nothing differs.
+/// One metric, measured with equal arms.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SelfTestMetric {
     /// Its name.
     pub name: String,
-    /// Experiments that called it better or worse.
+    /// Experiments with the wrong verdict better or worse.
     pub false_alarms: u32,
-    /// How much a run varies, as 0.02 for 2 %: the median over experiments.
+    /// How much runs vary, for example 0.02 for 2 %: the median over the experiments.
     pub run_spread: Option<f64>,
-    /// The least effect that 7 pairs of so short a command would probably show here.
+    /// The smallest effect that 7 pairs of such a short command would probably show here.
     pub detectable_with_7: Option<f64>,
-    /// The least effect that 20 pairs would.
+    /// The smallest effect that 20 pairs would probably show.
     pub detectable_with_20: Option<f64>,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A compression algorithm of the kernel with its level, as `lz4` or `zstd:7`.
 //!
-//! The spelling is one wherever a person reads or types it: arguments, tables, charts, errors. The
-//! kernel has others, as `algo=zstd level=7`; the code that writes there spells them. Whether a
-//! kernel offers the algorithm, and which levels it has, is not checked here.
+//! People read and type this spelling everywhere: in arguments, tables, charts and errors. The
+//! kernel's files use others, such as `algo=zstd level=7`; the code that writes them spells them.
+//! Whether a kernel offers the algorithm, and which levels it has, is not checked here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,12 +18,12 @@ use crate::Name;
 pub struct Compressor {
     /// The kernel's name for the algorithm.
     pub algorithm: Name,
-    /// Its level, where one was set.
+    /// Its level; missing for the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
 }
 
-/// A compressor in a document that somebody may have edited.
+/// A compressor as deserialized, before its name is checked: somebody may have edited the document.
 #[derive(Deserialize)]
 struct UncheckedCompressor {
     algorithm: String,
@@ -74,12 +74,13 @@ impl fmt::Display for Compressor {
     }
 }
 
-/// Text that cannot name an algorithm.
+/// The text is not a valid algorithm name, with or without a level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a name as lz4 or zstd:7, found {0:?}")]
 pub struct NotACompressor(String);
 
-/// A name is letters, digits, `-` and `_`: it becomes a part of what is written to the kernel.
+/// A name consists of letters, digits, `-` and `_`, because it becomes part of what is written to
+/// the kernel.
 impl FromStr for Compressor {
     type Err = NotACompressor;
 
@@ -129,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is printed is read back as the same.
+        /// Parsing what was printed gives the same value.
         #[test]
         fn printing_and_reading_agree(name in "[a-z0-9_-]{1,12}", level in any::<Option<i32>>()) {
             let one = Compressor { level, ..Compressor::new(&name) };

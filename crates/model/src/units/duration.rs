@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Durations as a person reads them, in the unit that fits.
+//! Prints durations for people, in the unit that fits.
 //!
-//! There are two printers: [`precise`] for what was measured and is compared, [`rough`] for how long
-//! something took or will take. [`crate::typed::parse_duration`] reads what is typed.
+//! There are two printers: [`precise`] for measured values that are compared, and [`rough`] for how
+//! long something took or will take. [`crate::typed::parse_duration`] parses what users type.
 
-/// A measured duration in seconds, with three digits that count: `890 ns`, `3.31 µs`, `98.0 ms`, `12.4 s`.
+/// A measured duration in seconds, with three significant digits: `890 ns`, `3.31 µs`, `98.0 ms`,
+/// `12.4 s`.
 #[must_use]
 pub fn precise(seconds: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
     if seconds == 0.0 {
         return "0 s".to_owned();
     }
-    // what would print as 1000 of a unit is 1.00 of the next
+    // a value that would print as 1000 of a unit is printed as 1.00 of the next
     let fits = |(_, per_second): &&(&str, f64)| seconds.abs() * per_second >= 0.9995;
     let (unit, per_second) = UNITS.iter().find(fits).unwrap_or(&UNITS[3]);
     let value = seconds * per_second;
@@ -55,7 +56,7 @@ mod tests {
     }
 
     proptest! {
-        /// Three digits are within half a percent, and no unit is printed a thousand times.
+        /// Three significant digits are within 0.5 %, and 1000 of a unit is never printed.
         #[test]
         fn what_is_printed_is_near(exponent in -8.5f64..2.9) {
             let seconds = 10f64.powf(exponent);

@@ -8,19 +8,19 @@ use serde::{Serialize, Serializer};
 
 use crate::Bytes;
 
-/// A memory limit: a size, or none at all (`max` in cgroup v2 files).
+/// A memory limit: a size, or no limit (`max` in cgroup v2 files).
 ///
-/// In JSON a number of bytes or the string `"max"`.
+/// In JSON: a number of bytes, or the string `"max"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// At most this.
+    /// A limit of this size.
     Bytes(Bytes),
     /// No limit.
     Max,
 }
 
 impl Limit {
-    /// The size, where there is a limit.
+    /// The size; `None` if there is no limit.
     pub const fn bytes(self) -> Option<Bytes> {
         match self {
             Self::Bytes(bytes) => Some(bytes),

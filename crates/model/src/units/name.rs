@@ -7,24 +7,25 @@ use std::fmt::{self, Write as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A name or short text that the host chose: process, device, cgroup, setting.
+/// A name or short text that the host chose: of a process, device, cgroup or setting.
 ///
-/// Anybody may name a process `\x1b[2J`. Bytes that are not UTF-8 and characters that a terminal
-/// would act on or hide (control characters, Unicode's marks that reorder text or show nothing) are
-/// replaced by a visible escape when the name is made, so that every later reader may print it as it is.
+/// Any user can name a process `\x1b[2J`. Bytes that are not UTF-8, and characters that a terminal
+/// would act on or hide (control characters, and characters of Unicode that reorder text or are
+/// invisible), are replaced by visible escapes when the name is created, so that it can be printed
+/// anywhere without further checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Name(Box<str>);
 
 impl Name {
-    /// Makes a printable name of raw bytes. What is longer than [`Name::LONGEST`] is cut, and says
-    /// how long it was.
+    /// Makes a printable name of raw bytes. If they are longer than [`Name::LONGEST`], they are cut
+    /// and the original length is appended.
     pub fn from_bytes(raw: &[u8]) -> Self {
         if let Some(head) = raw.get(..Self::LONGEST).filter(|_| raw.len() > Self::LONGEST) {
             let head = Self::from_bytes(head);
             return Self(format!("{head}… ({} bytes)", raw.len()).into());
         }
-        // nearly every name is plain, and a snapshot makes thousands
+        // a fast path: nearly every name is plain, and a snapshot creates thousands
         if let Some(plain) = plain(raw) {
             return Self(plain.into());
         }
@@ -38,8 +39,8 @@ impl Name {
         Self(shown.into())
     }
 
-    /// The most bytes that are kept: four times the longest path of the kernel, as it may write a
-    /// byte as four. One file of a recording could otherwise become one name of 50 MiB.
+    /// The most bytes that are kept: four times the kernel's longest path, because one byte may be
+    /// escaped as four. Without a limit, one file of a recording could become a name of 50 MiB.
     pub const LONGEST: usize = 16 << 10;
 
     /// The printable text.
@@ -48,9 +49,10 @@ impl Name {
     }
 }
 
-/// The text itself, where nothing in it needs an escape. Answers only for plain ASCII.
+/// The text itself if no byte needs an escape. Only for printable ASCII, so `None` for other plain
+/// text.
 pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
-    // without an early end, which compilers make one comparison of many bytes
+    // no early exit, so that the compiler can vectorize the comparison
     let is_plain = raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     is_plain.then(|| std::str::from_utf8(raw).ok()).flatten()
 }
@@ -63,16 +65,16 @@ fn push_printable(shown: &mut String, c: char) {
     }
 }
 
-/// Text of several lines, safe to print: line ends and tabs stay, all else is escaped as in a [`Name`].
-/// For the last function before a stream. What comes from elsewhere becomes a [`Name`] long before it:
-/// here nobody can tell whose line end it is.
+/// Text of several lines, made safe to print: line ends and tabs stay, everything else is escaped
+/// as in a [`Name`]. For the last function before an output stream. Text of the host must have
+/// become a [`Name`] long before: here its line ends cannot be distinguished from our own.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
 }
 
-/// The same for a JSON document, which means the same afterwards: what serializers leave as it is inside
-/// of strings gets JSON's own escape.
+/// The same for a JSON document, whose meaning does not change: characters that serializers leave
+/// as they are inside strings are replaced by JSON escapes.
 #[must_use]
 pub fn printable_json(document: &str) -> Cow<'_, str> {
     escaped(
@@ -80,7 +82,7 @@ pub fn printable_json(document: &str) -> Cow<'_, str> {
         |c| matches!(c, '\u{7f}'..='\u{9f}'),
         |shown, c| {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // a String takes everything
+                // writing to a String cannot fail
                 let _ = write!(shown, "\\u{unit:04x}");
             }
         },
@@ -103,11 +105,11 @@ fn escaped(
     Cow::Owned(shown)
 }
 
-/// Characters that change the direction of what follows or show nothing: of Unicode those of the
-/// categories Cf, Zl and Zp, and those with the property Default_Ignorable_Code_Point. Tag characters
-/// and variation selectors are among them: they carry text that nobody sees.
+/// Characters that change the direction of the text after them or are invisible: Unicode categories
+/// Cf, Zl and Zp, and the property Default_Ignorable_Code_Point. This includes tag characters and
+/// variation selectors, with which invisible text can be encoded.
 fn is_invisible(c: char) -> bool {
-    // nearly all text is below
+    // a fast path: nearly all text is below
     c >= '\u{ad}'
         && matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
@@ -124,7 +126,7 @@ impl From<&str> for Name {
     }
 }
 
-/// To look a name up by its printable text.
+/// Lets maps with `Name` keys be searched by printable text.
 impl Borrow<str> for Name {
     fn borrow(&self) -> &str {
         &self.0
@@ -154,7 +156,8 @@ mod tests {
         assert_eq!(Name::from("café").as_str(), "café");
     }
 
-    /// Arabic letter mark, tags, a variation selector, a soft hyphen, a Hangul filler, an annotation.
+    /// Arabic letter mark, tags, a variation selector, a soft hyphen, a Hangul filler, an
+    /// annotation.
     #[test]
     fn what_shows_nothing_becomes_visible() {
         for hidden in

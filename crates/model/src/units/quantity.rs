@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a value is named in JSON and printed as evidence.
+//! The unit of a value in JSON, and its text for people.
 
 use crate::{Algorithms, Bytes, Choice, Limit, Micros, Millis, Name, Nanos, Pages, Percent, Ratio};
 
@@ -8,7 +8,7 @@ pub trait Quantity {
     /// The unit printed beside the value in JSON; `None` for counts, names and switches.
     const UNIT: Option<&'static str> = None;
 
-    /// The value as a person reads it, with its unit.
+    /// The value with its unit, as printed for people.
     fn shown(&self) -> String;
 }
 

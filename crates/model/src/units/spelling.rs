@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A word that is mistyped → the one that was likely meant.
+//! Finds the word that a misspelled word was likely meant to be.
 
-/// The candidate that differs from `word` in the fewest letters; `None` where that is more than about a
-/// third of them.
+/// The candidate with the smallest edit distance to `word`; `None` if the distance is more than
+/// about a third of the letters.
 ///
-/// Words differ in at least as many letters as one is longer than the other, so most candidates need no
-/// comparison, and none does with a word of a megabyte in a file that somebody else wrote.
+/// The edit distance is at least the difference in length, so most candidates are skipped without a
+/// comparison; this also bounds the cost if a file from elsewhere contains a word of a megabyte.
 pub fn most_similar<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -17,7 +17,7 @@ pub fn most_similar<'a>(
     near.filter(|(distance, _)| *distance <= most).map(|(_, found)| found)
 }
 
-/// How many letters must be changed, added or taken.
+/// The edit distance: how many letters must be changed, added or removed.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
     }
 
-    /// The length alone rules out no candidate that the comparison would find.
+    /// Skipping by length skips no candidate that the comparison would accept.
     #[test]
     fn what_is_too_long_or_too_short_is_not_what_was_meant() {
         let words = ["", "a", "zram", "zrm", "szwap", "zswap.max_pool_percent", "ää", "äöüäöü"];

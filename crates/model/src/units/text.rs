@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text of the kernel → lines, words, numbers, sizes and flags: the parsers that all of its files share.
+//! Parsers for the kernel's text files: lines, words, numbers, sizes and flags.
 //!
-//! Text is bytes here: names in it need not be UTF-8. What a file means is not known here.
+//! Text is handled as bytes, because names in it need not be UTF-8. What a file means is not known
+//! here.
 
 use crate::Bytes;
 
-/// What stands between line breaks, and after the last one. `split` would compare byte by byte,
-/// which was half of our own work for `/proc/PID/status`.
+/// The text between line breaks and after the last one. `split` compares byte by byte, which took
+/// half of our own time for `/proc/PID/status`.
 pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let mut begin = 0;
@@ -18,19 +19,19 @@ pub fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// A whole number in plain digits, with a sign where the type has one. `None` for anything else,
-/// an overflow included.
+/// A whole number in plain digits, with a sign if the type allows one. `None` for anything else and
+/// on overflow.
 pub fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     let plain = word.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');
     std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// `12 kB`, which means KiB.
+/// Parses `12 kB`, which means KiB.
 pub fn kib(text: &[u8]) -> Option<Bytes> {
     number(text.strip_suffix(b"kB")?.trim_ascii()).and_then(Bytes::from_kib)
 }
 
-/// `1`, `Y`, `true`, `0`, `N`, `false`, in any case.
+/// Parses a switch: `1`, `Y`, `true`, `0`, `N`, `false`, in any case.
 pub fn flag(word: &[u8]) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Quantities as people type them: `256M`, `1.5s`, `2%`.
+//! Parses quantities that people type: `256M`, `1.5s`, `2%`.
 //!
-//! There is one parser for each, for arguments, experiment files and workloads alike. Limits are those
-//! of the caller: [`Percent::parse_within`] and [`parse_duration_from`] take them and name them in
+//! There is one parser for each, for arguments, experiment files and workloads. Limits are given by
+//! the caller: [`Percent::parse_within`] and [`parse_duration_from`] check them and name them in
 //! the error.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::{Bytes, Percent};
 
 const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
 
-/// Text that is no size.
+/// The text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a size as 256M or 2G, found {0:?}")]
 pub struct NotASize(String);
@@ -38,8 +38,8 @@ impl FromStr for Bytes {
 }
 
 impl Bytes {
-    /// As it is typed: the largest unit that leaves a whole number, as `640K`, `256M` or `2G`. Less
-    /// than a KiB is dropped.
+    /// The size as a user would type it: the largest unit that leaves a whole number, such as
+    /// `640K`, `256M` or `2G`. A remainder of less than a KiB is dropped.
     #[must_use]
     pub fn typed(self) -> String {
         let is_whole = |(_, shift): &(char, u32)| self.get() % (1 << shift) == 0;
@@ -48,19 +48,19 @@ impl Bytes {
     }
 }
 
-/// The longest time that may be typed.
+/// The longest time that is accepted.
 pub const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// Text that is no time, or one out of limits.
+/// The text is not a time, or the time is out of limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotADuration {
-    /// No time.
+    /// The text is not a time.
     #[error("expected a time as 200ms, 1s, 2m or 3h, found {0:?}")]
     Unreadable(String),
     /// A time that is too short.
     #[error("expected a time of at least {least:?}, found {found:?}")]
     TooShort {
-        /// The limit.
+        /// The shortest time that is accepted.
         least: Duration,
         /// What was typed.
         found: String,
@@ -70,10 +70,11 @@ pub enum NotADuration {
     TooLong,
 }
 
-/// Reads a time with its units, as `200ms`, `1.5s`, `2m` or `1h30m`, of at most a day; `0` needs none.
+/// Parses a time with its units, such as `200ms`, `1.5s`, `2m` or `1h30m`, up to a day; `0` needs
+/// no unit.
 ///
 /// # Errors
-/// If it is something else.
+/// If the text is not a time, or the time is too long.
 pub fn parse_duration(text: &str) -> Result<Duration, NotADuration> {
     parse_duration_from(text, Duration::ZERO)
 }
@@ -81,7 +82,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotADuration> {
 /// The same for a time that must not be shorter than `least`.
 ///
 /// # Errors
-/// If it is no time, or out of these limits.
+/// If the text is not a time, or the time is out of these limits.
 pub fn parse_duration_from(text: &str, least: Duration) -> Result<Duration, NotADuration> {
     let duration = match text {
         "0" => Duration::ZERO,
@@ -102,7 +103,8 @@ fn friendly(text: &str) -> Option<Duration> {
     PARSER.parse_unsigned_duration(complete.as_deref().unwrap_or(text)).ok()
 }
 
-/// `.5s`, `1.s` and fractions of more than nine digits as jiff takes them; `None` for other text.
+/// Rewrites `.5s`, `1.s` and fractions of more than nine digits in the form that jiff accepts;
+/// `None` for other text.
 fn with_digits_beside_the_point(text: &str) -> Option<String> {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let (whole, rest) =
@@ -113,7 +115,7 @@ fn with_digits_beside_the_point(text: &str) -> Option<String> {
     is_number.then(|| format!("0{whole}.{digits:0<1}{unit}"))
 }
 
-/// Text that is no percentage, or one out of limits.
+/// The text is not a percentage, or the percentage is out of limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NotAPercentage {
     within: Option<RangeInclusive<f64>>,
@@ -132,7 +134,7 @@ impl fmt::Display for NotAPercentage {
 
 impl std::error::Error for NotAPercentage {}
 
-/// A number of at least zero; the percent sign may be missing.
+/// A non-negative number; the percent sign is optional.
 impl FromStr for Percent {
     type Err = NotAPercentage;
 
@@ -145,17 +147,17 @@ impl FromStr for Percent {
 }
 
 impl Percent {
-    /// Reads a percentage that has to lie within these limits.
+    /// Parses a percentage that must lie within these limits.
     ///
     /// # Errors
-    /// If it is no percentage, or out of the limits.
+    /// If the text is not a percentage, or the percentage is out of the limits.
     pub fn parse_within(text: &str, within: RangeInclusive<f64>) -> Result<Self, NotAPercentage> {
         let percent = text.parse().ok().filter(|percent: &Self| within.contains(&percent.get()));
         let wrong = || NotAPercentage { within: Some(within), found: text.to_owned() };
         percent.ok_or_else(wrong)
     }
 
-    /// As a share of one: 0.02 for 2 %.
+    /// The percentage as a fraction of one: 0.02 for 2 %.
     #[must_use]
     pub fn share(self) -> f64 {
         self.get() / 100.0
@@ -227,14 +229,14 @@ mod tests {
     }
 
     proptest! {
-        /// What is printed is read back as the same.
+        /// Parsing what was printed gives the same value.
         #[test]
         fn printing_and_reading_a_size_agree(kib in 0u64..1 << 50) {
             let size = Bytes::new(kib << 10);
             prop_assert_eq!(size.typed().parse(), Ok(size));
         }
 
-        /// A time never comes out longer than a day, and no text is a panic.
+        /// No parsed time is longer than a day, and no text causes a panic.
         #[test]
         fn no_text_is_a_panic(text in "[0-9a-z.,: -]{0,20}") {
             if let Ok(duration) = parse_duration(&text) {

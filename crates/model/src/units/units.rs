@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sizes, counts and times that carry their unit.
+//! Sizes, counts and times with their unit in the type.
 //!
-//! Kernel files speak KiB, pages, sectors, microseconds or nanoseconds. They are converted once,
+//! Kernel files use KiB, pages, sectors, microseconds or nanoseconds. Values are converted once,
 //! where they are read; nothing else in Pagewise multiplies by 1024.
 
 use std::fmt;
@@ -27,12 +27,12 @@ macro_rules! unit {
                 self.0
             }
 
-            /// The difference, or zero where `other` is larger.
+            /// The difference, or zero if `other` is larger.
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum, or the largest number where it does not fit.
+            /// The sum, or the largest number if it overflows.
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
@@ -65,7 +65,7 @@ unit! {
     Micros
 }
 unit! {
-    /// Milliseconds, as most kernel pacing settings are given.
+    /// Milliseconds, as most intervals in kernel settings are given.
     Millis
 }
 unit! {
@@ -74,7 +74,7 @@ unit! {
 }
 
 impl Bytes {
-    /// `None` when `kib` KiB does not fit in 64 bits of bytes.
+    /// Converts from KiB; `None` if the result does not fit in 64 bits.
     pub const fn from_kib(kib: u64) -> Option<Self> {
         match kib.checked_mul(1024) {
             Some(bytes) => Some(Self(bytes)),
@@ -82,12 +82,12 @@ impl Bytes {
         }
     }
 
-    /// The share of `whole` that this is, in percent; `None` where `whole` is zero.
+    /// This size in percent of `whole`; `None` if `whole` is zero.
     pub fn percent_of(self, whole: Self) -> Option<Percent> {
         (whole.0 > 0).then(|| Percent::new(self.0 as f64 * 100.0 / whole.0 as f64))
     }
 
-    /// `7.9 of 8.0 GiB`; both units if they differ.
+    /// Prints `7.9 of 8.0 GiB`; with both units if they differ.
     pub fn part_of(self, whole: Self) -> String {
         let (part, whole) = (self.to_string(), whole.to_string());
         match (part.split_once(' '), whole.split_once(' ')) {
@@ -101,7 +101,7 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Binary units, one decimal: `512 B`, `1.0 KiB`, `47.3 GiB`.
+    /// Prints binary units with one decimal: `512 B`, `1.0 KiB`, `47.3 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         if self.0 < 1024 {
@@ -109,7 +109,7 @@ impl fmt::Display for Bytes {
         }
         let mut scaled = self.0 as f64 / 1024.0;
         let mut unit = 0;
-        // 1023.95 would print as "1024.0"
+        // 1023.95 would be printed as "1024.0"
         while scaled >= 1023.95 && unit + 1 < UNITS.len() {
             scaled /= 1024.0;
             unit += 1;
@@ -119,7 +119,7 @@ impl fmt::Display for Bytes {
 }
 
 impl Pages {
-    /// What this many pages of `page_size` take; the largest size where it does not fit.
+    /// Size of this many pages of `page_size` each; the largest size if it overflows.
     pub const fn to_bytes(self, page_size: Bytes) -> Bytes {
         Bytes(self.0.saturating_mul(page_size.0))
     }
@@ -151,7 +151,7 @@ impl Percent {
         Bytes((whole.0 as f64 * self.0 / 100.0) as u64)
     }
 
-    /// A share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
+    /// Prints a share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
     pub fn of_time(self) -> String {
         match self.0 {
             0.0 => "0 %".to_owned(),
@@ -162,13 +162,14 @@ impl Percent {
     }
 }
 
-/// A quotient whose field or function names both sides, as in `original_per_compressed`.
+/// A quotient. The name of the field or function says what is divided by what, as in
+/// `original_per_compressed`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// `numerator / denominator`; `None` where the denominator is zero.
+    /// `numerator / denominator`; `None` if the denominator is zero.
     pub fn from_sizes(numerator: Bytes, denominator: Bytes) -> Option<Self> {
         (denominator.0 > 0).then(|| Self(numerator.0 as f64 / denominator.0 as f64))
     }

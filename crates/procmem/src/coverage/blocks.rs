@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs of pages in mappings → [`Block`]s: what a huge page could replace.
+//! Finds the [`Block`]s in runs of pages: the parts of memory that a huge page could replace.
 //!
-//! Only blocks that lie in one private anonymous mapping as a whole are made. A mapping that a
-//! program has cut in two (mprotect, madvise) has blocks on each side of the cut and none across.
+//! Only blocks that lie entirely in one private anonymous mapping count. A mapping that a program
+//! has split in two (mprotect, madvise) has blocks on each side of the split and none across it.
 
 use std::io;
 
@@ -12,42 +12,42 @@ use super::memory::{LookError, Memory, refused};
 use super::walk::{PageState, Run};
 use crate::maps::Mapping;
 
-/// A piece of address space as large and as aligned as a huge page.
+/// An aligned part of address space of the size of a huge page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Where it begins.
+    /// Its first address.
     pub address: u64,
-    /// Pages that hold something: in RAM, and not the page of zeros.
+    /// Pages in RAM, without the zero page.
     pub present: u32,
-    /// Pages that are mapped to the page of zeros.
+    /// Pages that are mapped to the zero page.
     pub zero: u32,
     /// Pages in swap.
     pub swapped: u32,
-    /// It is a huge page already; never told where the kernel has no PAGEMAP_SCAN.
+    /// Whether it is a huge page. Always false if the kernel has no PAGEMAP_SCAN.
     pub huge: bool,
 }
 
 impl Block {
-    /// Pages that a collapse would have to make.
+    /// Pages that a collapse would have to allocate.
     pub fn missing(&self, pages: u32) -> u32 {
         pages.saturating_sub(self.present)
     }
 }
 
-/// Whether pages of a block are ours alone.
+/// Which pages of a block only this process maps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exclusive {
     /// Pages in RAM.
     pub present: u32,
-    /// Of these, pages that nobody else maps.
+    /// Of these, pages that no other process maps.
     pub exclusive: u32,
     /// Pages in swap.
     pub swapped: u32,
-    /// Pages of files or shmem: it is another mapping now.
+    /// Pages of files or shmem: the address space was mapped differently since.
     pub of_file: u32,
 }
 
-/// Sums of one mapping, and its blocks.
+/// Sums over one mapping, and its blocks.
 #[derive(Debug, Default)]
 pub(super) struct MappingSums {
     pub(super) coverage: Coverage,
@@ -55,10 +55,10 @@ pub(super) struct MappingSums {
 }
 
 impl Memory {
-    /// Blocks in private anonymous memory that hold anything, by address, and all sizes.
+    /// Blocks of private anonymous memory with any page, by address, and the sums over all memory.
     ///
     /// # Errors
-    /// Where the process is gone, or may not be looked at.
+    /// If the process is gone, or we may not examine it.
     pub fn blocks(&self) -> Result<(Vec<Block>, Coverage), LookError> {
         let scans = self.can_scan();
         let mappings = self.mappings(!scans)?;
@@ -70,10 +70,10 @@ impl Memory {
         Ok((blocks, coverage))
     }
 
-    /// Whether the pages of a block are still its process's alone.
+    /// Checks whether the pages of a block are still mapped by this process only.
     ///
     /// # Errors
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn exclusive(&self, address: u64) -> Result<Exclusive, LookError> {
         let most = usize::try_from(self.block / self.page).unwrap_or(usize::MAX);
         let mut entries = Vec::with_capacity(most);
@@ -92,10 +92,10 @@ impl Memory {
         Ok(found)
     }
 
-    /// One block as it is now.
+    /// The current state of one block.
     ///
     /// # Errors
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn block_at(&self, address: u64, scans: bool) -> Result<Block, LookError> {
         let mut filler = Filler::new(self, [address, address.saturating_add(self.block)]);
         let range = filler.range;
@@ -109,7 +109,7 @@ impl Memory {
         Ok(filler.summed.blocks.first().copied().unwrap_or(empty))
     }
 
-    /// Shows each mapping with its sums.
+    /// Calls a function with each mapping and its sums.
     pub(super) fn each<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -124,7 +124,7 @@ impl Memory {
         walked.map_err(|error| refused(self.pid, "pagemap", error))
     }
 
-    /// One walk for all mappings of a kind that stand beside each other.
+    /// Scans adjacent mappings of the same kind together.
     fn each_scanned<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -136,7 +136,7 @@ impl Memory {
         groups.try_for_each(|group| self.group(group, see))
     }
 
-    /// Runs come in order of address, as mappings do.
+    /// Assigns runs to mappings; both are in order of address.
     fn group<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -150,7 +150,7 @@ impl Memory {
             let mut run = run;
             while let Some((mapping, filler)) = &mut open {
                 if run.start < mapping.end {
-                    // a run may go on in the next mapping
+                    // the run may continue in the next mapping
                     filler.run(Run { end: run.end.min(mapping.end), ..run });
                     run.start = run.end.min(mapping.end);
                     if run.start >= run.end {
@@ -168,7 +168,7 @@ impl Memory {
         Ok(())
     }
 
-    /// A read for each mapping that smaps says holds anything.
+    /// Reads pagemap only for mappings that have memory according to smaps.
     fn each_read<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -195,7 +195,7 @@ struct Filler {
     range: [u64; 2],
     page: u64,
     block: u64,
-    /// Whether blocks are made of it.
+    /// Whether blocks are counted in it.
     anonymous: bool,
     summed: MappingSums,
 }
@@ -211,7 +211,7 @@ impl Filler {
         Self { anonymous, ..Self::new(memory, [mapping.start, mapping.end]) }
     }
 
-    /// Bytes in whole blocks.
+    /// Size of its whole blocks in bytes.
     fn aligned(&self) -> u64 {
         let first = self.range[0].next_multiple_of(self.block);
         (self.range[1] / self.block * self.block).saturating_sub(first)
@@ -275,7 +275,7 @@ impl Filler {
     }
 }
 
-/// Blocks by how full they are.
+/// Numbers of blocks by how full they are.
 pub(super) fn counted(blocks: &[Block], pages: u32, page: u64) -> Blocks {
     let mut counted = Blocks::default();
     for block in blocks {
@@ -312,7 +312,7 @@ mod tests {
         Filler { range, page: PAGE, block: BLOCK, anonymous: true, summed: MappingSums::default() }
     }
 
-    /// Pages at these numbers, each a run of its own or joined with the next.
+    /// Runs with these pages, each page a run of its own or joined with the next.
     fn runs(pages: &[(u64, PageState)]) -> Vec<Run> {
         let one = |(at, what): &(u64, PageState)| Run {
             start: at * PAGE,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     proptest! {
-        /// Joined runs say the same as counting page by page.
+        /// Joined runs give the same result as counting page by page.
         #[test]
         fn blocks_hold_what_counting_pages_finds(
             kinds in prop::collection::vec(0u8..5, 1..60), from in 0u64..20, length in 1u64..60,

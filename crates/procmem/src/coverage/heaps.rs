@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process → the heaps that glibc's malloc made for its threads, and what is in RAM of them.
+//! The heaps that glibc's malloc created for the threads of a process, and how much of them is in
+//! RAM.
 //!
-//! An arena beside the main one gets its memory in heaps of 64 MiB of address space, aligned to that, of
-//! which the first part may be used and the rest may not yet. Nobody else makes mappings of that shape.
+//! Each arena other than the main one gets its memory in heaps of 64 MiB of address space, aligned
+//! to that size; the first part is accessible and the rest is not yet. No other program makes
+//! mappings of that shape.
 
 use pagewise_model::{Bytes, MappingKind};
 
@@ -11,19 +13,19 @@ use crate::maps::Mapping;
 
 const HEAP: u64 = 64 << 20;
 
-/// Heaps of arenas beside the main one.
+/// Heaps of arenas other than the main one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heaps {
-    /// How many: at least one for each arena.
+    /// Number of heaps: at least one for each such arena.
     pub count: u64,
-    /// In RAM, all together.
+    /// Their memory in RAM, all together.
     pub held: Bytes,
 }
 
-/// Looks for them.
+/// Finds the heaps.
 ///
 /// # Errors
-/// Where the process is gone, or may not be looked at.
+/// If the process is gone, or we may not examine it.
 pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();
@@ -38,7 +40,8 @@ pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
     Ok(heaps)
 }
 
-/// Where heaps begin: at a border, with what is used and what is not yet up to the next one.
+/// Addresses of heaps: an aligned pair of adjacent mappings, accessible and inaccessible, of
+/// together 64 MiB.
 fn starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
     let is_own = |mapping: &Mapping| {
         mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty()
@@ -73,7 +76,7 @@ mod tests {
         assert_eq!(starts(&[]).count(), 0);
     }
 
-    /// Threads that hold memory at the same time have arenas of their own, where this is glibc.
+    /// With glibc, threads that hold memory at the same time have separate arenas.
     #[test]
     fn heaps_of_our_own_threads_are_found() {
         let (told, heard) = std::sync::mpsc::channel();

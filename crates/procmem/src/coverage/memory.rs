@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process id → its [`Memory`]: pagemap held open, and mappings when they are asked for.
+//! The [`Memory`] of a process: its open pagemap, and its mappings on request.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,39 +8,39 @@ use crate::maps::{self, Line, Mapping};
 use crate::open;
 use crate::pagemap::Pagemap;
 
-/// Longest line that is understood: a path has at most 4096 bytes, escaped four times as many.
+/// Longest line that is parsed: a path has at most 4096 bytes, each escaped as up to four.
 const MOST_LINE: u64 = 1 << 15;
-/// Mappings looked at; the kernel's own limit is 65,530 unless it was raised.
+/// Largest number of mappings that are read; the kernel's default limit is 65,530.
 const MOST_MAPPINGS: usize = 1 << 20;
-/// Lines of smaps for each, at most.
+/// Maximum number of lines of smaps per mapping.
 const LINES_EACH: usize = 32;
 
-/// Why a process could not be looked at.
+/// Why a process could not be examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookError {
-    /// There is no such process, or it has no memory any more.
+    /// There is no such process, or it no longer has memory.
     #[error("process {0}: it has ended")]
     Gone(u32),
-    /// Another user's.
+    /// It belongs to another user.
     #[error("process {0}: not allowed to look at its memory")]
     Denied(u32),
-    /// Something holds its memory lock.
+    /// Another task holds its mmap lock.
     #[error("process {0}: no answer in time: something holds its memory lock")]
     Stuck(u32),
-    /// The kernel said something else.
+    /// Any other error of the kernel.
     #[error("process {pid}: {what}")]
     Kernel {
         /// The process.
         pid: u32,
-        /// Which file.
+        /// The file that was read.
         what: &'static str,
-        /// What the kernel said.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// The memory of a process that is alive when this is made.
+/// The memory of a process that was alive when this was created.
 #[derive(Debug)]
 pub struct Memory {
     pub(super) pid: u32,
@@ -50,20 +50,20 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Opens it; blocks are `block` bytes large, the size of a huge page.
+    /// Opens the memory of a process; blocks have `block` bytes, the size of a huge page.
     ///
     /// # Errors
-    /// Where the process is gone or another user's.
+    /// If the process is gone or belongs to another user.
     pub fn open(pid: u32, block: u64) -> Result<Self, LookError> {
         let pagemap = Pagemap::open(pid).map_err(|error| refused(pid, "pagemap", error))?;
         let page = rustix::param::page_size() as u64;
         let block = block.max(page).next_power_of_two();
         let memory = Self { pid, pagemap, page, block };
-        // opened and empty: a kernel thread, or a process that has just ended
+        // if it can be opened but is empty: a kernel thread, or a process that has just exited
         if memory.is_alive() { Ok(memory) } else { Err(LookError::Gone(pid)) }
     }
 
-    /// The process.
+    /// The process id.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
@@ -78,7 +78,7 @@ impl Memory {
         self.pagemap.is_alive()
     }
 
-    /// Its mappings by address; with what only smaps says, where that is wanted.
+    /// Its mappings by address; if `detailed`, with the values that only smaps contains.
     pub(super) fn mappings(&self, detailed: bool) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::<Mapping>::new();
         let (name, lines) = if detailed { ("smaps", LINES_EACH) } else { ("maps", 1) };
@@ -90,7 +90,8 @@ impl Memory {
         Ok(found)
     }
 
-    /// Those that may hold a block. Of the others, of which there may be thousands, only the ends are read.
+    /// The mappings that may contain a block. Of the others, of which there may be thousands, only
+    /// the addresses are parsed.
     pub(super) fn large_mappings(&self) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::new();
         self.each_line("maps", MOST_MAPPINGS, |line| {
@@ -116,7 +117,7 @@ impl Memory {
     }
 }
 
-/// Shows each line, at most so many; answers how many there were.
+/// Calls `see` with each line, at most `most` of them; returns the number of lines.
 fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
     let mut line = Vec::with_capacity(256);
@@ -130,7 +131,7 @@ fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize
     Ok(most)
 }
 
-/// A file of `/proc/PID`.
+/// Opens a file of `/proc/PID`.
 pub(super) fn opened(pid: u32, name: &'static str) -> Result<File, LookError> {
     open::of_process(pid, name).map_err(|error| refused(pid, name, error))
 }

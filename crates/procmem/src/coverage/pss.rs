@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The proportional size of a process, on which a budget is counted again and again, and whether it may
-//! have huge pages.
+//! The proportional size of a process, read repeatedly to keep within a budget, and whether the
+//! process may have huge pages.
 
 use std::io::Read;
 
@@ -9,20 +9,20 @@ use pagewise_model::text::{flag, kib, lines};
 
 use super::memory::{LookError, opened, refused};
 
-/// Longest smaps_rollup or status.
+/// Longest smaps_rollup or status that is read.
 const MOST_TEXT: u64 = 1 << 14;
 
 /// A process's proportional size: `Pss` of smaps_rollup.
 ///
 /// # Errors
-/// Where it is gone, may not be looked at, or the kernel has no smaps_rollup.
+/// If it is gone, we may not examine it, or the kernel has no smaps_rollup.
 pub fn proportional(pid: u32) -> Result<Bytes, LookError> {
     let text = text(pid, "smaps_rollup")?;
     field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
 }
 
-/// Whether a process may have huge pages at all (`THP_enabled` of its status): `None` where the
-/// kernel does not say.
+/// Whether a process may have huge pages at all (`THP_enabled` of its status); `None` if the kernel
+/// does not say.
 pub fn thp_allowed(pid: u32) -> Option<bool> {
     field(&text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process id → how much of its anonymous memory is huge, without a look at every page.
+//! How much of a process's anonymous memory is in huge pages, without examining every page.
 //!
-//! A block is a huge page as a whole or not at all, so its first page tells. Where there is none the
-//! kernel goes on to the next that is there: memory that was never touched costs nothing, however much
-//! address space it takes.
+//! A block is either one huge page or none, so its first page is sufficient. If that page is
+//! missing, the kernel skips to the next one that is present: untouched address space costs
+//! nothing, however large it is.
 
 use pagewise_model::{Bytes, MappingKind, Percent};
 
@@ -17,23 +17,24 @@ use crate::scan::{Region, Search, category};
 /// Anonymous memory of a process in RAM.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// All of it, as the kernel counts (`RssAnon`): some kernels are behind by some pages for each processor.
+    /// All of it, as the kernel counts (`RssAnon`). Some kernels update this with a delay of some
+    /// pages per CPU.
     pub anon: Bytes,
-    /// Of that, mapped as huge pages.
+    /// Of this, mapped as huge pages.
     pub huge: Bytes,
 }
 
 impl Share {
-    /// The part that is huge; `None` without any memory.
+    /// The percentage in huge pages; `None` if there is no memory.
     pub fn percent(&self) -> Option<Percent> {
         self.huge.percent_of(self.anon)
     }
 }
 
-/// Looks at a process: one question for each block that holds anything, 0.5 ms per GiB.
+/// Measures a process: one query for each block with any page, 0.5 ms per GiB.
 ///
 /// # Errors
-/// Where the process is gone, or may not be looked at.
+/// If the process is gone, or we may not examine it.
 pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
     let memory = Memory::open(pid, block)?;
     let size = |file, key| Ok(field(&text(pid, file)?, key).and_then(kib).unwrap_or_default());
@@ -66,7 +67,7 @@ impl Memory {
         Ok(huge)
     }
 
-    /// The first page that is in RAM or in swap.
+    /// The first page in the range that is in RAM or in swap.
     fn first_page(&self, start: u64, end: u64) -> std::io::Result<Option<Region>> {
         use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
         let any_of = PRESENT | SWAPPED;
@@ -82,7 +83,8 @@ mod tests {
     use super::*;
     use crate::coverage::process;
 
-    /// A look at every page says the same of this very process; other tests may change it between two looks.
+    /// Compared with a scan of every page of this process; repeated, because other tests may change
+    /// it in between.
     #[test]
     fn blocks_say_what_pages_say() {
         let held = vec![1u8; 64 << 20];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process id → its [`ProcessCoverage`], mapping by mapping.
+//! Makes the [`ProcessCoverage`] of a process, mapping by mapping.
 
 use std::cmp::Reverse;
 use std::time::Instant;
@@ -13,14 +13,14 @@ use super::blocks::counted;
 use super::memory::{LookError, Memory};
 use crate::maps::Mapping;
 
-/// Mappings kept.
+/// Number of mappings in the result.
 const LARGEST: usize = 20;
 
-/// Looks at a process. `detailed` also reads smaps, which alone says what is eligible and advised,
-/// at 12 ms per GiB of small pages.
+/// Examines a process. `detailed` also reads smaps, which alone says what is eligible and advised,
+/// at 12 ms per GiB of base pages.
 ///
 /// # Errors
-/// Where the process is gone, or may not be looked at.
+/// If the process is gone, or we may not examine it.
 pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, LookError> {
     let began = Instant::now();
     let memory = Memory::open(pid, block)?;
@@ -44,7 +44,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
             let (coverage, blocks) = (summed.coverage, of_mapping);
             largest.push(LargeMapping { held, mapping, coverage, blocks });
         }
-        // ten thousand mappings are not kept to show twenty
+        // bounds memory: no need to keep ten thousand mappings to show twenty
         if largest.len() >= 64 * LARGEST {
             keep_largest(&mut largest);
         }
@@ -57,7 +57,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
 
 /// A mapping that may be among the largest.
 struct LargeMapping<'a> {
-    /// Memory that huge pages could hold.
+    /// Memory that huge pages could hold but do not.
     held: Bytes,
     mapping: &'a Mapping,
     coverage: Coverage,
@@ -94,7 +94,7 @@ fn shown(pid: u32, large: &LargeMapping<'_>) -> MappingCoverage {
 mod tests {
     use super::*;
 
-    /// This very process: smaps and the walk over page tables agree.
+    /// smaps and the walk over page tables agree about this process.
     #[test]
     fn our_own_memory_is_found_either_way() {
         let held = vec![1u8; 16 << 20];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A range of addresses → runs of pages that are in RAM or swap, in order.
+//! Runs of pages in a range of addresses that are in RAM or swap, in order.
 //!
-//! With PAGEMAP_SCAN the kernel tells runs. Without it each entry of pagemap is read and told from
-//! its bits: then nobody says which pages are huge or the page of zeros.
+//! With PAGEMAP_SCAN the kernel returns runs. Without it each entry of pagemap is read and decoded;
+//! these do not say which pages are huge or the zero page.
 
 use std::io;
 
@@ -13,14 +13,14 @@ use super::memory::Memory;
 use crate::pagemap::Entry;
 use crate::scan::{Region, Search, category};
 
-/// Regions asked for at one time.
+/// Regions requested at one time.
 const REGIONS: usize = 512;
-/// Pages after which the kernel lets go of the memory lock: under a millisecond of small ones.
+/// Pages after which the kernel releases the mmap lock: under a millisecond for base pages.
 const MOST_AT_ONCE: u64 = 1 << 14;
 /// Entries of pagemap read at one time.
 const ENTRIES: usize = 1 << 12;
 
-/// Pages one after the other of which the same is true.
+/// Consecutive pages in the same state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) start: u64,
@@ -28,7 +28,7 @@ pub(super) struct Run {
     pub(super) what: PageState,
 }
 
-/// PageState a page is.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageState {
     Anonymous { huge: bool },
@@ -37,7 +37,8 @@ pub(super) enum PageState {
     Zero,
 }
 
-/// Pages in RAM or in swap, and what each is; `more` to be told of them costs more.
+/// A search for pages in RAM or in swap, with their categories. Requesting the categories in `more`
+/// makes it slower.
 fn in_use(start: u64, end: u64, more: u64) -> Search {
     use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
     let any_of = PRESENT | SWAPPED;
@@ -52,8 +53,9 @@ impl Memory {
         !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
     }
 
-    /// Shows every run between two addresses by PAGEMAP_SCAN. Where all that is mapped there is of
-    /// one kind, the kernel need not be asked what each page is.
+    /// Calls `see` with every run between two addresses, using PAGEMAP_SCAN. If all pages of this
+    /// kind of mapping are file pages or none are, the kernel is not asked which, because that is
+    /// slow.
     pub(super) fn scan(
         &self,
         [start, end]: [u64; 2],
@@ -74,7 +76,7 @@ impl Memory {
                     what: page_state(region.categories | all),
                 });
             }
-            // no progress would be an endless loop
+            // without progress this would loop forever
             if stopped <= at {
                 break;
             }
@@ -103,7 +105,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Entries of pagemap from `address` on, at most `most`.
+    /// At most `most` entries of pagemap, from `address` on.
     pub(super) fn entries(
         &self,
         address: u64,
@@ -126,7 +128,7 @@ fn page_state(categories: u64) -> PageState {
     }
 }
 
-/// PageState an entry of pagemap says that its page is; `None` for a page that is neither in RAM nor in swap.
+/// Decodes an entry of pagemap; `None` for a page that is neither in RAM nor in swap.
 pub(super) fn what_is(entry: Entry) -> Option<PageState> {
     match () {
         () if entry.is_present() && entry.is_of_file() => Some(PageState::File { huge: false }),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Process ids → a [`WatchSample`]: what they are just now, all together.
+//! Takes a [`WatchSample`] of processes: their current state, all together.
 //!
-//! Asked a few times a second for as long as somebody watches: a walk over the page tables, and
-//! smaps_rollup, which is one too and takes longer.
+//! It is taken a few times a second as long as the user watches. Each one is a walk over the page
+//! tables, and a read of smaps_rollup, which also walks them and takes longer.
 
 use pagewise_model::{Bytes, WatchSample};
 
@@ -10,10 +10,10 @@ use super::memory::{LookError, Memory};
 use super::pss::{field, text};
 use pagewise_model::text::kib;
 
-/// What those of them are that still live; `None` where none does.
+/// A sample of those processes that are still alive; `None` if none is.
 ///
 /// # Errors
-/// Where one may not be looked at.
+/// If we may not examine one of them.
 pub fn moment(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError> {
     let mut all: Option<WatchSample> = None;
     for pid in pids {
@@ -51,8 +51,8 @@ fn plus(one: &WatchSample, other: &WatchSample) -> WatchSample {
     }
 }
 
-/// User and system time: the 14th and 15th of what stands in `stat`. The name in parentheses may hold
-/// anything, parentheses and spaces too.
+/// CPU time in user and kernel mode: fields 14 and 15 of `stat`. The name in parentheses may
+/// contain anything, including parentheses and spaces.
 fn processor_time(stat: &[u8]) -> Option<f64> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;

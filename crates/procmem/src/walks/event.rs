@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Events of a processor, as the kernel names them.
+//! Hardware events of a CPU, by the kernel's names.
 
 use perf_event::Builder;
 #[cfg(test)]
 use perf_event::events::Software;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw};
 
-/// What a count is good for: its place among the sums.
+/// The field of [`pagewise_model::PageWalks`] to which a count is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Cycles,
@@ -20,25 +20,25 @@ pub(super) enum Role {
 /// One event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    /// As `perf list` has it.
+    /// The name in `perf list`.
     pub(super) name: &'static str,
     pub(super) role: Role,
     pub(super) what: EventSource,
 }
 
-/// How the kernel is asked for it.
+/// How the event is requested from the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EventSource {
     Hardware(Hardware),
-    /// A miss of a TLB: the kernel knows what each kind of processor calls that.
+    /// A TLB miss: the kernel knows the event for each CPU model.
     Miss(CacheId, CacheOp),
-    /// By number, which means something on one kind of processor only.
+    /// An event number, which is valid only for one CPU model.
     Raw(u64),
     #[cfg(test)]
     Software(Software),
 }
 
-/// Those that the kernel has a name for.
+/// Events for which the kernel has a name.
 pub(super) const EVENTS: [Event; 5] = [
     event("cycles", Role::Cycles, EventSource::Hardware(Hardware::CPU_CYCLES)),
     event("instructions", Role::Instructions, EventSource::Hardware(Hardware::INSTRUCTIONS)),
@@ -52,7 +52,7 @@ pub(super) const fn event(name: &'static str, role: Role, what: EventSource) -> 
 }
 
 impl EventSource {
-    /// A counter of it, to be told whom to count.
+    /// A counter for this event; the caller sets which thread or CPU to count.
     pub(super) fn counter<'a>(self) -> Builder<'a> {
         match self {
             Self::Hardware(hardware) => Builder::new(hardware),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes, or the whole machine → what finding pages costs while they run ([`PageWalks`]), counted by the
-//! processor (`perf_event_open`).
+//! The cost of TLB misses of processes, or of the whole machine, while they run ([`PageWalks`]),
+//! counted by the CPU (`perf_event_open`).
 //!
-//! Nothing is sampled and nothing is seen of what programs do: counters are opened beside them and read once
-//! at the end. A machine without counters, as most virtual ones are, says so for each event.
+//! Nothing is sampled, and nothing that programs do is recorded: counters run beside them and are
+//! read once at the end. If a machine has no counters, as most virtual machines, each event says
+//! so.
 
 mod event;
 mod intel;
@@ -17,19 +18,19 @@ use rustix::io::Errno;
 use crate::open::threads;
 use event::{EVENTS, Event};
 
-/// Counters open at a time: most systems allow a process 1,024 files.
+/// Maximum number of open counters: most systems allow a process 1,024 files.
 const MOST_COUNTERS: usize = 900;
 
-/// Who is counted.
+/// What to count.
 #[derive(Debug, Clone, Copy)]
 pub enum WalkTarget<'a> {
     /// The threads of these processes, and the threads and processes that they start meanwhile.
     Processes(&'a [u32]),
-    /// Everything on these processors.
+    /// Everything on these CPUs.
     Machine(&'a [u32]),
 }
 
-/// Counters at work.
+/// Running counters.
 #[derive(Debug)]
 pub struct WalkCounters {
     began: Instant,
@@ -39,25 +40,25 @@ pub struct WalkCounters {
     counts: Vec<Count>,
 }
 
-/// One event of everybody who is counted.
+/// One event, counted for all threads or CPUs.
 #[derive(Debug)]
 struct Count {
     event: Event,
     counters: Vec<Counter>,
-    /// Why there is none.
+    /// Why it is not counted.
     refused: Option<Refused>,
 }
 
 /// Why a counter could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Refused {
-    /// This processor, or this machine, does not have it.
+    /// The CPU or the virtual machine does not have it.
     Unknown,
     NotAllowed,
     Other(String),
 }
 
-/// Whom one counter counts.
+/// The thread or CPU that one counter counts.
 #[derive(Debug, Clone, Copy)]
 enum CounterScope {
     Thread(i32),
@@ -65,8 +66,8 @@ enum CounterScope {
 }
 
 impl WalkCounters {
-    /// Opens counters for all, and starts them. `intel_model` is the model of the processor, if it is Intel's of
-    /// family 6.
+    /// Opens and starts all counters. `intel_model` is the model of the CPU if it is an Intel CPU
+    /// of family 6.
     pub fn begin(counted: WalkTarget<'_>, intel_model: Option<u32>) -> Self {
         let walking = intel::walking(intel_model);
         let known = EVENTS.into_iter().chain(walking);
@@ -84,13 +85,14 @@ impl WalkCounters {
             counting.subjects += u64::from(counting.open(*subject));
         }
         let counters = counting.counts.iter_mut().flat_map(|count| &mut count.counters);
-        // one that has ended meanwhile cannot be started, and has nothing to count
+        // a thread that has exited meanwhile cannot be started, and has nothing to count
         counters.for_each(|counter| drop(counter.enable()));
         counting.began = Instant::now();
         counting
     }
 
-    /// Whether it is counted: a thread may have ended.
+    /// Opens a counter of each event for a thread or CPU. Returns false if nothing could be opened,
+    /// for example because the thread has exited.
     fn open(&mut self, subject: CounterScope) -> bool {
         let mut opened = false;
         for count in self.counts.iter_mut().filter(|count| count.refused.is_none()) {
@@ -110,12 +112,12 @@ impl WalkCounters {
         opened
     }
 
-    /// Whether anything is counted at all.
+    /// Whether any event is counted.
     pub fn counts(&self) -> bool {
         self.counts.iter().any(|count| !count.counters.is_empty())
     }
 
-    /// Reads what was counted until now.
+    /// Reads the counters.
     pub fn end(mut self) -> PageWalks {
         let seconds = self.began.elapsed().as_secs_f64();
         let (mut enabled, mut running) = (0, 0);
@@ -145,7 +147,8 @@ impl WalkCounters {
 }
 
 impl Count {
-    /// The sum, each scaled to all of its time, and for how long they were to count and did.
+    /// The sum of the counters, each scaled to its whole time; and the times for which they were
+    /// enabled and for which they were running.
     fn read(&mut self) -> (Reading<u64>, [u64; 2]) {
         let source = Source::file(format!("perf event {}", self.event.name));
         let reading = match &self.refused {
@@ -185,7 +188,7 @@ fn no_such_event() -> Reading<u64> {
     Reading::absent(why, Source::file("perf event"))
 }
 
-/// Both where both were counted.
+/// The sum if both were counted.
 fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     *sum = Some(match (sum.take(), more) {
         (None, more) => more,
@@ -197,13 +200,13 @@ fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     });
 }
 
-/// What it would have been, had it counted all of the time.
+/// The count extrapolated to the whole time, because counters are multiplexed.
 fn scaled(count: u64, enabled: u64, running: u64) -> u64 {
     let all = u128::from(count) * u128::from(enabled) / u128::from(running.max(1));
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
-/// An error without a reason is a thread that has ended.
+/// Opens a counter. An error without a reason means that the thread has exited.
 fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
     let mut builder = event.what.counter();
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
@@ -243,14 +246,15 @@ mod tests {
     use super::event::{EventSource, Role, event};
     use super::*;
 
-    /// Every kernel counts faults, also where there are no counters of a processor: the way is the same.
+    /// Every kernel counts page faults, even without hardware counters, so they test the same code.
     const FAULTS: Event =
         event("page-faults", Role::LoadMisses, EventSource::Software(Software::PAGE_FAULTS));
-    /// The kernel has some ten software events. A raw event may exist whatever its number: it is the processor's.
+    /// Software events with such a number do not exist. A raw number would not do: any of them may
+    /// be an event of the CPU.
     const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
 
     fn touch(pages: usize) {
-        // larger than what malloc keeps, so that each time it is new to us
+        // larger than what malloc reuses, so that the pages are new each time
         let mut fresh = vec![0u8; pages * 4096];
         fresh.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
         black_box(&fresh);
@@ -273,7 +277,7 @@ mod tests {
         done.recv().unwrap();
         touch(1000);
         let walks = counting.end();
-        // huge pages may answer for many small ones, and other tests run beside
+        // one huge page may replace many base pages, and other tests run at the same time
         let faults = walks.load_misses.get().unwrap();
         assert!(faults >= 6 && walks.counted >= 2, "{walks:?}");
         assert!(walks.counting.is_some_and(|share| share.get() > 99.0), "{walks:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether the contents of swap fit elsewhere, in made-up cases.
+//! Constructed cases of whether the contents of swap fit elsewhere.
 
 use std::slice::from_ref;
 
@@ -32,7 +32,7 @@ fn zram(used: u64) -> Area {
     area("/dev/zram1", used, 512)
 }
 
-/// The reason, or nothing where it fits.
+/// The reason for a refusal; empty if it fits.
 fn refused(of: &Area, others: &[Area], facts: &MemoryFacts) -> String {
     let all: Vec<Area> = others.iter().cloned().chain([of.clone()]).collect();
     fits(of, &all, Bytes::new(0), facts).err().map(|error| error.to_string()).unwrap_or_default()
@@ -87,18 +87,18 @@ fn a_group_at_its_limit_would_be_killed_although_memory_is_free() {
     assert_eq!(refused(&zram(100), &[], &fits_in), "");
     let tight = with(vec![group("/a/b", 41, 60, Some(100))]);
     assert_refused("the cgroup /a/b", &refused(&zram(100), &[], &tight));
-    // an ancestor counts what its descendants have
+    // the counters of a cgroup include its descendants
     let above = with(vec![group("/a", 90, 60, Some(100)), group("/a/b", 10, 60, None)]);
     assert_refused("the cgroup /a has", &refused(&zram(100), &[], &above));
-    // no more comes back than the area holds
+    // at most as much is read back as the area holds
     assert_eq!(refused(&zram(10), &[], &with(vec![group("/a", 90, 60, Some(100))])), "");
-    // other swap with room takes it
+    // other swap with free space takes the pages
     assert_eq!(refused(&zram(100), &[area("/swap", 0, 100)], &tight), "");
     let unknown = MemoryFacts { groups_left_out: 3, ..facts(900) };
     assert_refused("3 memory cgroups were not read", &refused(&zram(100), &[], &unknown));
 }
 
-/// The kernel kills in both cases: a guest does it in `guest::plans::drain`.
+/// The kernel does kill in both cases; `guest::plans::drain` shows this in a guest.
 #[test]
 fn other_swap_is_no_room_for_a_cgroup_that_may_not_swap() {
     let disk = area("/swap", 0, 512);
