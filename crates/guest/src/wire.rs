@@ -5,7 +5,6 @@
 //! job can write to that port too, so the runner ignores a line that is not an [`Event`] or is
 //! longer than any event; it also limits the length of texts in events and the number of troubles.
 //! Output of the job is not limited: it is passed on as it arrives and not stored.
-//! troubles. Output is not limited: it is passed on as it comes, and kept nowhere.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
