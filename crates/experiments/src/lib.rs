@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verbs `trial` and `lab`: an experiment, typed or from a file → its runs, its verdict in the terminal, and a
-//! folder of evidence.
+//! The subcommands `trial` and `lab`: an experiment, from the command line or a file → its runs,
+//! its verdict in the terminal, and a folder of evidence.
 //!
-//! This crate joins the parts: lab conducts the runs and guest starts the machines, a session of apply lends what
-//! arms need, stats judges, and report and terminal show the result.
+//! This crate combines others: `lab` conducts the runs, `guest` starts the virtual machines, a
+//! session of `apply` lends what arms need, `stats` judges, and `report` and `terminal` show the
+//! result.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
