@@ -5,7 +5,7 @@
 /// them, to 15 bytes.
 #[rustfmt::skip]
 pub(super) const PROGRAMS: &[&str] = &[
-    // start and system
+    // boot and system services
     "init", "systemd", "(sd-pam)", "systemd-journal", "systemd-journald", "systemd-udevd",
     "systemd-logind", "systemd-resolve", "systemd-resolved", "systemd-network", "systemd-networkd",
     "systemd-timesyn", "systemd-timesyncd", "systemd-oomd", "systemd-machine", "systemd-userdbd",
@@ -19,7 +19,7 @@ pub(super) const PROGRAMS: &[&str] = &[
     "bash", "sh", "dash", "zsh", "fish", "ash", "busybox", "tmux", "tmux: server", "screen", "top",
     "htop", "vim", "nvim", "emacs", "nano", "less", "cat", "sleep", "git", "rsync", "tar", "gzip",
     "xz", "zstd", "pagewise", "stress-ng", "fio",
-    // builds
+    // compilers and build tools
     "make", "ninja", "cmake", "cargo", "rustc", "cc", "cc1", "cc1plus", "gcc", "g++", "clang",
     "clang++", "as", "ld", "ld.lld", "mold", "collect2", "lto1", "rust-analyzer", "clangd", "go",
     "gopls", "bazel", "ccache", "sccache",
@@ -34,13 +34,13 @@ pub(super) const PROGRAMS: &[&str] = &[
     // web
     "nginx", "apache2", "httpd", "caddy", "haproxy", "envoy", "traefik", "varnishd", "lighttpd",
     "squid",
-    // containers and machines
+    // containers and virtual machines
     "dockerd", "docker", "docker-proxy", "docker-init", "containerd", "containerd-shim",
     "containerd-shim-runc-v2", "runc", "crun", "crio", "conmon", "podman", "buildkitd", "kubelet",
     "kube-proxy", "kube-apiserver", "kube-scheduler", "kube-controller", "coredns", "pause", "tini",
     "dumb-init", "s6-svscan", "supervisord", "lxcfs", "libvirtd", "virtqemud", "qemu-system-x86",
     "qemu-system-aar", "firecracker", "cloud-hypervis", "virtiofsd",
-    // watching
+    // monitoring
     "prometheus", "node_exporter", "grafana", "grafana-server", "telegraf", "collectd", "below",
     "atop", "sysstat", "sadc", "vector", "fluentd", "fluent-bit", "filebeat",
     // desktop
@@ -49,7 +49,7 @@ pub(super) const PROGRAMS: &[&str] = &[
     "firefox-bin", "firefox-esr", "Web Content", "Isolated Web Co", "WebExtensions",
     "Privileged Cont", "Socket Process", "chrome", "chromium", "code", "thunderbird", "soffice.bin",
     "electron",
-    // threads of the kernel that this program looks for
+    // kernel threads that this program reads
     "kthreadd", "khugepaged", "ksmd", "oom_reaper", "kworker",
 ];
 

@@ -49,8 +49,8 @@ pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, fil
         }
         rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
     };
-    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and no
-    // lock, and what it owns was made before.
+    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and
+    // no lock, and what it owns was made before.
     unsafe { command.pre_exec(restrict) };
     leash(command);
 }

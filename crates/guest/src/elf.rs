@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An ELF file (x86_64) → whether it needs a loader, whether it is a kernel that QEMU can start, and
-//! how much memory its segments take.
+//! An ELF file (x86_64) → whether it needs a dynamic loader, whether it is a kernel that QEMU can
+//! boot, and how much memory its segments take.
 
 /// The program headers; `None` if this is not a 64-bit little-endian ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -41,7 +41,7 @@ pub(crate) struct Manifest {
 /// A file's size and hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sum {
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
     /// SHA-256, in hexadecimal digits.
     pub(crate) sha256: String,

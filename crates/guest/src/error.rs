@@ -94,7 +94,7 @@ pub enum Error {
     /// The guest's memory is too small for the kernel and the initramfs.
     #[error("{given} of memory, but kernel and initramfs alone take {needed}")]
     TooLittle {
-        /// `--memory`.
+        /// The value of `--memory`.
         given: Bytes,
         /// Size of kernel and initramfs when unpacked.
         needed: Bytes,

@@ -33,7 +33,8 @@ impl Flavour {
     }
 }
 
-/// A kernel of a Debian suite: the cloud kernel is written `trixie`, the generic one `trixie/generic`.
+/// A kernel of a Debian suite: the cloud kernel is written `trixie`, the generic one
+/// `trixie/generic`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SuiteKernel {
     suite: String,

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! target fork MIB          a child shares all of it; the child's id follows "ready"
-//! target family MIB COUNT  COUNT children share pages of different kinds, and each has written to a
+//! target family MIB COUNT  COUNT children share pages of different kinds, and each has written a
 //!                          sixteenth of them; their ids follow "ready"
 //! target hold MIB          distinct pages, two of each
 //! target marked MIB TEXT   distinct pages of noise, with this text at every 256 bytes
@@ -13,7 +13,7 @@
 //! target sparse TIB PAGES  like reserve, but readable and writable: no mapping of it is empty
 //! target merge MIB         equal pages, given to KSM
 //! target scatter PAGES     every second page touched
-//! target huge MIB          MIB each in huge pages, in small pages, and in memory that was only read
+//! target huge MIB          MIB each in huge pages, in small pages, and in memory only read from
 //! target sealed MIB        pages written and then made unreadable
 //! target secretive MIB     distinct pages, two of each; it forbids being traced
 //! target storm SECONDS     forks as fast as it can, 64 at one time and 2,000,000 at most; each

@@ -28,7 +28,7 @@ pub enum Target {
     Core(PathBuf),
 }
 
-/// How many pages [`Choice::Precise`] begins with.
+/// Number of pages that [`Choice::Precise`] samples first.
 pub const PRECISE_FIRST: u64 = 2000;
 
 /// How many pages to sample.

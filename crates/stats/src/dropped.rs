@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Raw runs → the arms that were dropped, and those that are left to compare.
 //!
-//! If this machine refuses an arm, or its command is killed for lack of memory repeatedly, that is
-//! the result for the arm; the others continue. At least two arms are always kept, as a single one
-//! cannot be compared; a failure of one of the last two is an error, which the conductor reports. A
-//! command that fails by itself is not a result of its arm.
+//! If this machine refuses an arm, or its command is repeatedly killed for lack of memory or
+//! exceeds its deadline, that is the result for the arm; the others continue. At least two arms are
+//! always kept, as a single one cannot be compared; a failure of one of the last two is an error,
+//! which the conductor reports. A command that fails by itself is not a result of its arm.
 //!
 //! Everything follows from the runs in their order, so judging them again gives the same result.
 

@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// As it is written in the paper.
+    /// The formula as in the paper.
     fn naive(values: &[f64]) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Direction, Shape};
 use super::pages::Pages;
 use super::store::Store;
 
-/// Something to measure.
+/// A store with its contents, and the requests to measure on it.
 pub struct Contestant<'a> {
     /// Its name.
     pub label: String,

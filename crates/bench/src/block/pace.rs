@@ -17,9 +17,9 @@ const WARMING: u32 = 4;
 /// Progress of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Steps that are done.
+    /// Number of steps that are done.
     pub done: u32,
-    /// All steps.
+    /// Number of all steps.
     pub total: u32,
     /// Estimated time until the end.
     pub left: Duration,

@@ -10,7 +10,7 @@
 //! measured.comparisons  StoreComparison per algorithm, memory and access: zswap against zram
 //! measured.effects      ClusterEffect per store, memory and access: does page-cluster matter here?
 //! measured.choices      ClusterChoice per zram device: the page-cluster that the times imply
-//! measured.ratios       CostRatio per zram device: swap against a file, and the swappiness that follows
+//! measured.ratios       CostRatio per zram device: swap against a file, and the swappiness for it
 //! measured.troubles     what could not be measured, and why; ended: whether all rounds were run
 //! ```
 //!

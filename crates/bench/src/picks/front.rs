@@ -27,7 +27,7 @@ pub fn front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     points
 }
 
-/// At least as good in both, and better in one.
+/// Whether a point is at least as good in read time and ratio, and better in one of them.
 fn beats(one: &ParetoPoint, other: &ParetoPoint) -> bool {
     let as_fast = one.read_ns <= other.read_ns;
     let as_small = one.original_per_memory_used >= other.original_per_memory_used;

@@ -22,7 +22,7 @@ pub enum Outcome {
     },
     /// The job could not be started.
     NotStarted {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The OOM killer ended the job, or the kernel panicked because it had no process left to kill.

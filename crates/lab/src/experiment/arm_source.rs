@@ -14,7 +14,7 @@ use pagewise_model::{Bytes, Compressor, Percent, TrialArm, TrialSetting, TrialSw
 /// The parsed value of `--a` or `--b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmSource {
-    /// A row of the knob table and its value.
+    /// A setting of the knob table, with its value.
     Setting(TrialSetting),
     /// All swap areas of the arm; empty for an arm without swap.
     Swap(Vec<TrialSwap>),

@@ -5,9 +5,9 @@
 //! cgroup, so no run is affected by the one before. If the experiment ends early for any reason,
 //! the runs so far are returned.
 //!
-//! An arm that this machine refuses, or whose command is killed for lack of memory, is dropped
-//! (`dropped`), and the others continue while two are left. If one of the last two fails in this
-//! way, the experiment ends with an error.
+//! An arm that this machine refuses, or whose command is repeatedly killed for lack of memory or
+//! exceeds its deadline, is dropped (see `pagewise_stats`), and the others continue while two are
+//! left. If one of the last two fails in this way, the experiment ends with an error.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -24,7 +24,8 @@ use pagewise_stats::{Experiment, Neighbour};
 
 use super::swap_traffic::LentSwap;
 
-/// The highest priority for areas without a given one, if no area has a given one.
+/// Priorities that are not given are counted down from here (exclusive), unless an area has a given
+/// one.
 const USUAL_PRIORITY: i16 = 100;
 /// The setting of which a v1 cgroup has its own copy.
 const SWAPPINESS: &str = "vm.swappiness";
