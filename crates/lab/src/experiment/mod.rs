@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! let experiment = Experiment { .. };            what is run, what is compared, how often
-//! experiment.check()?                            arms that are alike, metrics that cannot be
+//! experiment.check()?                            refuses inconsistent arms, unknown metrics
 //! let conducted = conduct(&experiment, Some(&mut lender), &mut control);
-//! conducted.runs                                 every run, also where it was stopped
+//! conducted.runs                                 every run, even if it was stopped
 //! let trial = judge(&experiment, &conducted.runs);
 //! ```
 //!
