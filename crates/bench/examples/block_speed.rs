@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `block_speed DEVICE PAGES BLOCK JOBS read|write SECONDS`: one cell of the block path, as JSON.
 //!
-//! DEVICE must be the caller's own and hold the pages of the file PAGES, repeated; writes write them
-//! again. `cargo xtask bench --zram` runs it beside fio. `ticked_kernel_share` is what the kernel itself says of the
-//! process while it ran: the timer's samples, as fio has them.
+//! DEVICE must belong to the caller and hold the pages of the file PAGES, repeated; writes write
+//! the same contents again. `cargo xtask bench --zram` runs it together with fio.
+//! `ticked_kernel_share` is the kernel's own accounting for the process, sampled at timer ticks,
+//! like fio's.
 
 #![allow(clippy::disallowed_methods, reason = "a file of pages, and the device it is given")]
 
@@ -63,7 +64,7 @@ fn measured(
     }))
 }
 
-/// This process's user and kernel time, in ticks.
+/// User and system time of this process, in clock ticks.
 fn ticked() -> Result<(f64, f64), Box<dyn Error>> {
     let stat = read_to_string("/proc/self/stat")?;
     let (_, rest) = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pieces of our own memory in small and in huge pages → what a random access to each costs.
+//! Memory in small and in huge pages → the cost of a random access to each.
 //!
-//! Two pieces, one in small pages and one in huge ones, are chased through in a random order of cache lines,
-//! in turns. Each step waits for the one before, so the difference between the two is what huge pages save
-//! for memory that is used like that. It is an example and no bound: a small working set gains nothing, a
-//! program that does more than find memory gains a part of it, and loops over few bytes of each page gained
-//! more where it was tried (docs/measured/thp.md). Counting page walks themselves takes a PMU, which many virtual
-//! machines do not show. Pages of the pools (hugetlb) are chased through in the same turns.
+//! Two buffers, one in small pages and one in huge pages, are read alternately by chasing pointers
+//! in a random order of cache lines. Each step depends on the one before, so the difference between
+//! the two is what huge pages save for memory that is used in this way. It is an example, not a
+//! bound: a small working set gains nothing, a program that does more than access memory gains
+//! less, and loops over few bytes of each page gained more when that was tried
+//! (docs/measured/thp.md). Counting page walks directly would need a PMU, which many virtual
+//! machines do not have. Pages of the hugetlb pools are measured in the same rounds.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -17,48 +18,48 @@ use rustix::thread::disable_transparent_huge_pages;
 
 use crate::pool::PoolMemory;
 
-/// Bytes of each piece.
+/// Bytes of each buffer.
 pub const SIZE: usize = 120 << 20;
 /// Bytes of a huge page.
 pub const BLOCK: u64 = 2 << 20;
-/// Turns of each; odd, so that there is a middle one.
+/// Rounds for each buffer; odd, so that there is a median.
 pub const ROUNDS: u32 = 9;
 const LINE: usize = 64;
 const STEPS: u32 = 400_000;
 
-/// What was measured.
+/// The measured times.
 #[derive(Debug)]
 pub struct ChaseResult {
-    /// Nanoseconds of an access in small pages.
+    /// Nanoseconds per access in small pages.
     pub small_ns: f64,
-    /// In huge pages.
+    /// The same in huge pages, compared with small ones.
     pub huge: SmallPages,
-    /// The part of the second piece that was huge, as `collapse` says.
+    /// The share of the second buffer that was in huge pages, as `collapse` returned it.
     pub coverage: f64,
-    /// The size of the pages of each pool, and what they took.
+    /// For each hugetlb pool its page size and times.
     pub pools: Vec<(Bytes, SmallPages)>,
 }
 
-/// Beside the same in small pages.
+/// Times in larger pages, and their ratio to small pages.
 #[derive(Debug, Clone, Copy)]
 pub struct SmallPages {
-    /// Nanoseconds of an access.
+    /// Nanoseconds per access.
     pub ns: f64,
-    /// The middle of the ratios, and the lowest and highest.
+    /// Median, lowest and highest ratio of a round.
     pub ratio: [f64; 3],
 }
 
-/// Measures. `collapse` makes our memory huge and answers which part of [`SIZE`] that is; `progress` is told
-/// the step and how many there are.
+/// Measures. `collapse` collapses our memory into huge pages and returns the share of [`SIZE`] that
+/// is huge; `progress` receives the step and the number of steps.
 ///
 /// # Errors
-/// What `collapse` answers, or that huge pages cannot be switched off for us.
+/// If `collapse` fails, or if transparent huge pages cannot be disabled for this process.
 pub fn measure<E: From<Errno>>(
     pools: &mut [(Bytes, PoolMemory)],
     collapse: &mut dyn FnMut() -> Result<f64, E>,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<ChaseResult, E> {
-    // made first and collapsed, before there is anything else that could be
+    // allocated and collapsed first, while there is no other memory that could be collapsed
     let huge = chain(1);
     progress(1, ROUNDS + 2);
     let coverage = collapse()?;
@@ -92,8 +93,8 @@ impl SmallPages {
     }
 }
 
-/// Each slot holds the number of the next one; all of them are one ring, in random order
-/// (Sattolo). One slot of each cache line is used.
+/// Builds a ring: each slot holds the index of the next one, in random order (Sattolo's algorithm).
+/// One slot of each cache line is used.
 fn chain(seed: u64) -> Vec<u64> {
     let lines = SIZE / LINE;
     let mut order: Vec<u32> = (0..lines).map(|line| u32::try_from(line).unwrap_or(0)).collect();
@@ -110,7 +111,7 @@ fn chain(seed: u64) -> Vec<u64> {
     ring
 }
 
-/// splitmix64.
+/// The splitmix64 generator.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

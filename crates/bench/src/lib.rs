@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Borrowed devices, swap and memory → what they cost: zram at the block layer, page faults from swap, random
-//! access in small and huge pages.
+//! Borrowed devices, swap and memory → their costs: zram at the block layer, page faults from swap,
+//! random access in small and huge pages.
 //!
-//! [`block`] measures zram devices, and codecs in user space, by requests in rounds of random order. [`faults`]
-//! swaps memory out and touches it again, [`canary`] chases through memory in small and huge pages. [`picks`] says which algorithm is best for what. [`stand_in`] makes up
-//! pages where those of programs may not be used, [`pool`] has memory from the pools of huge pages.
+//! [`block`] measures zram devices, and codecs in user space, by requests in rounds of random
+//! order. [`faults`] swaps memory out and touches it again. [`canary`] measures random access to
+//! memory in small and huge pages. [`picks`] determines the best algorithm for each goal.
+//! [`stand_in`] generates pages to use where pages of programs must not be written. [`pool`] maps
+//! memory from hugetlb pools.
 //!
-//! Devices, swap and settings come from a [`Lender`](pagewise_model::lend::Lender) and go back to it: this crate
-//! writes no setting. It starts itself only, as the worker of [`faults`].
+//! Devices, swap and settings are borrowed from a [`Lender`](pagewise_model::lend::Lender) and
+//! returned to it: this crate writes no setting. The only program that it starts is itself, as the
+//! worker of [`faults`].
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

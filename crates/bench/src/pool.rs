@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory from the pools of huge pages (hugetlb), to compare with: it is huge from the beginning and stays
-//! so, and nobody else can use what a pool holds.
+//! Memory from hugetlb pools, for comparison: it is in huge pages from the start and stays so, and
+//! nobody else can use the memory of a pool.
 
 use std::io;
 
 use pagewise_mappings::Region;
 use pagewise_model::Bytes;
 
-/// Words of zero in pages of a pool; they go back to it with this.
+/// Zero-filled memory of a pool; its pages are returned to the pool when this is dropped.
 #[derive(Debug)]
 pub struct PoolMemory(Region);
 
 impl PoolMemory {
-    /// At least so many bytes, in pages of that size.
+    /// Maps at least this many bytes, in pages of this size.
     ///
     /// # Errors
-    /// ENOMEM where the pool has too few free pages, EINVAL where there is none of that size.
+    /// ENOMEM if the pool has too few free pages, EINVAL if there is no pool of that size.
     pub fn map(bytes: usize, page: Bytes) -> io::Result<Self> {
         Region::pool(bytes, page.get()).map(Self)
     }
 
-    /// All of it.
+    /// The memory as words.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }
 
-    /// All of it, to be written.
+    /// The memory as words, for writing.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.0.words_mut()
     }

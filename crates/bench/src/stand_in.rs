@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A ratio and a seed → pages that compress like somebody's memory and hold nothing of it.
+//! A ratio and a seed → pages that compress like a user's memory and contain none of it.
 //!
-//! A deleted file's blocks stay readable on the disk, so pages of other programs are never written to
-//! a file system: what goes there is made here. A disk takes as long for any contents; a file system
-//! or a drive that compresses sees the same ratio. Each page begins with noise and ends with zeros.
-//! The same seed makes the same pages.
+//! The blocks of a deleted file stay readable on the disk, so pages of other programs are never
+//! written to a file system: pages made here are written instead. A disk takes the same time for
+//! any contents; a file system or drive that compresses sees the same ratio. Each page begins with
+//! noise and ends with zeros. The same seed makes the same pages.
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Noise of a page at least: a page that one word fills is no page to measure with.
+/// Minimum bytes of noise per page, so that no page is same-filled.
 const LEAST_NOISE: usize = 64;
 
-/// Makes stand-in pages.
+/// Generates stand-in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StandIn {
     noise_per_page: f64,
@@ -20,14 +20,14 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Pages of noise alone where the ratio is not known.
+    /// Pages consist of noise only if the ratio is not known.
     #[must_use]
     pub fn new(original_per_compressed: Option<f64>, seed: u64) -> Self {
         let known = original_per_compressed.filter(|ratio| *ratio >= 1.0);
         Self { noise_per_page: known.map_or(1.0, f64::recip), seed }
     }
 
-    /// Fills `page` with page `number`.
+    /// Fills `page` with the page of this number.
     pub fn fill(&self, number: u64, page: &mut [u8]) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -40,7 +40,7 @@ impl StandIn {
         rest.fill(0);
     }
 
-    /// So many of them, one after the other, each handed to `take`.
+    /// Generates `count` pages of `size` bytes and passes each to `take`.
     pub fn each(&self, count: usize, size: usize, mut take: impl FnMut(&[u8])) {
         let mut page = vec![0; size];
         for number in (0..).take(count) {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     proptest! {
-        /// They compress as they are told, page by page.
+        /// The pages compress with the requested ratio.
         #[test]
         fn the_ratio_is_kept(ratio in 1.0f64..20.0) {
             let all = pages(Some(ratio), 16);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A name → its number, in the order in which names were met.
+//! Numbers names in the order in which they first occur.
 
 use std::collections::HashMap;
 
-/// Numbers in the order of meeting.
+/// The names so far, with their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Aliases(HashMap<Vec<u8>, usize>);
 

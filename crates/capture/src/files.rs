@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How each kind of file is redacted: bytes → bytes, `None` where nothing of it may stay.
+//! How each kind of file is redacted: bytes → bytes, or `None` if nothing of it may be kept.
 
 use std::io::{Read, Write};
 
@@ -8,18 +8,18 @@ use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
 use pagewise_hostfs::text::{rewritten, words};
 use pagewise_settings::plain::is_plain;
 
-/// Line by line; never `None`, as a line that is dropped stays as an empty one.
+/// Redacts line by line; never `None`, as a dropped line is kept as an empty one.
 pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     Some(rewritten(bytes, keep))
 }
 
-/// Text that only the kernel writes: kept if it is text at all.
+/// Text that only the kernel writes: kept if it is ASCII text.
 pub(super) fn verbatim(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     text.then(|| bytes.to_vec())
 }
 
-/// Numbers, `max` and the words for switches; a file with anything else is dropped.
+/// Numbers, `max` and the words of switches; a file with anything else is dropped.
 pub(super) fn numbers(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     words(bytes).all(|word| is_number(word) || is_switch(word)).then(|| bytes.to_vec())
 }
@@ -32,22 +32,22 @@ fn is_switch(word: &[u8]) -> bool {
             .is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Reports of the OOM killer with aliases for names; nothing else of the kernel log.
+/// Reports of the OOM killer, with aliases for names; nothing else of the kernel log.
 pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::renamed(bytes, names))
 }
 
-/// The same of what journald kept of it.
+/// Like [`kernel_log`], for the kernel messages that journald stored.
 pub(super) fn kernel_journal(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::renamed_journal(bytes, names))
 }
 
-/// Only whether the file is there.
+/// Keeps only that the file exists.
 pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
-/// Lines of sysctl that set a knob of the table to numbers, or take it out.
+/// Lines of sysctl files that set a knob of the table to numbers, or exclude it.
 pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let assignment = pagewise_settings::sysctl::assignment(line)?;
@@ -56,22 +56,22 @@ pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// What is left of a package's file, unless nothing is.
+/// Drops the file of a package if nothing of it is kept.
 fn unless_empty(kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
     kept.filter(|kept| !kept.trim_ascii().is_empty())
 }
 
-/// Lines of tmpfiles that write a setting.
+/// Lines of tmpfiles.d that write a known setting.
 pub(super) fn tmpfiles(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| pagewise_settings::tmpfiles::is_known(line).then(|| line.to_vec()))
 }
 
-/// As [`tmpfiles`].
+/// Like [`tmpfiles`], but drops a file without such lines.
 pub(super) fn tmpfiles_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     unless_empty(tmpfiles(names, bytes))
 }
 
-/// Parts of rules that set up zram or a sysctl.
+/// Parts of udev rules that set up zram or a sysctl.
 pub(super) fn udev_rules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     if !pagewise_settings::udev::is_of_interest(bytes) {
         return Some(Vec::new());
@@ -79,12 +79,12 @@ pub(super) fn udev_rules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, pagewise_settings::udev::kept)
 }
 
-/// As [`udev_rules`].
+/// Like [`udev_rules`], but drops a file without such rules.
 pub(super) fn udev_rules_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     unless_empty(udev_rules(names, bytes))
 }
 
-/// Options of modules that concern memory.
+/// Options of kernel modules that concern memory.
 pub(super) fn modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (module, options) = pagewise_settings::modules::options(line)?;
@@ -97,24 +97,24 @@ pub(super) fn modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// As [`modprobe`].
+/// Like [`modprobe`], but drops a file without such options.
 pub(super) fn modprobe_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     unless_empty(modprobe(names, bytes))
 }
 
-/// Modules of memory that are loaded at boot.
+/// Modules related to memory that are loaded at boot.
 pub(super) fn modules_load(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         pagewise_settings::modules::loaded_module(line).map(|module| module.as_bytes().to_vec())
     })
 }
 
-/// As [`modules_load`].
+/// Like [`modules_load`], but drops a file without such modules.
 pub(super) fn modules_load_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     unless_empty(modules_load(names, bytes))
 }
 
-/// zram-generator's devices and what it sets of them; paths are dropped.
+/// The devices of zram-generator and their settings; paths are dropped.
 pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let section = line.trim_ascii().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
@@ -135,7 +135,7 @@ pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// What zram-tools sets of its device.
+/// The settings of zram-tools for its device.
 pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (key, value) = pagewise_settings::zram_managers::zram_tools_key(line)?;
@@ -143,7 +143,7 @@ pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Swap areas of fstab, as `/proc/swaps` calls them; those by UUID or label lose it.
+/// Swap areas of fstab, with the names of `/proc/swaps`; UUIDs and labels are dropped.
 pub(super) fn fstab(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let swap = pagewise_settings::swap_areas::fstab_line(line)?;
@@ -166,7 +166,7 @@ fn area(names: &mut Names, area: &[u8]) -> String {
     format!("{}=hidden", tag.unwrap_or("UUID"))
 }
 
-/// The area of a swap unit and its priority.
+/// The area of a swap unit, and its priority.
 pub(super) fn swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (key, value) = pagewise_settings::swap_areas::unit_key(line)?;
@@ -191,7 +191,7 @@ pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     unless_empty(kept)
 }
 
-/// Names of tuned's profiles.
+/// Names of tuned profiles.
 pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some([named_profiles(names, bytes).as_bytes(), b"\n"].concat())
 }
@@ -203,7 +203,7 @@ fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
     known.collect::<Vec<String>>().join(" ")
 }
 
-/// Whether tuned applies files of sysctl again.
+/// Whether tuned applies sysctl files again (`reapply_sysctl`).
 pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_= ".contains(byte);
     lines(bytes, |line| {
@@ -212,7 +212,8 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Settings of memory in a profile of tuned, the profiles that it includes, and its sections.
+/// Memory settings in a tuned profile, the profiles that it includes, and the names of its
+/// sections.
 pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut current = b"other".to_vec();
     lines(bytes, |line| {
@@ -233,7 +234,7 @@ pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Words that switches of huge pages take.
+/// Words that the switches of transparent huge pages take.
 fn is_policy(word: &[u8]) -> bool {
     matches!(word, b"always" | b"madvise" | b"never" | b"defer" | b"defer+madvise")
 }
@@ -253,7 +254,7 @@ pub(super) fn boot_id(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", names.boot(bytes)).into_bytes())
 }
 
-/// Parameters that have to do with memory, with values that are plain words.
+/// Parameters of the kernel command line that concern memory, with values of plain characters.
 pub(super) fn command_line(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let known = |word: &&[u8]| {
         let end = word.iter().position(|&byte| byte == b'=').unwrap_or(word.len());
@@ -275,7 +276,7 @@ fn is_parameter(name: &[u8], listed: &str) -> bool {
     }
 }
 
-/// How many processors, and whether they are virtual.
+/// The number of CPUs, and whether they are virtual.
 pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let mut words = words(line);
@@ -290,7 +291,7 @@ pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The maker's words that say which virtual machine this is, and whether it is rented metal.
+/// The words of the vendor that identify a virtual machine, and whether it is rented bare metal.
 pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let known = MAKERS.iter().find(|maker| text.starts_with(**maker)).copied().unwrap_or("other");
@@ -298,42 +299,42 @@ pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{known}{metal}\n").into_bytes())
 }
 
-/// Those of `known` that stand in the text, one a line.
+/// Those of `known` that occur in the text, one per line.
 fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let found: Vec<&str> = known.iter().filter(|word| text.contains(**word)).copied().collect();
     Some(found.join("\n").into_bytes())
 }
 
-/// What a device tree says about virtual machines.
+/// What a device tree says about virtualization.
 pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
 }
 
-/// Whether this is the first domain of Xen.
+/// Whether this is the first domain of Xen (dom0).
 pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["control_d"], bytes)
 }
 
-/// The one thing in the environment of process 1 that tells what machine this is: the kind of
-/// container, if it is a known one. Everything else there is dropped.
+/// From the environment of process 1 only the kind of container, if it is a known one; this is the
+/// only variable that shows what kind of machine this is.
 pub(super) fn container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let listed = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
     kind(names, listed).map(|kind| [b"container=".as_slice(), &kind].concat())
 }
 
-/// A name of device mapper, as the place of the device is called.
+/// The name of a device-mapper device, replaced by the alias of the device.
 pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let place = names.places.file(&[b"/dev/mapper/", bytes.trim_ascii()].concat());
     Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
 }
 
-/// Of the id of a mapped device, whether dm-crypt made it.
+/// Only whether dm-crypt made the device, from its id.
 pub(super) fn dm_uuid(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     bytes.starts_with(b"CRYPT-").then(|| b"CRYPT-\n".to_vec())
 }
 
-/// Short words in lower case, as `kvm` or `docker`: what kind of container or hypervisor.
+/// The kind of container or hypervisor, if it is a known word such as `kvm` or `docker`.
 pub(super) fn kind(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const KINDS: &[&[u8]] = &[
         b"docker",
@@ -366,7 +367,7 @@ pub(super) fn mountinfo(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A path of a device or file alone in a file (`backing_dev`).
+/// A file that consists of the path of a device or file (`backing_dev`).
 pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     match bytes.trim_ascii() {
         b"none" | b"" => Some(bytes.to_vec()),
@@ -374,7 +375,7 @@ pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The line that tells the kind of what is on a device.
+/// The line of udev's database with the type of the file system on a device.
 pub(super) fn udev(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let kind = line.strip_prefix(b"E:ID_FS_TYPE=")?;
@@ -383,7 +384,7 @@ pub(super) fn udev(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Numbers and kind of a block device, and its kernel name.
+/// Numbers and type of a block device, and its kernel name.
 pub(super) fn disk_event(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (field, value) = line.split_at(line.iter().position(|&byte| byte == b'=')? + 1);
@@ -398,7 +399,8 @@ pub(super) fn disk_event(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A swap signature where there is one, and zeros: never what else is on the device.
+/// The swap signature of a device if it has one, with zeros around it; never other contents of the
+/// device.
 pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const SIGNATURES: [&[u8]; 2] = [b"SWAPSPACE2", b"SWAP-SPACE"];
     let mut zeros = vec![0; bytes.len().min(1 << 16)];
@@ -412,7 +414,8 @@ pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(zeros)
 }
 
-/// Names of compression algorithms that the kernel has loaded; which others it uses is nobody's affair.
+/// Names of the compression algorithms that the kernel has loaded; other algorithms do not concern
+/// memory.
 pub(super) fn compressor_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const KEPT: [&[u8]; 7] = [b"lz4", b"lz4hc", b"lzo", b"lzo-rle", b"zstd", b"deflate", b"842"];
     lines(bytes, |line| {
@@ -421,7 +424,7 @@ pub(super) fn compressor_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Lines of `modules.dep` and `modules.builtin` whose module has to do with memory.
+/// Lines of `modules.dep` and `modules.builtin` whose module concerns memory.
 pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let kept: Vec<&[u8]> = words(line).filter(|path| is_module_path(path)).collect();
@@ -430,7 +433,7 @@ pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Inside the kernel's own folder: `extra/` and the like are named by people.
+/// Only modules in the kernel's own folder: those in `extra/` and the like are named by people.
 fn is_module_path(path: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_-.:".contains(byte);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -438,7 +441,7 @@ fn is_module_path(path: &[u8]) -> bool {
     path.starts_with(b"kernel/") && path.iter().all(plain) && known
 }
 
-/// Build options that have to do with memory.
+/// Build options of the kernel that concern memory.
 pub(super) fn config(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let line = line.trim_ascii();
@@ -449,7 +452,8 @@ pub(super) fn config(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The same, compressed as the kernel has it, or an excerpt of it in plain text.
+/// Like [`config`], for a compressed file as the kernel provides it, or for an excerpt in plain
+/// text.
 pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const GZIP: &[u8] = b"\x1f\x8b";
     if !bytes.starts_with(GZIP) {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Files that a confined process made → the process that may write them, through a pipe.
 //!
-//! `capture --root` parses a recording that anybody may have made, and then writes files. The parsing
-//! is done by a child without any rights. What comes from it is bytes: a name and contents, one after
-//! the other, of a total that is limited. The parent parses none of it, and puts files only where the
-//! user said.
+//! `capture --root` parses a recording that may come from anybody, and then writes files. A child
+//! process without privileges does the parsing. It sends bytes only: name and contents of each
+//! file, with a limited total size. The parent does not parse the contents, and writes files only
+//! where the user said.
 //!
-//! A file is the length of its name (4 bytes), the length of its contents (8 bytes), name, contents.
+//! Format of a file: length of its name (4 bytes), length of its contents (8 bytes), name,
+//! contents.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Component, Path};
 
 use pagewise_observe::{MAX_ENTRIES, MAX_SUM};
 
-/// The longest name, in bytes: the longest path in a recording with a folder before it.
+/// Maximum length of a name, in bytes: the longest path in a recording, with a folder before it.
 const MAX_NAME: usize = 4096;
 
-/// Writes one file into the pipe.
+/// Writes one file to the pipe.
 pub fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Result<()> {
     let too_long = |_| io::Error::from(ErrorKind::InvalidInput);
     out.write_all(&u32::try_from(name.len()).map_err(too_long)?.to_le_bytes())?;
@@ -25,10 +26,10 @@ pub fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Result<()
     out.write_all(contents)
 }
 
-/// Reads all files until the pipe ends. What is more than a recording can be is an error, and so is a
-/// pipe that ends within a file.
+/// Reads all files until the pipe ends. It is an error if there are more than a recording may have,
+/// or if the pipe ends within a file.
 pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
-    // the text about the recording comes beside it
+    // twice the limit, since the text about the recording is sent too
     let (mut files, mut room) = (Vec::new(), 2 * MAX_SUM);
     while files.len() < MAX_ENTRIES {
         let mut length = [0; 4];
@@ -48,7 +49,7 @@ pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
     Err(too_much())
 }
 
-/// So many bytes; memory is taken as they arrive, not as they are announced.
+/// Reads this number of bytes. Memory is allocated as they arrive, not by the announced length.
 fn read_some(pipe: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(length as u64).read_to_end(&mut bytes)?;
@@ -62,7 +63,7 @@ fn too_much() -> io::Error {
     io::Error::other("more came than a recording can hold")
 }
 
-/// Whether a name leads to a file below the folder that it is put into.
+/// Whether a name refers to a file below the folder into which it is written.
 pub fn stays_below(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
@@ -93,7 +94,7 @@ mod tests {
         }
     }
 
-    /// A child that was taken over announces what it likes.
+    /// A compromised child may announce any length.
     #[test]
     fn lengths_that_no_recording_has_are_refused_before_memory_is_taken() {
         for (length, size) in [(u32::MAX, 0), (0, u64::MAX), (1, 1 << 40), (5000, 1)] {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Tape`] → [`Capture`]: what of a host may leave the machine.
+//! [`Tape`] → [`Capture`]: redacts what was read from a host, so that it may leave the machine.
 //!
-//! An allowlist: a file is kept only where the table (`table.rs`) has a row for its path, in the way
-//! that the row says; everything else is dropped and counted. Paths are rewritten by the same rules
-//! as contents, because cgroups, devices and kernel releases have names. A dropped line stays as an
-//! empty one, so that every Reading keeps its line number.
+//! This is an allowlist: a file is kept only if the table (`table.rs`) has a row for its path, in
+//! the way that the row says; everything else is dropped and counted. Paths are rewritten by the
+//! same rules as contents, because they contain names of cgroups, devices and kernel releases. A
+//! dropped line is kept as an empty one, so that every Reading keeps its line number.
 //!
-//! Names become numbered aliases, the same in all files of one capture. The host's name and the
-//! boot id are hashed with SipHash under a random key of 128 bits that is made for this capture and
-//! never stored: nobody can try names against the hash, and two captures of one host do not match.
+//! Names are replaced by numbered aliases, the same in all files of one capture. The host name and
+//! the boot id are hashed with SipHash under a random 128-bit key that is made for this capture and
+//! never stored: nobody can test guessed names against the hash, and two captures of the same host
+//! cannot be linked.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -37,20 +38,20 @@ use names::Names;
 pub use pack::Stream;
 pub use timeline::Timeline;
 
-/// What may be written to a file and sent.
+/// A redacted recording, which may be written to a file and shared.
 #[derive(Debug, Default)]
 pub struct Capture {
     /// `host.toml`.
     pub manifest: Manifest,
-    /// The files of both ends by their path in the recording.
+    /// The files of both ends, by their path in the recording.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// How many files were left out, by the shape of their path. The shapes hold names of this
-    /// host: they are for its owner's eyes and are not part of the recording.
+    /// Number of files that were left out, by the shape of their path. The shapes contain names of
+    /// this host: they are shown to its owner only, and are not part of the recording.
     pub left_out: BTreeMap<String, u64>,
 }
 
 impl Capture {
-    /// The tape without anything that names the host, its people or what they do.
+    /// Redacts a tape.
     pub fn from_tape(tape: &Tape) -> Self {
         Self::with_names(tape, &mut Names::from_tape(tape))
     }
@@ -89,7 +90,7 @@ impl Capture {
     }
 }
 
-/// When it was read.
+/// The times at which an end was read.
 fn clock(end: &TapeEnd) -> End {
     End {
         unix_seconds: end.unix_seconds,
@@ -99,7 +100,8 @@ fn clock(end: &TapeEnd) -> End {
     }
 }
 
-/// A refusal in words that only we or the C library say.
+/// Replaces the text of a refusal, unless it is plain ASCII as written by this program or the C
+/// library.
 fn plain(refusal: &Refusal) -> Refusal {
     let known = |text: &str| {
         text.len() <= 120 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names → aliases, the same for the same name all over one capture.
+//! Names → aliases: the same name has the same alias throughout one capture.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,7 +11,7 @@ use super::words::{
 use pagewise_observe::Tape;
 use pagewise_observe::formats::kernel_log::Rename;
 
-/// What was met so far, and what it is called.
+/// The names so far and their aliases.
 #[derive(Debug)]
 pub(super) struct Names {
     hasher: RandomState,
@@ -41,7 +41,7 @@ impl Names {
         }
     }
 
-    /// Notes what was mounted and switched on since the tape before.
+    /// Updates mounts and swap areas from the next tape.
     pub(super) fn meet(&mut self, tape: &Tape) {
         self.places.meet_tape(tape);
     }
@@ -51,7 +51,7 @@ impl Names {
         format!("host-{:08x}", self.hash("host", name) >> 32)
     }
 
-    /// The boot id, hashed: it still tells one boot from another.
+    /// The boot id, hashed, so that boots can still be distinguished.
     pub(super) fn boot(&self, id: &[u8]) -> String {
         format!("{:016x}", self.hash("boot", id))
     }
@@ -60,17 +60,17 @@ impl Names {
         self.hasher.hash_one((kind, name.trim_ascii()))
     }
 
-    /// The kernel's version without what a vendor or owner appended.
+    /// The kernel's version, without what a vendor or owner appended.
     pub(super) fn release(&self) -> &str {
         &self.release_digits
     }
 
-    /// A release inside a path or file name.
+    /// The alias of a release inside a path or file name.
     pub(super) fn release_in(&self, text: &[u8]) -> Option<&str> {
         (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
     }
 
-    /// A program's name: its own where everybody runs it.
+    /// The name of a program: kept if it is a widely used one.
     pub(super) fn program(&mut self, name: &[u8]) -> String {
         let known = std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
         match known {
@@ -80,7 +80,7 @@ impl Names {
         }
     }
 
-    /// One folder of a cgroup's path.
+    /// The alias of one folder in a cgroup's path.
     pub(super) fn group(&mut self, name: &[u8]) -> String {
         if let Some(known) = std::str::from_utf8(name).ok().filter(|name| is_known_group(name)) {
             return known.to_owned();
@@ -92,7 +92,8 @@ impl Names {
         format!("{engine}cg-{}{kind}", self.groups.number(name))
     }
 
-    /// A file of settings: the two digits that put it in order stay, and names that packages give.
+    /// The alias of a configuration file: the two digits that determine its order are kept, and so
+    /// are names that packages use.
     pub(super) fn settings_file(&mut self, name: &str, suffix: &str) -> String {
         if SETTINGS_FILES.contains(&name) {
             return name.to_owned();
@@ -103,7 +104,7 @@ impl Names {
         format!("{}file-{number}{suffix}", order.unwrap_or(""))
     }
 
-    /// A unit of a swap area: those of zram devices keep their name.
+    /// The alias of a swap unit: those of zram devices are kept.
     pub(super) fn swap_unit(&mut self, name: &str) -> String {
         let device = name.strip_suffix(".swap").and_then(|name| name.strip_prefix("dev-"));
         if device.is_some_and(|device| digits_after(device, "zram")) {
@@ -112,7 +113,7 @@ impl Names {
         self.group(name.as_bytes())
     }
 
-    /// A profile of tuned: its own name where a package gives it.
+    /// The alias of a tuned profile: names that packages use are kept.
     pub(super) fn tuned_profile(&mut self, name: &str) -> String {
         if TUNED_PROFILES.contains(&name) {
             return name.to_owned();
@@ -120,7 +121,7 @@ impl Names {
         format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))
     }
 
-    /// A user id: root stays, everybody else is counted from 1001.
+    /// The alias of a user id: root is kept, others are counted from 1001.
     pub(super) fn user(&mut self, uid: &[u8]) -> usize {
         if uid == b"0" { 0 } else { 1000 + self.users.number(uid) }
     }
@@ -144,7 +145,7 @@ impl Rename for Names {
     }
 }
 
-/// The container engine that made a group of this name.
+/// The container engine that made a cgroup with this name.
 fn engine(name: &[u8]) -> Option<&'static str> {
     let made = |engine: &&&str| {
         let rest = name.strip_prefix(engine.as_bytes());
@@ -165,7 +166,8 @@ fn is_known_group(name: &str) -> bool {
         || service.is_some_and(|name| PROGRAMS.contains(&name))
 }
 
-/// `6.18.44` of `6.18.44-fc-v657`; that a release is one of WSL stays, it tells a container.
+/// `6.18.44` of `6.18.44-fc-v657`. That a release is one of WSL is kept, as it identifies a
+/// container.
 fn version_digits(release: &[u8]) -> String {
     let digits = release.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.');
     let version: String = digits.map(|&byte| char::from(byte)).collect();

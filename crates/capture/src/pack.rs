@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! [`Capture`] → the files of a recording, as a list or as a `.tar.zst`.
 //!
-//! What reads the same at both ends is stored once: the later end comes first, and the earlier one has a
-//! hard link to it.
+//! A file that is the same at both ends is stored once: the later end comes first, and the earlier
+//! one has a hard link to it.
 
 use std::io::{Error, Write};
 
@@ -11,14 +11,14 @@ use tar::{Builder, EntryType, Header};
 use super::Capture;
 use pagewise_hostfs::recording::{MAX_STEP, MAX_SUM, Step, stored_path};
 
-/// Enough for text; more costs seconds of CPU for a few per cent.
+/// Compression level: enough for text; higher levels cost seconds of CPU for a few per cent.
 const LEVEL: i32 = 12;
 
 impl Capture {
-    /// Every file of the recording by its path in it; `host.toml` first.
+    /// Every file of the recording, by its path in it; `host.toml` first.
     ///
-    /// A file that is only known to be there is left out where other files lie below its path: it
-    /// is the folder of those.
+    /// A file of which only the existence is known is left out if there are files below its path:
+    /// then it is a folder.
     pub fn entries(&self) -> impl Iterator<Item = (String, Vec<u8>)> + '_ {
         let stored = self.stored().map(|(path, bytes)| (stored_path(path), bytes.clone()));
         [self.description()].into_iter().chain(stored)
@@ -37,31 +37,31 @@ impl Capture {
         self.files.range(folder.clone()..).next().is_some_and(|(next, _)| next.starts_with(&folder))
     }
 
-    /// The recording as `.tar.zst`.
+    /// Writes the recording as `.tar.zst`.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If writing to `out` fails.
     pub fn pack(&self, out: impl Write) -> Result<(), Error> {
         Stream::begin(self, out)?.finish()
     }
 
-    /// The same file of the later end, where it reads as this one of the earlier end. Of an empty file a
-    /// link would take as much.
+    /// The same file of the later end, if it is equal to this one of the earlier end. Not for empty
+    /// files, for which a link would take the same space.
     fn twin(&self, path: &str, bytes: &[u8]) -> Option<String> {
         let twin = format!("end/{}", path.strip_prefix("start/")?);
         let same = self.files.get(&twin).is_some_and(|other| other == bytes);
         (same && !bytes.is_empty()).then_some(twin)
     }
 
-    /// When the later end was taken, in whole seconds since 1970.
+    /// Time of the later end, in whole seconds since 1970.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     pub fn unix_seconds(&self) -> u64 {
         self.manifest.ends.get("end").map_or(0, |end| end.unix_seconds as u64)
     }
 }
 
-/// A `.tar.zst` that is written piece by piece. After each piece all that was written so far is in `out`, so
-/// that a file that is cut can be read as far as it goes.
+/// A `.tar.zst` that is written in pieces. After each piece everything written so far is in `out`,
+/// so that a truncated file can be read up to its last complete piece.
 pub struct Stream<'a> {
     builder: Builder<zstd::Encoder<'static, Box<dyn Write + 'a>>>,
     mtime: u64,
@@ -70,10 +70,10 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Writes the recording.
+    /// Writes the recording of the first reading.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If writing to `out` fails.
     pub fn begin(capture: &Capture, out: impl Write + 'a) -> Result<Self, Error> {
         let out: Box<dyn Write + 'a> = Box::new(out);
         let mut stream = Self {
@@ -94,11 +94,11 @@ impl<'a> Stream<'a> {
         Ok(stream)
     }
 
-    /// Adds what changed until the next reading. Answers `false`, and adds nothing, if nobody could open a
-    /// recording of that size any more.
+    /// Adds the changes of the next reading. Returns `false` and adds nothing if the recording
+    /// would exceed the size that can be opened.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If writing to `out` fails.
     pub fn add_step(&mut self, step: &Step) -> Result<bool, Error> {
         let document = step.to_json();
         let is_too_large = document.len() > MAX_STEP
@@ -112,18 +112,18 @@ impl<'a> Stream<'a> {
         Ok(true)
     }
 
-    /// Writes what is still in buffers.
+    /// Writes out all buffers.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If writing to `out` fails.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.builder.get_mut().flush()
     }
 
-    /// Marks the end.
+    /// Ends the archive.
     ///
     /// # Errors
-    /// What `out` says.
+    /// If writing to `out` fails.
     pub fn finish(self) -> Result<(), Error> {
         self.builder.into_inner()?.finish()?.flush()
     }
@@ -156,11 +156,12 @@ impl std::fmt::Debug for Stream<'_> {
     }
 }
 
-/// Bytes of a file in an archive with its head; of a long path, which takes two more, as well.
+/// Upper bound of the bytes of a file in an archive, including its headers; a long path takes two
+/// additional blocks.
 const fn stored_size(bytes: usize) -> usize {
     BLOCK * 3 + bytes.next_multiple_of(BLOCK)
 }
 
 const BLOCK: usize = 512;
-/// What marks the end of an archive, and its padding.
+/// Bytes of the end marker and its padding.
 const END: usize = 64 << 10;

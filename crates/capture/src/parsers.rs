@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Redaction with the files that it rewrites, for fuzzing.
+//! A fuzz target for redaction, with the files that it rewrites.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::Capture;
 /// The parser of this crate.
 pub static PARSERS: &[Parser] = &[files("redaction", REDACTED, redaction)];
 
-/// What redaction rewrites by hand, and not line by line.
+/// Files that redaction rewrites with code of their own.
 const REDACTED: &[&str] = &[
     "proc/7/status",
     "proc/7/cgroup",
@@ -26,7 +26,7 @@ const REDACTED: &[&str] = &[
     "journal/kernel",
 ];
 
-/// What a capture of such a host would be.
+/// Redacts a host.
 fn redaction(host: &HostRoot) {
     let files = REDACTED.iter().filter_map(|path| {
         let bytes = host.bytes(path).ok()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mount points, swap files and devices → places without names, such that the file of a swap tier
-//! still lies below the mount point that it lies below on the host.
+//! Mount points, swap files and devices → paths without names. The file of a swap tier stays below
+//! the same mount point as on the host.
 
 use super::aliases::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
@@ -8,17 +8,17 @@ use pagewise_hostfs::text::{unescaped, words};
 use pagewise_observe::Tape;
 use pagewise_observe::formats::mounts::Columns;
 
-/// Mount points that are the same on every Linux.
+/// Mount points that are the same on every Linux system.
 const STANDARD: &[&[u8]] =
     &[b"/", b"/proc", b"/sys", b"/dev", b"/dev/shm", b"/sys/fs/cgroup", b"/sys/kernel/debug"];
 
-/// What is mounted, and what its places are called.
+/// The mounts of a host and the aliases of their paths.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     points: Vec<Vec<u8>>,
-    /// Mount points below which a swap file or backing file lies.
+    /// Mount points below which there is a swap file or backing file.
     needed: Vec<Vec<u8>>,
-    /// Mount points of cgroup hierarchies without the leading `/`, longest first.
+    /// Mount points of cgroup hierarchies, without the leading `/`, longest first.
     cgroups: Vec<String>,
     point_aliases: Aliases,
     files: Aliases,
@@ -32,7 +32,7 @@ impl Places {
         places
     }
 
-    /// What is mounted at the time of this tape; aliases stay those of the tapes before.
+    /// Reads the mounts of this tape; aliases of earlier tapes are kept.
     pub(super) fn meet_tape(&mut self, tape: &Tape) {
         self.points.clear();
         self.needed.clear();
@@ -65,14 +65,14 @@ impl Places {
         }
     }
 
-    /// The mount point that `path` lies below: the longest.
+    /// The mount point that `path` is below: the longest match.
     fn point_of(&self, path: &[u8]) -> &[u8] {
         let points = self.points.iter().filter(|point| is_below(path, point));
         points.max_by_key(|point| point.len()).map_or(b"/", Vec::as_slice)
     }
 
-    /// The hierarchy that `path` lies in: its mount point here and in the recording, without `/`
-    /// at the beginning, and the rest.
+    /// The cgroup hierarchy that `path` is in: the alias of its mount point, without the leading
+    /// `/`, and the rest of the path.
     pub(super) fn hierarchy<'p>(&mut self, path: &'p str) -> Option<(String, &'p str)> {
         let point = self.hierarchy_point(path)?.to_owned();
         let rest = path.get(point.len()..)?.trim_start_matches('/');
@@ -85,7 +85,7 @@ impl Places {
         points.into_iter().find(|point| is_below(path.as_bytes(), point.as_bytes()))
     }
 
-    /// A mount point as the recording calls it.
+    /// The alias of a mount point.
     fn point(&mut self, point: &[u8]) -> String {
         let text = std::str::from_utf8(point).ok();
         let controller = text.and_then(|text| text.strip_prefix("/sys/fs/cgroup/"));
@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    /// A device or file as the recording calls it: kernel names stay, everything else is numbered.
+    /// The alias of a device or file: kernel names are kept, all others are numbered.
     pub(super) fn file(&mut self, path: &[u8]) -> String {
         let device = path.strip_prefix(b"/dev/").map(std::str::from_utf8);
         match device {
@@ -113,7 +113,7 @@ impl Places {
         }
     }
 
-    /// The first word of a line of `/proc/swaps`; the other words are numbers and kinds.
+    /// Replaces the path in a line of `/proc/swaps`; the other words are numbers and types.
     pub(super) fn swap_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let first = words(line).next()?;
         if first == b"Filename" {
@@ -131,7 +131,7 @@ impl Places {
         plain.then(|| [shown.as_bytes(), rest].concat())
     }
 
-    /// A line of mountinfo; `None` for mounts that have nothing to do with memory.
+    /// Redacts a line of mountinfo; `None` for mounts that do not concern memory.
     pub(super) fn mount_line(
         &mut self,
         line: &[u8],
@@ -183,7 +183,7 @@ fn known_kind(kind: &[u8]) -> &'static str {
     FILE_SYSTEMS.iter().find(|known| known.as_bytes() == kind).copied().unwrap_or("other")
 }
 
-/// The options that are known, `rw` where none is: the field cannot be empty.
+/// The known options, or `rw` if there are none, as the field must not be empty.
 fn known_options(options: &[u8]) -> String {
     let all = options.split(|&byte| byte == b',');
     let mut known: Vec<String> = all

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process's own files say: names of programs, users and cgroups → aliases.
+//! Files of processes: names of programs, users and cgroups → aliases.
 
 use super::files::lines;
 use super::names::Names;
 use super::words::is_number;
 use pagewise_hostfs::text::{three_parts, unescaped_name, words};
 
-/// Lines of `/proc/PID/status` that are numbers of memory and ids.
+/// Lines of `/proc/PID/status` that are kept: ids, and numbers about memory.
 const STATUS: &[&[u8]] = &[
     b"State",
     b"Tgid",
@@ -33,7 +33,7 @@ const STATUS: &[&[u8]] = &[
     b"THP_enabled",
 ];
 
-/// Lines of `/proc/PID/smaps_rollup`.
+/// Lines of `/proc/PID/smaps_rollup` that are kept.
 #[rustfmt::skip]
 const ROLLUP: &[&[u8]] = &[
     b"Rss:", b"Pss:", b"Pss_Dirty:", b"Pss_Anon:", b"Pss_File:", b"Pss_Shmem:", b"Shared_Clean:",
@@ -43,7 +43,7 @@ const ROLLUP: &[&[u8]] = &[
 ];
 
 impl Names {
-    /// A cgroup's path, folder by folder.
+    /// Replaces a cgroup's path, folder by folder.
     pub(super) fn group_path(&mut self, path: &[u8]) -> String {
         let (path, deleted) = match path.strip_suffix(b" (deleted)") {
             Some(path) => (path, " (deleted)"),
@@ -55,7 +55,7 @@ impl Names {
     }
 }
 
-/// `/proc/PID/status`.
+/// Redacts `/proc/PID/status`.
 pub(super) fn status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| status_line(names, line))
 }
@@ -74,7 +74,7 @@ fn status_line(names: &mut Names, line: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// `1234 kB`, `7`, `S (sleeping)`.
+/// Whether a value has a harmless form: `1234 kB`, `7`, `S (sleeping)`.
 fn is_state(value: &[u8]) -> bool {
     value.len() <= 40
         && words(value).all(|word| {
@@ -84,15 +84,15 @@ fn is_state(value: &[u8]) -> bool {
         })
 }
 
-/// `/proc/PID/comm`.
+/// Redacts `/proc/PID/comm`.
 pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let name = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     Some(format!("{}\n", names.program(name)).into_bytes())
 }
 
-/// `/proc/PID/stat`: the name, and the fields before the addresses.
+/// Redacts `/proc/PID/stat`: keeps the alias of the name, and the fields before the addresses.
 pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    /// Fields after the name that hold no address: 3 to 24.
+    /// Number of fields after the name that contain no address: fields 3 to 24.
     const KEPT: usize = 22;
     let open = bytes.iter().position(|&byte| byte == b'(')?;
     let close = bytes.iter().rposition(|&byte| byte == b')')?;
@@ -107,7 +107,7 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{pid} ({}) {}\n", names.program(name), fields.join(" ")).into_bytes())
 }
 
-/// `/proc/PID/cgroup`: `4:memory:/path`.
+/// Redacts `/proc/PID/cgroup`, with lines such as `4:memory:/path`.
 pub(super) fn cgroup(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let [id, controllers, path] = three_parts(line)?;
@@ -121,7 +121,7 @@ pub(super) fn cgroup(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// `/proc/PID/smaps_rollup`: sizes; the first line holds addresses.
+/// Redacts `/proc/PID/smaps_rollup`: keeps the sizes; the first line has addresses.
 pub(super) fn smaps_rollup(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const HEAD: &[u8] = b"00000000-00000000 ---p 00000000 00:00 0 [rollup]";
     lines(bytes, |line| {

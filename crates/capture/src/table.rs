@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which files may leave the machine, and how: one row per path, everything else is dropped.
-//! Rows are for files that a reader asks for, as nothing else gets onto a tape; the kernel's
-//! command line is the exception, and waits for its reader.
+//! The files that may leave the machine, and how they are redacted: one row per path; all other
+//! files are dropped. Rows exist for files that a reader requests, since nothing else is on a tape.
+//! The kernel's command line is an exception: it has no reader yet.
 //!
-//! A pattern is a path whose parts may be `{n}` (digits), `{disk}` (a block device's kernel name),
+//! A pattern is a path whose parts may be `{n}` (digits), `{disk}` (kernel name of a block device),
 //! `{device}` (its number, `254:0`), `{release}` (this kernel's own) or `{any}` (lower case
-//! letters, digits, `_`, `-` and `.`: only below folders where the kernel alone makes names); text
-//! may stand before and after the braces. Settings of the knob table are allowed as their domain
-//! says. Files of cgroups have a list of their own, because their folders are named by people.
+//! letters, digits, `_`, `-` and `.`; used only below folders where only the kernel chooses names).
+//! There may be text before and after the braces. Settings of the knob table are allowed according
+//! to their domain. Files of cgroups have their own list, because people choose the names of their
+//! folders.
 
 use pagewise_model::knob::{Domain, KNOBS};
 
@@ -19,7 +20,7 @@ use pagewise_hostfs::Entry;
 use pagewise_settings::conf_files::{lacks_suffix, systemd_folders};
 use pagewise_settings::{swap_areas, sysctl, tuned, units, zram_managers};
 
-/// How a file is kept; `None` where nothing of it may stay.
+/// How a file is redacted; `None` if nothing of it may be kept.
 type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
 
 #[rustfmt::skip]
@@ -105,7 +106,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
 ];
 
-/// Files of a cgroup, in all versions: numbers behind the kernel's words. `memory.kmem.slabinfo`,
+/// Files of a cgroup, for all versions: the kernel's keywords with numbers. `memory.kmem.slabinfo`,
 /// `cgroup.procs` and the like are not among them.
 #[rustfmt::skip]
 const GROUP_FILES: &[(&str, Keep)] = &[
@@ -124,7 +125,7 @@ const GROUP_FILES: &[(&str, Keep)] = &[
     ("memory.swappiness", by::numbers), ("memory.oom_control", by::verbatim),
 ];
 
-/// The path and bytes that may leave, or `None`.
+/// The redacted path and contents; `None` if the file must be dropped.
 pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(String, Entry)> {
     let (path, keep) = match names.places.hierarchy(path) {
         Some((root, rest)) => group_row(&root, rest, names)?,
@@ -138,7 +139,7 @@ pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(St
     Some((path, entry))
 }
 
-/// A file of a cgroup, or the folder of one, which is only known to be there.
+/// A file of a cgroup, or its folder, of which only the existence is kept.
 fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)> {
     let (group, file) = rest.rsplit_once('/').unwrap_or(("", rest));
     if let Some((file, keep)) = GROUP_FILES.iter().find(|(known, _)| *known == file) {
@@ -147,7 +148,8 @@ fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         return Some((parts.join("/"), *keep));
     }
-    // A file that is not listed looks like this too, and its name is the kernel's: drop both.
+    // A file that is not listed has the same form, with a name chosen by the kernel: both are
+    // dropped.
     (rest.is_empty()).then(|| (root.to_owned(), by::presence as Keep))
 }
 
@@ -157,8 +159,9 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     listed.or_else(|| knob_row(path, names))
 }
 
-/// A configuration file of sysctl, tmpfiles, udev, modprobe, zram-generator, zram-tools, systemd or tuned. People
-/// name them: only what decides their order stays, and names that packages give.
+/// A configuration file of sysctl, tmpfiles, udev, modprobe, zram-generator, zram-tools, systemd or
+/// tuned. People choose the names, so only what determines their order is kept, and names that
+/// packages use.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     let single: [(&str, Keep); 3] = [
         (sysctl::CONF, by::sysctl),
@@ -186,8 +189,8 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
         .then(|| (format!("{folder}/{}", names.settings_file(file, suffix)), keep))
 }
 
-/// How files of a folder end, and what of them is kept. Of a package's files those without any line of interest are
-/// dropped; files of the administrator may hide others, so that they stay.
+/// The suffix of the files in a folder, and how they are redacted. A package's file without any
+/// relevant line is dropped; a file of the administrator is kept, because it may override others.
 fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     if zram_managers::is_generator_file(&format!("{folder}/x")) {
         return Some((".conf", by::generator));
@@ -205,7 +208,7 @@ fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     Some((suffix, if folder.starts_with("usr/") { of_package } else { local }))
 }
 
-/// A unit of systemd, a drop-in of one, or the link that switches a swap area on.
+/// A systemd unit, a drop-in of one, or the link that enables a swap area.
 fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep)> {
     if file.ends_with(".swap")
         && (units::FOLDERS.contains(&folder) || folder.ends_with(".target.wants"))
@@ -230,7 +233,7 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
     Some((format!("{place}/{unit}.d/{file}"), by::unit))
 }
 
-/// A setting of the knob table. Text of free form may hold anything and stays here.
+/// A setting of the knob table. Settings with free text are dropped, as it may contain anything.
 fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
     let mut found = knobs.filter_map(|knob| {
@@ -248,7 +251,7 @@ fn keep_of(domain: Domain) -> Keep {
     }
 }
 
-/// The path as the recording calls it, where the pattern allows it.
+/// The redacted path, if it matches the pattern.
 fn matched(pattern: &str, path: &str, names: &Names) -> Option<String> {
     let mut parts = path.split('/');
     let shown: Option<Vec<String>> =

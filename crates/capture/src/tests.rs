@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host with a secret in every file and path that people can name: none of it may leave.
+//! A host with a secret in every file and path that people can name: the secret must not be in a
+//! capture.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ fn denied(path: &str) -> (String, Entry) {
     (path.to_owned(), Entry::Refused(Refusal::Denied("run as root".into())))
 }
 
-/// No word of Linux, and no number that could be one.
+/// A word that does not occur in Linux, and not a number.
 const SECRET: &str = "quokka";
 
-/// Every file that anybody may fill, each with the secret where it can stand, and what must stay.
+/// Every file that people may write to, with the secret wherever it is possible, and with what must
+/// be kept.
 fn files() -> Files {
     [
         file("proc/meminfo", "MemTotal:  1000 kB\nMemFree:  400 kB\n"),
@@ -76,7 +78,8 @@ fn files() -> Files {
     .collect()
 }
 
-/// Configuration files that set memory, with the secret in their names and wherever else people write.
+/// Configuration files with memory settings, with the secret in their names and wherever else
+/// people may write.
 fn configuration() -> Vec<(String, Entry)> {
     let unit = "[Service]\nExecStart=/quokka\nMemoryMax=1G\nMemoryHigh=quokka\n";
     vec![
@@ -120,7 +123,8 @@ fn configuration() -> Vec<(String, Entry)> {
     ]
 }
 
-/// Who owns what, without names that people chose: the same before and after redaction.
+/// The owners of settings, without names that people chose, are the same before and after
+/// redaction.
 #[test]
 fn what_files_set_stays_with_its_order() {
     let owners = |host: &HostRoot| -> Vec<String> {
@@ -160,7 +164,7 @@ fn tape() -> Tape {
     Tape { page_size: Some(4096), ends: vec![end("start", 1.0), end("end", 2.0)] }
 }
 
-/// Of an archive the names and sizes of its files, and where its links lead.
+/// Names and sizes of the files in an archive, and the targets of its links.
 fn packed_entries(capture: &Capture) -> (BTreeMap<String, u64>, BTreeMap<String, String>) {
     let mut packed = Vec::new();
     capture.pack(&mut packed).unwrap();
@@ -208,7 +212,7 @@ fn what_reads_the_same_at_both_ends_is_stored_once() {
     assert!(again.into_problems().is_empty());
 }
 
-/// Everything that leaves, as one piece of text.
+/// Everything in the capture, as one text.
 fn leaving(capture: &Capture) -> String {
     let parts = capture.entries().map(|(path, bytes)| {
         let plain = gunzipped(&bytes).unwrap_or(bytes);
@@ -282,7 +286,7 @@ fn two_captures_of_one_host_do_not_match() {
     assert_ne!(one.1, other.1);
 }
 
-/// What is packed can be opened and says the same.
+/// A packed capture can be opened and has the same readings.
 #[test]
 fn a_packed_capture_is_a_recording() {
     let mut capture = Capture::from_tape(&tape());
@@ -299,7 +303,7 @@ fn a_packed_capture_is_a_recording() {
     assert_eq!(recording.end.bytes("proc/8/smaps_rollup"), refused);
 }
 
-/// Nothing that a first redaction keeps is dropped by a second: recordings may be sent on.
+/// Redacting a redacted recording drops nothing more: recordings may be passed on.
 #[test]
 fn redacting_twice_drops_nothing_more() {
     let mut packed = Vec::new();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tapes of one host, one after the other → a recording over time, redacted under one set of names
+//! Tapes of one host, one after the other → a recording over time, redacted with one set of aliases
 //! ([`Timeline`]).
 //!
-//! The first reading is a whole recording; of each later one there is what changed ([`Step`]).
+//! The first reading is stored completely; of each later one only the changes ([`Step`]).
 
 use pagewise_hostfs::recording::{self, MAX_WORK, Step};
 use pagewise_hostfs::{Entry, Files};
@@ -11,17 +11,17 @@ use pagewise_observe::{Tape, TapeEnd};
 use super::names::Names;
 use super::{Capture, clock, plain, table};
 
-/// The last reading, and the names that were met so far.
+/// The last reading, and the aliases so far.
 #[derive(Debug)]
 pub struct Timeline {
     names: Names,
     files: Files,
-    /// Bytes of files that a reader rewrites to open it.
+    /// Bytes of files that a reader must rewrite to open the recording.
     work: usize,
 }
 
 impl Timeline {
-    /// Begins with a reading; the recording of it stands for its later end alone.
+    /// Begins with a reading; the recording contains only its later end.
     pub fn begin(tape: &Tape) -> (Self, Capture) {
         let mut names = Names::from_tape(tape);
         let capture = Capture::with_names(tape, &mut names);
@@ -29,7 +29,8 @@ impl Timeline {
         (Self { names, files, work: 0 }, capture)
     }
 
-    /// What changed since the last reading; `None` if nobody would open a recording with one more.
+    /// The changes since the last reading; `None` if the recording would become too large to be
+    /// opened.
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
         self.names.meet(tape);
@@ -42,7 +43,7 @@ impl Timeline {
     }
 }
 
-/// The files of a reading as a recording has them.
+/// The redacted files of a reading.
 fn redacted(end: &TapeEnd, names: &mut Names) -> Files {
     let kept = end.files.iter().filter_map(|(path, entry)| table::redact(path, entry, names));
     let kept = kept.map(|(path, entry)| match entry {

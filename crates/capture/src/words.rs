@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The names that everybody has: only these leave the machine as they are.
+//! Names that are common to many machines: only these are kept unchanged.
 
-/// Programs (as the kernel cuts them, at 15 bytes) whose presence says nothing about their owner.
+/// Programs whose presence reveals nothing about the machine's owner; names as the kernel truncates
+/// them, to 15 bytes.
 #[rustfmt::skip]
 pub(super) const PROGRAMS: &[&str] = &[
-    // start and system
+    // boot and system services
     "init", "systemd", "(sd-pam)", "systemd-journal", "systemd-journald", "systemd-udevd",
     "systemd-logind", "systemd-resolve", "systemd-resolved", "systemd-network", "systemd-networkd",
     "systemd-timesyn", "systemd-timesyncd", "systemd-oomd", "systemd-machine", "systemd-userdbd",
@@ -18,7 +19,7 @@ pub(super) const PROGRAMS: &[&str] = &[
     "bash", "sh", "dash", "zsh", "fish", "ash", "busybox", "tmux", "tmux: server", "screen", "top",
     "htop", "vim", "nvim", "emacs", "nano", "less", "cat", "sleep", "git", "rsync", "tar", "gzip",
     "xz", "zstd", "pagewise", "stress-ng", "fio",
-    // builds
+    // compilers and build tools
     "make", "ninja", "cmake", "cargo", "rustc", "cc", "cc1", "cc1plus", "gcc", "g++", "clang",
     "clang++", "as", "ld", "ld.lld", "mold", "collect2", "lto1", "rust-analyzer", "clangd", "go",
     "gopls", "bazel", "ccache", "sccache",
@@ -33,13 +34,13 @@ pub(super) const PROGRAMS: &[&str] = &[
     // web
     "nginx", "apache2", "httpd", "caddy", "haproxy", "envoy", "traefik", "varnishd", "lighttpd",
     "squid",
-    // containers and machines
+    // containers and virtual machines
     "dockerd", "docker", "docker-proxy", "docker-init", "containerd", "containerd-shim",
     "containerd-shim-runc-v2", "runc", "crun", "crio", "conmon", "podman", "buildkitd", "kubelet",
     "kube-proxy", "kube-apiserver", "kube-scheduler", "kube-controller", "coredns", "pause", "tini",
     "dumb-init", "s6-svscan", "supervisord", "lxcfs", "libvirtd", "virtqemud", "qemu-system-x86",
     "qemu-system-aar", "firecracker", "cloud-hypervis", "virtiofsd",
-    // watching
+    // monitoring
     "prometheus", "node_exporter", "grafana", "grafana-server", "telegraf", "collectd", "below",
     "atop", "sysstat", "sadc", "vector", "fluentd", "fluent-bit", "filebeat",
     // desktop
@@ -48,11 +49,11 @@ pub(super) const PROGRAMS: &[&str] = &[
     "firefox-bin", "firefox-esr", "Web Content", "Isolated Web Co", "WebExtensions",
     "Privileged Cont", "Socket Process", "chrome", "chromium", "code", "thunderbird", "soffice.bin",
     "electron",
-    // threads of the kernel that this program looks for
+    // kernel threads that this program reads
     "kthreadd", "khugepaged", "ksmd", "oom_reaper", "kworker",
 ];
 
-/// Folders of cgroup hierarchies that systemd, container engines and the kernel make everywhere.
+/// Cgroup folders that systemd, container engines and the kernel make on all machines.
 #[rustfmt::skip]
 pub(super) const GROUPS: &[&str] = &[
     "", "..", "-.slice", "init.scope", "system.slice", "user.slice", "machine.slice", "app.slice",
@@ -63,11 +64,12 @@ pub(super) const GROUPS: &[&str] = &[
     "memory", "unified",
 ];
 
-/// Beginnings of a cgroup's name that tell the engine that made it; what follows is its own.
+/// Prefixes of a cgroup's name that identify the engine that made it; the rest of the name is
+/// replaced.
 pub(super) const ENGINES: &[&str] =
     &["kubepods", "docker", "libpod", "lxc", "cri-containerd", "containerd", "crio", "garden"];
 
-/// Units that every systemd makes.
+/// Units that every systemd has.
 #[rustfmt::skip]
 pub(super) const DEVICE_UNITS: &[&str] = &[
     "dev-hugepages.mount", "dev-mqueue.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount",
@@ -75,7 +77,7 @@ pub(super) const DEVICE_UNITS: &[&str] = &[
     "tmp.mount", "dbus.socket", "snapd.socket", "docker.socket",
 ];
 
-/// Controllers, as version 1 names their mount points.
+/// Cgroup controllers, as v1 names their mount points.
 #[rustfmt::skip]
 pub(super) const CONTROLLERS: &[&str] = &[
     "memory", "unified", "cpu", "cpuacct", "cpu,cpuacct", "cpuset", "blkio", "devices", "freezer",
@@ -83,7 +85,7 @@ pub(super) const CONTROLLERS: &[&str] = &[
     "systemd",
 ];
 
-/// Kinds of file systems that a root or a swap file may lie on.
+/// Types of file systems that a root or a swap file may be on.
 #[rustfmt::skip]
 pub(super) const FILE_SYSTEMS: &[&str] = &[
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "squashfs",
@@ -91,7 +93,7 @@ pub(super) const FILE_SYSTEMS: &[&str] = &[
     "jfs", "nilfs2", "reiserfs", "cgroup", "cgroup2", "proc", "sysfs", "devtmpfs", "debugfs",
 ];
 
-/// Options of a mount that say how memory is accounted or used.
+/// Mount options that affect how memory is accounted or used.
 #[rustfmt::skip]
 pub(super) const MOUNT_OPTIONS: &[&str] = &[
     "rw", "ro", "memory", "cpu", "cpuacct", "cpuset", "blkio", "devices", "freezer", "pids",
@@ -100,10 +102,10 @@ pub(super) const MOUNT_OPTIONS: &[&str] = &[
     "huge=advise", "huge=within_size",
 ];
 
-/// Words in the options of an overlay that tell the engine that made it.
+/// Words in the options of an overlay mount that identify the engine that made it.
 pub(super) const OVERLAYS: &[&str] = &["/docker/", "/containers/storage/", "containerd"];
 
-/// Words of a machine's maker that say which virtual machine this is.
+/// Words of a vendor that identify a virtual machine.
 #[rustfmt::skip]
 pub(super) const MAKERS: &[&str] = &[
     "Alibaba Cloud", "Amazon EC2", "Apple Virtualization", "BHYVE", "Bochs", "DigitalOcean",
@@ -113,14 +115,14 @@ pub(super) const MAKERS: &[&str] = &[
     "Virtual Machine", "VirtualBox", "VMware", "VMW", "Xen",
 ];
 
-/// Beginnings of kernel modules that have to do with memory.
+/// Prefixes of kernel modules that concern memory.
 #[rustfmt::skip]
 pub(super) const MODULES: &[&str] = &[
     "zram", "zsmalloc", "zswap", "z3fold", "zbud", "lz4", "lzo", "zstd", "842", "deflate", "damon",
     "crypto_", "xxhash",
 ];
 
-/// Beginnings of build options that have to do with memory, after `CONFIG_`.
+/// Prefixes of build options that concern memory, after `CONFIG_`.
 #[rustfmt::skip]
 pub(super) const OPTIONS: &[&str] = &[
     "ZRAM", "ZSWAP", "ZSMALLOC", "ZPOOL", "ZBUD", "Z3FOLD", "CRYPTO_LZ", "CRYPTO_ZSTD",
@@ -132,8 +134,8 @@ pub(super) const OPTIONS: &[&str] = &[
     "PT_RECLAIM", "SPLIT_P", "VIRTIO_BALLOON", "BALLOON", "TASKSTATS", "SCHED_INFO", "SCHEDSTATS",
 ];
 
-/// Parameters of the kernel's command line that have to do with memory; one that ends with a dot
-/// stands for all of a module.
+/// Parameters of the kernel command line that concern memory; one that ends with a dot stands for
+/// all parameters of a module.
 #[rustfmt::skip]
 pub(super) const PARAMETERS: &[&str] = &[
     "cgroup.memory", "cgroup_disable", "cgroup_enable", "cgroup_no_v1", "damon_lru_sort.",
@@ -145,7 +147,7 @@ pub(super) const PARAMETERS: &[&str] = &[
     "zram.", "zswap.",
 ];
 
-/// Files of sysctl.d that packages bring.
+/// Files of sysctl.d that packages install.
 #[rustfmt::skip]
 pub(super) const SETTINGS_FILES: &[&str] = &[
     "10-bufferbloat.conf", "10-console-messages.conf", "10-ipv6-privacy.conf", "10-map-count.conf",
@@ -154,7 +156,7 @@ pub(super) const SETTINGS_FILES: &[&str] = &[
     "99-sysctl.conf",
 ];
 
-/// Profiles of tuned that its package brings.
+/// tuned profiles of its package.
 #[rustfmt::skip]
 pub(super) const TUNED_PROFILES: &[&str] = &[
     "accelerator-performance", "atomic-guest", "atomic-host", "aws", "balanced", "balanced-battery",
@@ -168,17 +170,17 @@ pub(super) const TUNED_PROFILES: &[&str] = &[
     "virtual-guest", "virtual-host",
 ];
 
-/// Whether `text` is `before` and then 1 to 4 digits.
+/// Whether `text` is `before` followed by 1 to 4 digits.
 pub(super) fn digits_after(text: &str, before: &str) -> bool {
     text.strip_prefix(before).is_some_and(is_short_number)
 }
 
-/// 1 to 4 digits: no room to hide a name in.
+/// Whether this is 1 to 4 digits, which is too short to hide a name.
 pub(super) fn is_short_number(text: &str) -> bool {
     (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A block device's own name, as the kernel makes them: `zram0`, `sda2`, `nvme0n1p3`, `dm-0`.
+/// Whether this is a block device's kernel name: `zram0`, `sda2`, `nvme0n1p3`, `dm-0`.
 pub(super) fn is_disk(name: &str) -> bool {
     const NUMBERED: [&str; 10] =
         ["zram", "zmerge", "loop", "dm-", "md", "nbd", "pmem", "ram", "sr", "bcache"];
@@ -190,14 +192,14 @@ pub(super) fn is_disk(name: &str) -> bool {
         || name.strip_prefix("md").is_some_and(|rest| is_parts(rest, &['p']))
 }
 
-/// `a`, `ab12`: at most three letters and then perhaps a number.
+/// Matches `a`, `ab12`: at most three letters, optionally followed by a number.
 fn is_letters_and_number(rest: &str) -> bool {
     let digits = rest.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
     let letters = rest.len() - digits.len();
     (1..=3).contains(&letters) && (digits.is_empty() || is_short_number(digits))
 }
 
-/// Short numbers with these letters between, the last ones perhaps missing.
+/// Matches short numbers separated by these letters, of which the last ones may be missing.
 fn is_parts(rest: &str, letters: &[char]) -> bool {
     match letters.split_first().and_then(|(&letter, more)| Some((rest.split_once(letter)?, more))) {
         Some(((number, rest), more)) => is_short_number(number) && is_parts(rest, more),
@@ -205,7 +207,7 @@ fn is_parts(rest: &str, letters: &[char]) -> bool {
     }
 }
 
-/// A path with its numbers as `N` and no more than four parts: many files, one shape.
+/// A path with its numbers replaced by `N` and at most four parts, to group similar files.
 pub(super) fn shape(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     let shown = match parts.as_slice() {
@@ -225,7 +227,7 @@ pub(super) fn shape(path: &str) -> String {
     folded
 }
 
-/// Digits, and what stands between them: a number, a range, an address of a device.
+/// Whether this is a number, a range or a device number: only digits and separators.
 pub(super) fn is_number(word: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b':');
     word.len() <= 40 && word.iter().all(digit)

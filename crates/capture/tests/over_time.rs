@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recording over time is opened as its last two readings, holds no name, and can be read as far as it goes.
+//! A recording over time: it opens as its last two readings, contains no names, and can be read if
+//! it is truncated.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,7 +16,7 @@ use pagewise_hostfs::{Entry, HostRoot, ReadHost, ReadValues, Refusal};
 use pagewise_observe::{Recording, Tape, TapeEnd};
 use proptest::prelude::*;
 
-/// One reading: free memory in kB, and processes with their size in kB.
+/// One reading: free memory in kB, and the processes with their size in kB.
 type Reading = (u32, Vec<(u32, u32)>);
 
 fn tape(second: u32, (free, processes): &Reading) -> Tape {
@@ -48,7 +49,7 @@ fn tape(second: u32, (free, processes): &Reading) -> Tape {
     Tape { page_size: Some(4096), ends: vec![end] }
 }
 
-/// The file, and its length after each whole reading.
+/// The file, and its length after each complete reading.
 fn packed(readings: &[Reading]) -> (Vec<u8>, Vec<usize>) {
     let (mut timeline, capture) = Timeline::begin(&tape(1, &readings[0]));
     let out = Shared::default();
@@ -85,7 +86,7 @@ impl std::io::Write for Shared {
     }
 }
 
-/// What a host says of free memory and of processes: what a reading was made from.
+/// Free memory and processes of a host: the reading from which it was made.
 fn reading_of(host: &HostRoot) -> Reading {
     let number = |path: &str, key: &str| -> Option<u32> {
         let text = String::from_utf8(host.bytes(path).ok()?).unwrap();
@@ -107,7 +108,7 @@ fn any_readings() -> impl Strategy<Value = Vec<Reading>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// The last two readings and the first two are those that were taken.
+    /// The last two readings and the first two are as they were taken.
     #[test]
     fn what_was_read_is_opened(readings in any_readings()) {
         let (bytes, _) = packed(&readings);
@@ -126,7 +127,7 @@ proptest! {
         prop_assert!(last.into_problems().is_empty());
     }
 
-    /// Whichever way one goes through a recording, each reading is as it was taken, at its time.
+    /// In any order of moving through a recording, each reading is as it was taken, with its time.
     #[test]
     fn each_reading_is_as_it_was_taken_whichever_way_one_goes(
         readings in any_readings(),
@@ -148,8 +149,8 @@ proptest! {
         }
     }
 
-    /// A file that ends anywhere behind its first reading is opened as the last whole reading in it, and says
-    /// that it was cut.
+    /// A file that is truncated anywhere after its first reading opens as its last complete
+    /// reading, and reports that it is truncated.
     #[test]
     fn a_file_that_is_cut_has_its_whole_readings(
         readings in any_readings(),
@@ -186,13 +187,13 @@ fn no_name_is_in_any_reading() {
     assert_eq!(name(&recording.end), name(recording.start.as_ref().unwrap()));
 }
 
-/// `"0":"","1":""` and so on.
+/// Text of the form `"0":"","1":""`.
 fn many_files(number: u32) -> String {
     let all: Vec<String> = (0..number).map(|at| format!("\"{at}\":\"\"")).collect();
     all.join(",")
 }
 
-/// Steps that do not fit are told, and the readings before stand.
+/// A step that does not fit is reported, and the readings before it are kept.
 #[test]
 fn a_step_that_does_not_fit_is_told() {
     let host = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n\

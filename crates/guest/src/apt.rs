@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Debian suite → packages of it, below a folder of ours.
+//! Packages of a Debian suite, fetched into a private folder.
 //!
-//! apt does the work, with lists, archives and configuration of its own, from the mirror that this
-//! machine's apt uses; it verifies the lists with the Debian keyring. It believes that nothing is
-//! installed. No maintainer script runs.
+//! apt does the work with lists, archives and configuration of its own, from the mirror that this
+//! machine's apt uses. It verifies the lists with the Debian keyring. Its list of installed
+//! packages is empty. No maintainer script runs.
 //!
-//! Started by root, apt fetches as a user of its own (`_apt`), who reaches no folder below /root. So what
-//! apt needs lies in a new folder of root's in /var/tmp then; a link in ours leads there, by which it is
-//! removed also after a kill. What was fetched there is taken from that user: each package is copied into
-//! our folder, and the copy's SHA-256 is compared with the one in the signed lists.
+//! If root starts apt, apt downloads as its own user (`_apt`), who cannot reach a folder below
+//! /root. In that case apt works in a new folder of root's in /var/tmp; a symbolic link in the
+//! private folder points to it, so that the folder is found and removed even after a kill. Files
+//! downloaded there are not trusted: each package is copied into the private folder, and the
+//! SHA-256 of the copy is compared with the one in the signed lists.
 
 #![expect(
     clippy::disallowed_methods,
@@ -37,17 +38,17 @@ const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// An apt of its own, below one folder.
+/// An apt with its own configuration, lists and archives below one folder.
 #[derive(Debug)]
 pub(crate) struct Apt {
     folder: PathBuf,
-    /// Where packages are that were compared with the lists.
+    /// Packages whose SHA-256 was compared with the lists.
     compared: PathBuf,
-    /// Who fetches.
+    /// The user that apt downloads as.
     fetcher: Fetcher,
 }
 
-/// A package as the signed lists name it.
+/// A package as `apt-get --print-uris` prints it from the signed lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Listed {
     file: String,
@@ -55,30 +56,30 @@ struct Listed {
     sha256: String,
 }
 
-/// A package that is what the signed lists name.
+/// A downloaded package whose checksum is the one in the signed lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Archive {
-    /// Where it is, in a folder of ours.
+    /// Path in the private folder.
     pub(crate) path: PathBuf,
     /// `name_version`.
     pub(crate) name: String,
-    /// In hexadecimal digits.
+    /// Of the file, in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
-/// Who apt's methods run as.
+/// The user that apt's download methods run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetcher {
-    /// Who we are: apt changes its user only if root starts it.
+    /// The user of this process: apt changes its user only if root starts it.
     Ourselves,
-    /// Apt's own user.
+    /// Apt's own user, with this user id.
     Sandboxed(u32),
-    /// Root, in a user namespace that does not know apt's user: apt would fail.
+    /// Root. In this user namespace apt's own user has no id, so that changing to it would fail.
     Root,
 }
 
 impl Apt {
-    /// Its folder below ours, with the suite's lists.
+    /// Sets up apt below the private folder `ours` and downloads the package lists of the suite.
     pub(crate) fn for_suite(suite: &str, ours: &Path) -> Result<Self, Error> {
         program::find("apt-get", "apt")?;
         program::find("dpkg-deb", "dpkg")?;
@@ -108,9 +109,10 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Every path that apt would take from the system is ours, and nothing is run afterwards. Lists
-    /// that could not be fetched are an error: without a word they would be empty ones. `install --print-uris`
-    /// prints an MD5 sum if the lists have one, unless `ForceHash` names another.
+    /// apt's configuration file. Every path that apt would take from the system is redirected below
+    /// the folder, and no hooks run afterwards. Lists that cannot be fetched are an error; by
+    /// default apt would treat them as empty. `install --print-uris` prints an MD5 sum if the lists
+    /// have one, unless `ForceHash` names another.
     fn settings(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
@@ -139,14 +141,15 @@ impl Apt {
         program::output(program, &mut command)
     }
 
-    /// The packages themselves, without what they depend on, in the order of their names.
+    /// Downloads these packages without their dependencies, sorted by name.
     pub(crate) fn download(&self, packages: &[String]) -> Result<Vec<Archive>, Error> {
         let names = packages.iter().map(String::as_str);
         let words: Vec<&str> = ["--quiet=2", "download"].into_iter().chain(names).collect();
         self.fetch(&words, "fetched")
     }
 
-    /// The packages and all they depend on, as an empty machine would need them.
+    /// Downloads these packages and everything they depend on, as a system without any package
+    /// needs.
     pub(crate) fn download_closure(&self, packages: &[&str]) -> Result<Vec<Archive>, Error> {
         let how = ["--quiet=2", "--yes", "--no-install-recommends", "--download-only", "install"];
         self.fetch(&[&how[..], packages].concat(), "archives")
@@ -165,13 +168,14 @@ impl Apt {
         Ok(archives)
     }
 
-    /// Takes a copy of what was fetched. Only a package that has the listed SHA-256 is taken.
+    /// Copies a downloaded package into the private folder. Fails if its size or SHA-256 is not the
+    /// listed one.
     fn compare(&self, folder: &Path, listed: &Listed) -> Result<Archive, Error> {
         let (from, to) = (folder.join(&listed.file), self.compared.join(&listed.file));
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
         let source = File::options().read(true).custom_flags(flags).open(&from).with_path(&from)?;
         let mut copy = Copy { to: File::create_new(&to).with_path(&to)?, hash: Sha256::new() };
-        // One byte more than there should be is enough to know.
+        // Reading one byte more than the listed size is enough to notice a file that is too long.
         let size = std::io::copy(&mut source.take(listed.size.saturating_add(1)), &mut copy)
             .with_path(&to)?;
         let sha256 = files::hex_digits(&copy.hash.finalize());
@@ -187,7 +191,7 @@ impl Apt {
     }
 }
 
-/// Hashes what it writes.
+/// A writer that also hashes what it writes.
 struct Copy {
     to: File,
     hash: Sha256,
@@ -205,11 +209,11 @@ impl Write for Copy {
     }
 }
 
-/// The packages that `--print-uris` prints.
+/// Parses the packages that `--print-uris` prints.
 ///
 /// # Errors
-/// If there is none, or a line that begins as one has no SHA-256: a package that is left out would be missing in
-/// what is made of the others.
+/// If it lists no package, or if the line of a package has no SHA-256: a package that were skipped
+/// would be missing in the kernel or userland that is made of the others.
 fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
     let failed =
         |message: String| Error::Failed { program: "apt-get --print-uris".to_owned(), message };
@@ -226,7 +230,7 @@ fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
     Ok(listed)
 }
 
-/// `'URI' FILE SIZE SHA256:DIGITS`, as `--print-uris` prints what the signed lists say.
+/// Parses `'URI' FILE SIZE SHA256:DIGITS`, one line of `--print-uris`.
 fn parse_line(line: &str) -> Option<Listed> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, file, size, sum] = words[..] else { return None };
@@ -248,17 +252,19 @@ impl Fetcher {
         Ok(match user::number_of(name, &accounts) {
             Some(number) if number != 0 && !user::exists(number) => Self::Root,
             Some(number) if number != 0 => Self::Sandboxed(number),
-            // Apt has no such user, and says so, or is told to stay root.
+            // Either apt has no such user, and fails with a message, or it is configured to stay
+            // root.
             _ => Self::Ourselves,
         })
     }
 }
 
-/// The folder, or the link to it.
+/// Name of apt's folder below the private folder, or of the link to it.
 const NAME: &str = "apt";
 const PREFIX: &str = "pagewise-apt-";
 
-/// A folder that everybody may read, and a link from ours to it, which comes first.
+/// Makes a world-readable folder on disk, and a link to it in the private folder. The link is made
+/// first, so that a kill between the two leaves no folder that nothing points to.
 fn reachable(ours: &Path) -> Result<PathBuf, Error> {
     let Some(parent) = files::on_disk() else { return Ok(ours.join(NAME)) };
     let folder = parent.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
@@ -269,7 +275,7 @@ fn reachable(ours: &Path) -> Result<PathBuf, Error> {
     Ok(folder.path().to_owned())
 }
 
-/// Removes the folder that a link in ours leads to.
+/// Removes the folder that the link in the private folder points to.
 pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
     let Ok(folder) = fs::read_link(ours.join(NAME)) else { return Ok(()) };
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -291,7 +297,8 @@ fn keyring() -> Result<&'static str, Error> {
     })
 }
 
-/// The first Debian archive among apt's own sources: others have no pools of other suites.
+/// The mirror of the first Debian archive among apt's own sources. Archives of others do not have
+/// the packages of every suite.
 fn mirror() -> Result<String, Error> {
     let mut command = Command::new("apt-get");
     let format = "$(LABEL)\t$(REPO_URI)";
@@ -351,7 +358,8 @@ mod tests {
         let taken = apt.compare(&folder, &listed("a_1_amd64.deb", 7)).unwrap();
         assert_eq!((taken.name.as_str(), &taken.sha256), ("a_1", &sha256));
         assert_eq!(fs::read(&taken.path).unwrap(), b"package");
-        // Replaced after apt has looked, made longer, a link to somewhere else.
+        // As if they were replaced after apt checked them: changed, made longer, replaced by a
+        // link.
         fs::write(folder.join("b_1_amd64.deb"), b"packagf").unwrap();
         fs::write(folder.join("c_1_amd64.deb"), b"package and more").unwrap();
         symlink("a_1_amd64.deb", folder.join("d_1_amd64.deb")).unwrap();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One folder → the kernels and userlands that were fetched, each whole or not there.
+//! The cache folder → the kernels and userlands that were fetched. An entry is complete or absent.
 //!
-//! An entry is built aside and renamed into its place. Its manifest names every file with size and
-//! SHA-256; a file is held against it each time it is read. An entry with a damaged file is fetched
-//! again the next time it is wanted. Readers hold a lock that prune respects.
+//! An entry is built in another folder and then renamed into place. Its manifest lists every file
+//! with size and SHA-256; each file is verified against it whenever it is read. An entry with a
+//! damaged file is fetched again at the next use. Readers hold a shared lock, and `prune` waits for
+//! it.
 //!
-//! `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`. The checksums lie beside the files: what
-//! makes both trusted is that nobody but us and root can write the folder or any above it (see folder.rs).
+//! The folder is `$PAGEWISE_CACHE`, `$XDG_CACHE_HOME/pagewise` or `~/.cache/pagewise`. The
+//! checksums lie beside the files, so they protect against damage only. Against other users, nobody
+//! but this user and root may be able to write to the folder or to any folder above it (see
+//! folder.rs).
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -28,14 +31,15 @@ use crate::{apt, files};
 
 const KERNELS: &str = "kernels";
 const USERLANDS: &str = "userlands";
-/// Those of Debian's kernels have 190 KB.
+/// In bytes. Manifests of Debian's kernels have 190 KB.
 const LARGEST_MANIFEST: u64 = 16 << 20;
 
-/// What may name the folder, in the order in which it is asked, and where below that it is.
+/// Environment variables that may name the folder, in order of precedence, and the cache's path
+/// below each.
 const VARIABLES: [(&str, &str); 3] =
     [("PAGEWISE_CACHE", ""), ("XDG_CACHE_HOME", "pagewise"), ("HOME", ".cache/pagewise")];
 
-/// The folder.
+/// The cache folder, opened.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: Arc<Folder>,
@@ -43,7 +47,7 @@ pub struct Cache {
     userlands: Arc<Folder>,
 }
 
-/// An entry in use.
+/// An entry in use: `prune` does not remove it while this value exists.
 #[derive(Debug)]
 pub struct CacheEntry {
     item: Item,
@@ -65,12 +69,12 @@ impl CacheEntry {
         self.folder.path().join(below)
     }
 
-    /// A file of the entry, open.
+    /// Opens a file of the entry, without verifying it.
     pub(crate) fn open(&self, path: &Path) -> Result<fs::File, Error> {
         self.folder.open(path.strip_prefix(self.folder.path()).unwrap_or(path)).with_path(path)
     }
 
-    /// A file of the entry, as it was when it was fetched.
+    /// Reads a file of the entry and verifies it against the manifest.
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         self.open(path)?.read_to_end(&mut bytes).with_path(path)?;
@@ -83,7 +87,7 @@ impl CacheEntry {
         Err(Error::Unusable { path: path.to_owned(), what })
     }
 
-    /// Whether every file is as it was.
+    /// Whether every file has the size and hash that the manifest lists.
     fn is_whole(&self) -> bool {
         let is = |(name, sum): (&String, &Sum)| {
             let found = self.folder.open(Path::new(name));
@@ -96,35 +100,36 @@ impl CacheEntry {
 /// One line of `lab cache list`.
 #[derive(Debug, Serialize)]
 pub struct Listed {
-    /// What it is, as `lab cache` takes it.
+    /// The item, in the form that `lab cache` takes.
     #[serde(serialize_with = "as_text")]
     pub item: Item,
-    /// The suite.
+    /// The Debian suite.
     pub suite: String,
-    /// The kernel or the systemd, where the entry is whole.
+    /// The release of the kernel, or the version of systemd; `None` if the entry is damaged.
     pub release: Option<String>,
     /// `name_version` of each package.
     pub packages: Vec<String>,
-    /// On disk.
+    /// Space used on disk.
     pub size: Bytes,
 }
 
-/// What a kept kernel is, beside the packages that the suite's signed lists name today.
+/// Result of comparing a cached kernel with the packages that the suite's signed lists name today.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every file is that of the packages, and there is no other.
+    /// The cached files are exactly those of the packages.
     Same,
-    /// These files are not.
+    /// These files differ, or exist on one side only.
     Differs(Vec<String>),
-    /// The suite has other packages by now: nothing was compared.
+    /// The suite has newer packages, which are listed; nothing was compared.
     MovedOn(Vec<String>),
 }
 
 impl Cache {
-    /// The folder that the environment names.
+    /// Opens the folder that the environment names.
     ///
     /// # Errors
-    /// Where it names none, it cannot be made, or somebody else could change what lies there.
+    /// If the environment names none, if it cannot be made, or if another user could change files
+    /// in it.
     pub fn open() -> Result<Self, Error> {
         let named = |(name, below): (&'static str, &str)| {
             let value = env::var_os(name).filter(|value| !value.is_empty())?;
@@ -138,14 +143,15 @@ impl Cache {
         Self::open_in(&folder).map_err(|error| error.named_by(name))
     }
 
-    /// This folder.
+    /// Opens this folder.
     ///
     /// # Errors
-    /// Where it cannot be made, or somebody else could change what lies there.
+    /// If it cannot be made, or if another user could change files in it.
     pub fn open_in(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::make(folder)?;
         for part in ["locks", "runs", "queue", "new"] {
-            // Their paths are used: a link may lead elsewhere for kernels and userlands only.
+            // Files in these are opened by path, so they must be real folders; only those of
+            // kernels and userlands may be links.
             folder.sub(part)?;
             folder.child(part)?;
         }
@@ -154,7 +160,7 @@ impl Cache {
         Ok(Self { folder: Arc::new(folder), kernels, userlands })
     }
 
-    /// Where it is.
+    /// Path of the cache folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -175,10 +181,10 @@ impl Cache {
         self.folder().join("locks").join(item.file_name())
     }
 
-    /// An item: as kept, or fetched where it is not here or not whole.
+    /// Returns the cached item; fetches it first if it is absent or damaged.
     ///
     /// # Errors
-    /// Where it cannot be fetched.
+    /// If it cannot be fetched.
     pub fn get(
         &self,
         item: &Item,
@@ -202,7 +208,7 @@ impl Cache {
         self.kept(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
     }
 
-    /// What is kept of an item, whole or not.
+    /// The cached entry of an item; its files are not verified.
     fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
         let Ok(folder) = self.shelf(item).child(&item.folder_name()) else { return Ok(None) };
@@ -215,7 +221,8 @@ impl Cache {
         Ok(manifest.ok().map(entry))
     }
 
-    /// The newest kept cloud kernel whose release pleases; without one, the newest generic kernel.
+    /// The newest cached cloud kernel whose release `matches`; if there is none, the newest generic
+    /// kernel.
     pub(crate) fn newest(
         &self,
         matches: impl Fn(&str) -> bool,
@@ -234,10 +241,10 @@ impl Cache {
         Ok(newest.map(|(_, kept)| kept))
     }
 
-    /// Fetches the newest of a suite, in place of what is kept.
+    /// Fetches the newest version from the suite and replaces the cached one.
     ///
     /// # Errors
-    /// Where that is not possible; what was kept is still there then.
+    /// If that fails; the cached version is kept then.
     pub fn fetch(
         &self,
         item: &Item,
@@ -249,7 +256,7 @@ impl Cache {
         remove_aside(&aside)?;
         files::make_folder(&aside)?;
         let built = build(item, &aside, tell);
-        // Ctrl-C reaches apt too, and then its complaint is not the reason.
+        // Ctrl-C also reaches apt, whose error message would hide that the user stopped the fetch.
         let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let placed = built.and_then(|built| {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
@@ -261,11 +268,12 @@ impl Cache {
         placed
     }
 
-    /// Fetches a kernel of a suite aside, and compares every file that is kept with it. A userland's disk
-    /// is made on this machine, and no two are alike: it cannot be compared.
+    /// Fetches a kernel of a suite into another folder, and compares every cached file with it. A
+    /// userland cannot be compared: its disk is made on this machine, and no two are byte for byte
+    /// alike.
     ///
     /// # Errors
-    /// Where nothing is kept, or it cannot be fetched.
+    /// If nothing is cached, or the kernel cannot be fetched.
     pub fn verify(
         &self,
         kernel: &SuiteKernel,
@@ -286,7 +294,7 @@ impl Cache {
         verdict
     }
 
-    /// Removes what fetches began and did not end; a line for each.
+    /// Removes what interrupted fetches left behind; returns a line for each.
     pub(crate) fn clean_unfinished(&self) -> Result<Vec<String>, Error> {
         let new = self.folder().join("new");
         let mut lines = Vec::new();
@@ -300,7 +308,7 @@ impl Cache {
         Ok(lines)
     }
 
-    /// What there are entries of; a folder that is none is left alone.
+    /// The items that have an entry. Folders with other names are left alone.
     fn items(&self) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
         for name in names_in(self.kernels.path())? {
@@ -313,10 +321,10 @@ impl Cache {
         Ok(items)
     }
 
-    /// What is kept.
+    /// Lists the cached items.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
         let stop = AtomicBool::new(false);
         let listed = |item: Item| {
@@ -329,10 +337,10 @@ impl Cache {
         self.items()?.into_iter().map(listed).collect()
     }
 
-    /// Removes what is kept of these, or all; waits for guests that use them.
+    /// Removes these items, or all if none is given; waits for guests that use them.
     ///
     /// # Errors
-    /// Where it cannot be removed.
+    /// If one cannot be removed.
     pub fn prune(&self, chosen: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
         let mut items = self.items()?;
         items.retain(|item| chosen.is_empty() || chosen.contains(item));
@@ -344,13 +352,13 @@ impl Cache {
     }
 }
 
-/// The numbers of a release, so that 7.10 is newer than 7.2.
+/// The numbers in a release, for comparing: 7.10 is newer than 7.2.
 fn numbers(release: &str) -> Vec<u64> {
     let digits = release.split(|letter: char| !letter.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// A kept entry beside one that was just made.
+/// Compares a cached entry with one that was just built.
 fn compare(kept: &CacheEntry, built: &Path) -> Result<Verdict, Error> {
     let path = built.join(MANIFEST);
     let made: Manifest = serde_json::from_slice(&fs::read(&path).with_path(&path)?)
@@ -379,13 +387,13 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// What it takes on disk: a file may have holes.
+/// Blocks used on disk, in bytes: less than the lengths if a file has holes.
 fn size(folder: &Path) -> u64 {
     let files = files::below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 
-/// Removes what a fetch is making or has left.
+/// Removes the folder of an unfinished fetch, with apt's folder.
 fn remove_aside(aside: &Path) -> Result<(), Error> {
     apt::discard(aside)?;
     files::remove_folder(aside)
@@ -401,7 +409,7 @@ mod tests {
         "test".parse().unwrap()
     }
 
-    /// A cache with an entry that looks fetched.
+    /// A cache with an entry that looks like a fetched one.
     fn kept_once() -> (tempfile::TempDir, Cache) {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open_in(folder.path()).unwrap();
@@ -443,7 +451,8 @@ mod tests {
         }
     }
 
-    /// A manifest that fits what somebody put beside it holds nobody up, so it is not asked.
+    /// `compare` reads the files: somebody who changes a file can also change the manifest beside
+    /// it.
     #[test]
     fn a_kept_entry_is_compared_with_one_made_of_the_packages() {
         let (_one, cache) = kept_once();
@@ -471,7 +480,8 @@ mod tests {
         assert_eq!(verdict(), Verdict::MovedOn(Vec::new()));
     }
 
-    /// Both flavours of a suite are kept side by side; of a version, the cloud kernel is meant if it is there.
+    /// Both flavours of a suite are cached side by side; for a version number the cloud kernel is
+    /// preferred.
     #[test]
     fn the_newest_of_a_version_is_the_newest_cloud_kernel() {
         let folder = tempfile::tempdir().unwrap();
@@ -543,7 +553,7 @@ mod tests {
         .unwrap();
         let listed = cache.list().unwrap();
         assert_eq!(listed.iter().map(|one| &one.item).collect::<Vec<_>>(), [&item(), &userland]);
-        // Its manifest names files that are not there.
+        // The manifest of the userland names files that do not exist.
         assert!(listed[0].release.is_some() && listed[1].release.is_none());
         let go_on = AtomicBool::new(false);
         assert_eq!(cache.prune(std::slice::from_ref(&userland), &go_on).unwrap(), [userland]);

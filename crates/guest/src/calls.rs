@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: what a program of ours does between fork and exec, so that it ends
-//! with us and has no rights.
+//! System calls without a safe wrapper, made between fork and exec so that a child ends with this
+//! process and has no privileges.
 //!
 //! This is the only module of the crate with `unsafe`.
 
@@ -15,8 +15,9 @@ use rustix::process::Signal;
 
 use crate::user::User;
 
-/// Makes the program end with the thread that starts it, however that ends. Needs no other program, as
-/// a guest has hardly any; where the parent is gone before the child could ask, it starts nothing.
+/// Makes the child end with the thread that starts it, even if that thread is killed. Needs no
+/// helper program, since a guest has hardly any. If the parent is gone before the child asked for
+/// the signal, nothing is started.
 pub fn leash(command: &mut Command) {
     let parent = rustix::process::getpid();
     let ask = move || {
@@ -29,8 +30,8 @@ pub fn leash(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// The same, for a program that is also to have no rights: of the user, with no group but this one, and
-/// with these files open under the numbers that they have here.
+/// Like [`leash`], for a program that also must have no privileges: it runs as `user`, with `group`
+/// as its only supplementary group, and inherits `files` under their present numbers.
 pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
     let groups: Vec<libc::gid_t> = group.into_iter().collect();
     let restrict = move || {
@@ -41,20 +42,20 @@ pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, fil
             User::Ourselves => {}
             User::BareRoot => drop_capabilities()?,
             User::Stranger(number) => {
-                // What is dropped here the change of users takes away in any case.
+                // A failure is harmless: changing the user below clears the capabilities anyway.
                 let _ = drop_capabilities();
                 become_user(number, &groups)?;
             }
         }
         rustix::thread::set_no_new_privs(true).map_err(io::Error::from)
     };
-    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and no
-    // lock, and what it owns was made before.
+    // SAFETY: `restrict` runs between fork and exec. It makes system calls only, takes no memory and
+    // no lock, and what it owns was made before.
     unsafe { command.pre_exec(restrict) };
     leash(command);
 }
 
-/// So that a program that root starts gets none of them.
+/// Drops all capabilities from the bounding set, so that a program started by root gets none.
 fn drop_capabilities() -> io::Result<()> {
     for capability in 0..64 {
         // SAFETY: takes numbers only.
@@ -62,7 +63,7 @@ fn drop_capabilities() -> io::Result<()> {
         let error = io::Error::last_os_error();
         match (done, error.raw_os_error()) {
             (0, _) => {}
-            // The kernel knows no more of them.
+            // EINVAL: the number is above the last capability that the kernel knows.
             (_, Some(libc::EINVAL)) if capability > 0 => return Ok(()),
             _ => return Err(error),
         }
@@ -70,7 +71,7 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Only between fork and exec: it changes the calling thread alone.
+/// Call only between fork and exec: these raw system calls change the calling thread alone.
 fn become_user(number: u32, groups: &[libc::gid_t]) -> io::Result<()> {
     let checked = |done: libc::c_long| {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

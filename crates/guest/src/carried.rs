@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program of this host → the files that a guest needs to run it: the program, the libraries that
-//! its loader names, and the loader.
+//! A program of this host → the files that a guest needs to run it: the program, the shared
+//! libraries that the dynamic loader lists, and the loader itself.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,10 +13,10 @@ use std::process::Command;
 use crate::error::Error;
 use crate::program;
 
-/// The loader of programs for x86-64.
+/// The dynamic loader of x86-64 programs.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// Host files and where they go; the program lies in `bin` there.
+/// Files of the host and their paths in the guest; the program goes to `bin`.
 pub fn carried(name: &str, package: &'static str) -> Result<Vec<(PathBuf, String)>, Error> {
     let path = program::find(name, package)?;
     let mut list = Command::new(LOADER);
@@ -30,7 +30,8 @@ fn inside(path: &Path) -> String {
     path.to_string_lossy().trim_start_matches('/').to_owned()
 }
 
-/// `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld.so (0x7f…)`; the kernel's own has no path.
+/// Parses lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld.so (0x7f…)`; the vDSO,
+/// which has no path, is skipped.
 fn libraries(listed: &str) -> Vec<PathBuf> {
     let path = |line: &str| {
         let (_, path) = line.split_once(" => ").unwrap_or(("", line));

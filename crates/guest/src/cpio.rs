@@ -2,7 +2,8 @@
 //! Files → an initramfs archive (cpio, "newc").
 //!
 //! The kernel unpacks several archives one after the other from one file; a later file of the same
-//! name replaces an earlier one. Folders must come before what is in them: they are made here.
+//! name replaces an earlier one. A folder must come before the files in it; missing ones are added
+//! here.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const LINK: u32 = 0o120_777;
 
-/// An archive that grows.
+/// An archive under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -19,7 +20,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Makes sure of a folder, and of those above it.
+    /// Adds a folder and its parents, unless the archive already has them.
     pub(crate) fn folder(&mut self, path: &str) {
         let path = path.trim_matches('/');
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -31,17 +32,17 @@ impl Archive {
         }
     }
 
-    /// A file that may be run; inside a guest everybody is root.
+    /// Adds an executable file. All files are executable: inside a guest everything runs as root.
     pub(crate) fn file(&mut self, path: &str, bytes: &[u8]) {
         self.place(path, PROGRAM, bytes);
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub(crate) fn link(&mut self, path: &str, target: &str) {
         self.place(path, LINK, target.as_bytes());
     }
 
-    /// The whole archive.
+    /// Ends the archive and returns its bytes.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
@@ -57,7 +58,8 @@ impl Archive {
 
     fn entry(&mut self, name: &str, mode: u32, bytes: &[u8]) {
         self.entries += 1;
-        // inode, mode, owner, group, links, time, size, four device numbers, name's length, no sum
+        // inode, mode, uid, gid, links, mtime, size, four device numbers, length of the name,
+        // checksum (unused)
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let length = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
         let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, length, 0];
@@ -72,7 +74,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Name and contents begin at multiples of four.
+    /// The format aligns names and contents to four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
@@ -82,7 +84,7 @@ impl Archive {
 mod tests {
     use super::*;
 
-    /// Reads an archive back: name, mode, contents. A second way to understand the format.
+    /// Parses an archive into name, mode and contents, independently of the code above.
     fn read(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut found = Vec::new();
         let mut at = 0;

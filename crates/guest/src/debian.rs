@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kernel of a Debian suite → the kernel and busybox, unpacked into a folder of ours.
+//! A kernel of a Debian suite → the kernel and busybox, unpacked into a private folder.
 //!
-//! Which packages hold image and modules differs between suites: from the meta package on, every
-//! `linux-*` package is followed that is wanted in exactly one version.
+//! Suites distribute image and modules over different packages. Starting at the meta package, this
+//! module follows each dependency on a `linux-*` package in exactly one version.
 
 #![expect(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use crate::program;
 
 const BUSYBOX: &str = "busybox-static";
 
-/// Unpacks the kernel, and busybox of its suite, below `folder/root`; answers which packages it took.
+/// Unpacks the kernel, and busybox of its suite, below `folder/root`; returns the packages it used.
 pub(crate) fn fetch(
     kernel: &SuiteKernel,
     folder: &Path,
@@ -37,7 +37,7 @@ pub(crate) fn fetch(
     Ok(archives)
 }
 
-/// The meta package's kernel, whichever packages it is spread over.
+/// The packages that hold the meta package's kernel.
 fn kernel_packages(apt: &Apt, meta: &str) -> Result<Vec<String>, Error> {
     let mut found: Vec<String> = Vec::new();
     let mut waiting = vec![meta.to_owned()];
@@ -60,7 +60,7 @@ fn unpack(archives: &[Archive], root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernel's own packages that a stanza wants in exactly one version.
+/// The `linux-*` packages that a stanza depends on in exactly one version.
 fn exact(stanza: &str) -> Vec<String> {
     let fields = stanza.lines().filter_map(|line| line.strip_prefix("Depends: "));
     let wants = fields.flat_map(|field| field.split(", "));
@@ -68,14 +68,14 @@ fn exact(stanza: &str) -> Vec<String> {
     exact.filter(|name| name.starts_with("linux-")).map(str::to_owned).collect()
 }
 
-/// Where in the unpacked packages image, modules and configuration are.
+/// Paths of image, modules and busybox in the unpacked packages.
 pub(crate) struct PackageFiles {
     pub(crate) image: PathBuf,
     pub(crate) modules: PathBuf,
     pub(crate) busybox: PathBuf,
 }
 
-/// Looks for them below the root, wherever this suite puts them.
+/// Finds them below the root; suites use different folders.
 pub(crate) fn places(root: &Path) -> Option<PackageFiles> {
     let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
     let modules = modules.iter().find_map(|folder| only(folder, ""))?;
@@ -85,7 +85,7 @@ pub(crate) fn places(root: &Path) -> Option<PackageFiles> {
     Some(PackageFiles { image, modules, busybox })
 }
 
-/// The first entry whose name begins so.
+/// The first entry, by name, that begins with this text.
 fn only(folder: &Path, beginning: &str) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An ELF file (x86_64) → whether it needs a loader, whether it is a kernel that QEMU can start, and
-//! how much memory its segments take.
+//! An ELF file (x86_64) → whether it needs a dynamic loader, whether it is a kernel that QEMU can
+//! boot, and how much memory its segments take.
 
-/// What the program headers say; nothing where this is no 64-bit little-endian ELF file.
+/// The program headers; `None` if this is not a 64-bit little-endian ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elf {
-    /// It names an interpreter, so it runs only where its libraries are.
+    /// It names an interpreter: it is linked dynamically and needs its libraries.
     pub(crate) needs_loader: bool,
-    /// It is a kernel that names where a virtual machine may enter it (PVH).
+    /// It is a kernel with a PVH entry point, where a virtual machine can start it.
     pub(crate) is_kernel: bool,
-    /// All loaded segments together.
+    /// Total size in memory of the loaded segments, in bytes.
     pub(crate) memory: u64,
 }
 
 const LOAD: u64 = 1;
 const INTERPRETER: u64 = 3;
 const NOTE: u64 = 4;
-/// The note's type among those of Xen, where it comes from.
+/// Type of the PVH entry note (`XEN_ELFNOTE_PHYS32_ENTRY`).
 const ENTRY: u64 = 18;
 
-/// Looks at the program headers.
+/// Parses the program headers.
 pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
     if !bytes.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -45,7 +45,7 @@ fn notes(bytes: &[u8], header: usize) -> Option<&[u8]> {
     bytes.get(start..start.checked_add(length)?)
 }
 
-/// Name and description of a note begin at multiples of four.
+/// Whether the notes have a PVH entry. Name and description of a note are aligned to four bytes.
 fn has_entry(mut notes: &[u8]) -> bool {
     let next = |notes: &[u8]| {
         let size = |at| usize::try_from(number(notes, at, 4)?).ok();
@@ -63,13 +63,13 @@ fn has_entry(mut notes: &[u8]) -> bool {
     false
 }
 
-/// A little-endian number of at most eight bytes.
+/// Reads a little-endian number of at most eight bytes.
 pub(crate) fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
-/// A kernel for tests: one header, two notes, and zeros to this size.
+/// A minimal kernel for tests: one program header, two notes, padded with zeros to `size`.
 #[cfg(test)]
 pub(crate) fn tests_kernel(size: usize) -> Vec<u8> {
     let notes = b"\x06\0\0\0\x01\0\0\0\x07\0\0\0Linux\0\0\0x\0\0\0\
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// Noise is refused or understood, never a panic.
+        /// Random bytes are refused or parsed, and never cause a panic.
         #[test]
         fn noise_does_no_harm(mut bytes: Vec<u8>) {
             let _ = read(&bytes);

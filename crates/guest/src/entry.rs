@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An item → an entry for the cache: a kernel or a userland with a manifest of all its files.
+//! An item → a cache entry: a kernel or a userland, with a manifest of all its files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,39 +16,39 @@ use crate::item::{Item, SuiteKernel};
 use crate::userland;
 use crate::vmlinuz;
 
-/// The file of an entry that names all others.
+/// The file of an entry that lists all other files.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// What an entry is made of.
+/// Contents and origin of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The suite.
+    /// The Debian suite.
     pub(crate) suite: String,
-    /// As `uname -r` prints it; of a userland, its systemd.
+    /// For a kernel as `uname -r` prints it; for a userland the version of systemd.
     pub(crate) release: String,
-    /// The way in which it was made.
+    /// Version of the steps that made it; see [`recipe`].
     #[serde(default)]
     pub(crate) recipe: u32,
     /// `name_version` of each package.
     pub(crate) packages: Vec<String>,
-    /// The SHA-256 that the signed lists had for each of them, and that what was unpacked had.
+    /// SHA-256 of each package file, as in the signed lists and verified before unpacking.
     #[serde(default)]
     pub(crate) archives: BTreeMap<String, String>,
-    /// Every file below the entry.
+    /// Every file below the entry, except the manifest.
     pub(crate) files: BTreeMap<String, Sum>,
 }
 
 /// A file's size and hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sum {
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
     /// SHA-256, in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
 impl Sum {
-    /// A disk is larger than what one would hold in memory.
+    /// Hashes the file in pieces: a disk image is larger than one would read into memory.
     pub(crate) fn of_file(file: &mut fs::File) -> std::io::Result<Self> {
         let mut hash = Sha256::new();
         let size = std::io::copy(file, &mut hash)?;
@@ -60,7 +60,8 @@ impl Sum {
     }
 }
 
-/// The way in which an item is made; kernels are taken as they are packed.
+/// Version of the steps that make an item. Kernels are unpacked without changes, so theirs is
+/// always 0.
 pub(crate) fn recipe(item: &Item) -> u32 {
     match item {
         Item::Kernel(_) => 0,
@@ -68,7 +69,7 @@ pub(crate) fn recipe(item: &Item) -> u32 {
     }
 }
 
-/// Fetches and arranges an entry aside; says where it is.
+/// Fetches an entry and arranges it in the folder `aside`; returns its path.
 pub(crate) fn build(
     item: &Item,
     aside: &Path,
@@ -92,7 +93,8 @@ pub(crate) fn build(
     Ok(entry)
 }
 
-/// What apt says of a suite that has not, or no more, what is wanted; the suite is named with it.
+/// Rewrites an error of apt about a suite without the requested packages, or no longer available,
+/// so that it names the item.
 fn named(item: &Item, error: Error) -> Error {
     match error {
         Error::Failed { program, message: said } if program.starts_with("apt") => {
@@ -119,7 +121,7 @@ fn build_kernel(
         what: "expected a Linux image for x86".to_owned(),
     })?;
     let image = vmlinuz::plain(&image).unwrap_or(image);
-    // QEMU may run as a user who owns nothing.
+    // Readable by everybody: QEMU may run as an unprivileged user.
     files::write(&entry.join("image"), &image, 0o644)?;
     fs::rename(&places.busybox, entry.join("busybox")).with_path(&places.busybox)?;
     fs::rename(&places.modules, entry.join("modules")).with_path(&places.modules)?;

@@ -7,64 +7,64 @@ use std::path::{Path, PathBuf};
 use pagewise_model::{Advice, Bytes};
 use pagewise_observe::{FolderError, UserFileError};
 
-/// Why there is no guest. What a started guest comes to is an outcome, not an error.
+/// Why no guest was started. What happens after the start is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder of ours or the user's.
+    /// An input/output error on a file or folder of the cache or the user.
     #[error("{}", path.display())]
     At {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
     /// A file that the user named.
     #[error(transparent)]
     Input(#[from] UserFileError),
-    /// A program that we start is not installed.
+    /// A program that is needed is not installed.
     #[error("{program} is not installed (looked through PATH)")]
     Missing {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// The Debian package that has it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// A program that we started could not do it.
+    /// A program ended with an error.
     #[error("{program}: {message}")]
     Failed {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// The end of what it said.
+        /// The end of its error output.
         message: String,
     },
-    /// `--kernel` names nothing that is here or can be fetched.
+    /// `--kernel` names nothing that is installed, cached or can be fetched.
     #[error("no kernel {requested}: {why}")]
     NoKernel {
         /// As typed.
         requested: String,
-        /// What was looked for.
+        /// What was searched, and why it did not match.
         why: String,
     },
-    /// `--userland` names nothing that is here or can be made.
+    /// `--userland` names nothing that is cached or can be made.
     #[error("no userland {requested}: {why}")]
     NoUserland {
         /// As typed.
         requested: String,
-        /// What was looked for.
+        /// What was searched, and why it did not match.
         why: String,
     },
-    /// `--package` names none that the userland has.
+    /// `--package` names a package that the userland does not offer.
     #[error("no package {name} that can be left on the root disk: expected {expected}")]
     NoPackage {
         /// As typed.
         name: String,
-        /// Those that there are.
+        /// The packages that it offers.
         expected: String,
     },
     /// A guest that reboots needs a root disk of its own.
     #[error("the minimal userland has no root disk, so nothing in it outlives a reboot")]
     NoRootDisk,
-    /// A guest that reboots has a disk that would forget.
+    /// A guest that reboots was given a disk that does not keep what is written to it.
     #[error(
         "{}: what the guest writes to this disk would be discarded at the end of each boot",
         path.display()
@@ -73,39 +73,39 @@ pub enum Error {
         /// The image.
         path: PathBuf,
     },
-    /// A file is not what it should be.
+    /// The contents of a file are not as expected.
     #[error("{}: {what}", path.display())]
     Unusable {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Expected and found.
+        /// What was expected and what was found.
         what: String,
     },
-    /// A folder on the cache's path that somebody else could put things into.
+    /// Another user could put files into a folder on the path of the cache.
     #[error("{} cannot hold the cache, from which programs are run: {why}", path.display())]
     Unsafe {
         /// The cache's folder, or one above it.
         path: PathBuf,
-        /// Whose it is, or who may write there.
+        /// Who owns it, or who may write to it.
         why: String,
-        /// The variable of the environment that led there.
+        /// The environment variable that named the cache folder.
         named_by: Option<&'static str>,
     },
-    /// The kernel would not even fit.
+    /// The guest's memory is too small for the kernel and the initramfs.
     #[error("{given} of memory, but kernel and initramfs alone take {needed}")]
     TooLittle {
-        /// `--memory`.
+        /// The value of `--memory`.
         given: Bytes,
-        /// What the images take once unpacked.
+        /// Size of kernel and initramfs when unpacked.
         needed: Bytes,
     },
-    /// The user stopped us before the guest ran.
+    /// The user stopped the program before the guest ran.
     #[error("stopped before a guest ran")]
     Stopped,
 }
 
 impl Error {
-    /// Says which variable named the folder.
+    /// Adds the environment variable that named the folder.
     pub(crate) fn named_by(self, variable: &'static str) -> Self {
         match self {
             Self::Unsafe { path, why, .. } => Self::Unsafe { path, why, named_by: Some(variable) },
@@ -153,7 +153,7 @@ impl From<FolderError> for Error {
     }
 }
 
-/// What to do about a folder that others can change.
+/// Advice about a folder that others can change.
 fn other_folder(path: &Path, named_by: Option<&str>) -> String {
     let named = named_by.map_or(String::new(), |name| format!(" ({name} led to this one)"));
     format!(
@@ -163,12 +163,12 @@ fn other_folder(path: &Path, named_by: Option<&str>) -> String {
     )
 }
 
-/// Names the place where something went wrong.
+/// Adds a path to an input/output error.
 pub trait ErrorContext<T> {
-    /// The error with its path.
+    /// Wraps the error with this path.
     ///
     /// # Errors
-    /// The same, named.
+    /// The original error, as [`Error::At`].
     fn with_path(self, path: &Path) -> Result<T, Error>;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Folders and files that several modules need: what lies below a folder, and where temporary files lie
-//! on a disk.
+//! Helpers for files and folders: listing what lies below a folder, private files and folders, and
+//! where temporary files can be kept on a disk.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -27,12 +27,12 @@ pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// A folder for us alone, with the parents that are missing.
+/// Makes a folder that only this user can enter, with missing parents.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).with_path(path)
 }
 
-/// Writes a file that we alone may write, whatever the umask, in place of what is there.
+/// Replaces a file. Neither group nor others may write to it, whatever `mode` and the umask allow.
 pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let mut open = OpenOptions::new();
     open.write(true).create_new(true).mode(mode & !0o022);
@@ -43,7 +43,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     removed.and_then(|()| open.open(path)?.write_all(bytes)).with_path(path)
 }
 
-/// Removes a folder that may not be there.
+/// Removes a folder; it is not an error if it does not exist.
 pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).with_path(folder),
@@ -51,12 +51,12 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// As checksums are printed.
+/// In lower-case hexadecimal digits, as `sha256sum` prints it.
 pub(crate) fn hex_digits(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A folder for things that pass, on a file system that is no memory: /tmp is memory on many machines.
+/// A folder for temporary files on a disk: on many machines /tmp is a tmpfs and so takes memory.
 #[must_use]
 pub fn on_disk() -> Option<PathBuf> {
     let folders = ["/var/tmp", "/tmp"].map(PathBuf::from);
@@ -65,7 +65,7 @@ pub fn on_disk() -> Option<PathBuf> {
     })
 }
 
-/// tmpfs and ramfs, by the kernel's `linux/magic.h`.
+/// Magic numbers of tmpfs and ramfs, from the kernel's `linux/magic.h`.
 const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cache's folders: made where they are missing, and refused where somebody else can change them.
+//! The cache's folders: made if missing, and refused if another user can change them.
 //!
-//! What lies there is run: kernels in guests, apt's settings and busybox on this machine, as root if that
-//! is who runs us. Which folders are trusted is decided by [`TrustedFolder`].
+//! What lies in them is executed: kernels in guests, apt's configuration and busybox on this
+//! machine, as root if root runs this program. [`TrustedFolder`] decides which folders are trusted.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,32 +15,34 @@ use rustix::fs::Mode;
 
 use crate::error::Error;
 
-/// The folder, open: whatever happens to its path, it is this one.
+/// An open folder: it stays the same folder even if its path is replaced.
 #[derive(Debug)]
 pub(crate) struct Folder(TrustedFolder);
 
 impl Folder {
-    /// The folder of this path; it is made, with the parents that are missing, for us alone.
+    /// Opens the folder of this path. If it is missing, it is made with its missing parents,
+    /// accessible by this user only.
     pub(crate) fn make(path: &Path) -> Result<Self, Error> {
         Ok(Self(TrustedFolder::open_or_make(path, make)?))
     }
 
-    /// A folder below this one, made where it is missing.
+    /// Opens a folder below this one; makes it if it is missing.
     pub(crate) fn sub(&self, name: &str) -> Result<Self, Error> {
         Ok(Self(self.0.sub(name, make)?))
     }
 
-    /// A folder in this one that is there, and is no link.
+    /// Opens an existing folder in this one; refuses a symbolic link.
     pub(crate) fn child(&self, name: &str) -> Result<Self, Error> {
         Ok(Self(self.0.child(name)?))
     }
 
-    /// Without links.
+    /// The path, with symbolic links resolved.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// A regular file below it that nobody else can change, on a path without links.
+    /// Opens a regular file below this folder that no other user can change. The path must have no
+    /// symbolic links.
     pub(crate) fn open(&self, below: &Path) -> io::Result<File> {
         self.0.open_file(below)
     }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is fetched: `trixie` and `trixie/generic`, kernels of a suite, or `systemd/trixie`, its userland.
+//! What can be fetched: `trixie` and `trixie/generic`, kernels of a suite, or `systemd/trixie`, its
+//! userland.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// How an item says that it is a userland.
+/// First part of the name of a userland.
 const SYSTEMD: &str = "systemd";
-/// How a kernel says that it is the generic one.
+/// Last part of the name of a generic kernel.
 const GENERIC: &str = "generic";
-/// What names the kernel that this machine runs, and so no suite.
+/// The name of the running kernel of this machine, so it is not allowed as the name of a suite.
 pub(crate) const HOST: &str = "host";
 
-/// Which of Debian's builds of a kernel, the default first.
+/// Which of Debian's builds of a kernel; the first is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flavour {
     /// Built for virtual machines: few drivers, small.
@@ -32,7 +33,8 @@ impl Flavour {
     }
 }
 
-/// A kernel of a Debian suite: the cloud kernel is written `trixie`, the generic one `trixie/generic`.
+/// A kernel of a Debian suite: the cloud kernel is written `trixie`, the generic one
+/// `trixie/generic`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SuiteKernel {
     suite: String,
@@ -48,7 +50,7 @@ impl SuiteKernel {
         self.flavour
     }
 
-    /// The kernel whose folder in the cache has this name.
+    /// Parses the name of a folder in the cache.
     pub(crate) fn of_folder(name: &str) -> Option<Self> {
         name.replace('+', "/").parse().ok()
     }
@@ -81,8 +83,8 @@ impl fmt::Display for SuiteKernel {
     }
 }
 
-/// Something that is fetched: a suite's kernel, written `trixie` or `trixie/generic`, or its userland,
-/// written `systemd/trixie`.
+/// An item that can be fetched: a suite's kernel, written `trixie` or `trixie/generic`, or its
+/// userland, written `systemd/trixie`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Item {
     /// A kernel of a suite.
@@ -132,7 +134,7 @@ impl Item {
         }
     }
 
-    /// The name of its folder on its shelf of the cache.
+    /// The name of its folder in the cache's `kernels` or `userlands`.
     pub(crate) fn folder_name(&self) -> String {
         match self {
             Self::Kernel(_) => self.file_name(),
@@ -140,7 +142,7 @@ impl Item {
         }
     }
 
-    /// One name for both shelves; no suite has such a letter.
+    /// A name that is unique among kernels and userlands; no name of a suite contains `+`.
     pub(crate) fn file_name(&self) -> String {
         self.to_string().replace('/', "+")
     }
@@ -153,11 +155,12 @@ impl Item {
     }
 }
 
-/// Whether it may be the name of a suite. It becomes the name of a folder and part of apt's sources.
+/// Whether this may be the name of a suite. The name becomes part of a path and of apt's sources,
+/// so few characters are allowed.
 pub(crate) fn is_suite(text: &str) -> bool {
     let is_in_word = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
     let is_word = !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-');
-    // `systemd/generic` would else be two things
+    // `systemd/generic` would otherwise have two meanings
     is_word && ![HOST, SYSTEMD].contains(&text)
 }
 
@@ -214,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// What an item is called says which it is, on the command line and in the cache.
+        /// The name of an item identifies it, on the command line and in the cache.
         #[test]
         fn an_item_is_known_by_its_name(
             suites in prop::collection::vec("[a-z][a-z-]{0,11}|systemd|generic|host", 2),

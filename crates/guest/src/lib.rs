@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Guests: a stock kernel, this program as PID 1, a job → what became of the job.
+//! Guests: boots a stock kernel with this program as PID 1, runs a job in it, and reports the
+//! outcome.
 //!
 //! [`kernel`] finds a kernel (a Debian suite, this host's /boot, a path), [`cache`] keeps what was
-//! fetched, [`qemu`] runs QEMU and says how the job ended, [`init`] is PID 1 inside. What the two
-//! sides say to each other is in [`wire`]. Nothing about a kernel version is compiled in: what a
-//! kernel offers is looked for.
+//! fetched, [`qemu`] runs QEMU and reports how the job ended, and [`init`] is PID 1 inside.
+//! [`wire`] holds the messages between the two sides. Nothing depends on a kernel version: features
+//! are probed.
 //!
-//! A guest has no network: it begins with what the runner packs into its initramfs and the disks that
-//! it is given, and leaves by one serial line. Only x86_64 yet.
+//! A guest has no network. Its input is what the runner packs into the initramfs and the disks that
+//! it is given; its output goes over one serial port. Only x86_64 is supported.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Locks on files of ours. The kernel drops them with the process, so a killed one leaves none.
+//! File locks in the cache. The kernel releases them when the process ends, so a killed process
+//! leaves no lock behind.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -12,34 +13,34 @@ use rustix::io::Errno;
 
 use crate::error::{Error, ErrorContext};
 
-/// Held until it is dropped.
+/// A lock, held until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
-/// How the lock is shared.
+/// Shared or exclusive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// With other readers.
+    /// Shared with other readers.
     Shared,
-    /// With nobody.
+    /// Exclusive.
     Alone,
 }
 
-/// Who has the lock on a file.
+/// Result of trying to lock an existing file.
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// Somebody else.
+    /// Another process holds the lock.
     ByOther,
-    /// Nobody had it; now it is ours.
+    /// Nobody held it; this process does now.
     ByNobody(Lock),
-    /// There is no such file.
+    /// The file does not exist.
     Gone,
 }
 
 impl Lock {
-    /// Takes it if nobody else has it.
+    /// Takes the lock if it is free; makes the file if it is missing.
     pub(crate) fn attempt(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
         let mut options = OpenOptions::new();
         let file = options
@@ -52,7 +53,7 @@ impl Lock {
         Self::of_file(file, path, kind)
     }
 
-    /// Takes it alone if nobody else has it, without making the file.
+    /// Takes an exclusive lock if it is free; does not make the file.
     pub(crate) fn probe(path: &Path) -> Result<Held, Error> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Held::Gone),
@@ -74,7 +75,7 @@ impl Lock {
         }
     }
 
-    /// Waits for it, unless the user stops us.
+    /// Waits for the lock, until the user stops the program.
     pub(crate) fn wait(path: &Path, kind: Kind, stop: &AtomicBool) -> Result<Self, Error> {
         loop {
             if let Some(lock) = Self::attempt(path, kind)? {

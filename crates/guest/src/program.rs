@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs other programs: none outlives the thread that started it.
+//! Runs other programs; none outlives the thread that started it.
 //!
-//! The kernel kills a child whose parent thread ends, if the child asks for it. setpriv asks, as
-//! here it would need unsafe code. A parent that was gone before that is noticed by the shell: its
-//! own parent is somebody else then, and it starts nothing.
+//! The kernel kills a child when its parent thread ends, if the child asked for it
+//! (`PR_SET_PDEATHSIG`). setpriv makes this request, because making it here would need unsafe code.
+//! If the parent ended before the request, the shell notices that its parent is another process,
+//! and starts nothing.
 
 #![expect(clippy::disallowed_methods, reason = "it starts programs for all others, on a leash")]
 
@@ -20,12 +21,12 @@ use crate::calls;
 use crate::error::Error;
 use crate::user::User;
 
-/// Finds a program in PATH, or says which package has it.
+/// Finds a program in PATH; the error names its package.
 pub fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
     find_in(&env::var_os("PATH").unwrap_or_default(), name, package)
 }
 
-/// Finds a program that Debian keeps where only root looks: anybody may run it.
+/// Finds a program that Debian installs in /usr/sbin, which is not in every user's PATH.
 pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
     let mut path = env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");
@@ -39,13 +40,13 @@ fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, E
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
 }
 
-/// Whether it is a file that may be executed.
+/// Whether this is an executable file.
 #[must_use]
 pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// A command that ends with the thread that starts it, however that ends.
+/// A command for a program that ends with the thread that starts it, even if that thread is killed.
 pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
     let mut command = Command::new(find("setpriv", "util-linux")?);
     command.args(["--pdeathsig", "KILL", "--"]).arg(find("sh", "dash")?);
@@ -54,8 +55,9 @@ pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// A command on a leash for a program that is to have no rights: of this user, with these files open. Of
-/// our environment it learns where programs and libraries are.
+/// A command for a program without privileges that ends with the thread that starts it: it runs as
+/// this user, with these files open. It gets only those environment variables that say where
+/// programs and libraries are.
 pub(crate) fn confined(
     program: &Path,
     user: User,
@@ -71,7 +73,7 @@ pub(crate) fn confined(
     command
 }
 
-/// The same command on a leash.
+/// Wraps a command so that it ends with the thread that starts it.
 fn on_leash(command: &Command) -> Result<Command, Error> {
     let mut leashed = leashed(command.get_program())?;
     leashed.args(command.get_args());
@@ -87,17 +89,17 @@ fn on_leash(command: &Command) -> Result<Command, Error> {
     Ok(leashed)
 }
 
-/// Runs it; its standard output, or the end of what it said.
+/// Runs a command; returns its standard output, or an error with the end of its error output.
 pub fn output(name: &str, command: &mut Command) -> Result<String, Error> {
     output_of(name, command, Stdio::null())
 }
 
-/// The same for one that reads this.
+/// Like [`output`], with this standard input.
 pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
     answer(name, on_leash(command)?.stdin(input))
 }
 
-/// Runs a command that is on a leash already.
+/// Runs a command that is already wrapped by [`leashed`].
 pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |message: String| Error::Failed { program: name.to_owned(), message };
     let ended = command.output().map_err(|error| failed(error.to_string()))?;
@@ -108,7 +110,7 @@ pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error>
     Err(failed(if output.is_empty() { ended.status.to_string() } else { output }))
 }
 
-/// The last lines that are not empty, safe to print.
+/// The last lines that are not empty, escaped for printing.
 pub fn last_lines(text: &str, count: usize) -> Vec<String> {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
@@ -116,8 +118,8 @@ pub fn last_lines(text: &str, count: usize) -> Vec<String> {
     last.iter().map(|line| printable_line(line)).collect()
 }
 
-/// What a foreign program, a guest among them, said in a line: nothing in it acts on a terminal or begins
-/// another line.
+/// A line of output of another program, or of a guest, escaped: it cannot control a terminal or
+/// begin another line.
 pub fn printable_line(line: &str) -> String {
     Name::from(&*line.replace('\t', " ")).to_string()
 }
@@ -138,7 +140,7 @@ mod tests {
         assert!(output("false", &mut silent).unwrap_err().to_string().contains("exit status: 1"));
     }
 
-    /// Else a guest could write lines that look like ours, or to the terminal.
+    /// Otherwise a guest could print lines that look like Pagewise's own, or control the terminal.
     #[test]
     fn what_others_said_is_safe_to_print() {
         let message = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";

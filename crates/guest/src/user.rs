@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which user a program runs as that root starts: QEMU, and busybox of the cache.
+//! Which user a program runs as if root starts it: QEMU, and busybox of the cache.
 //!
-//! A guest that breaks out of QEMU is what QEMU is. So for root that is a user who owns no file and no
-//! other process: a number of its own for each run, beyond all that systems give to users, services and
-//! containers. Inside of a user namespace that has no such number it is `nobody`; where even that is
-//! missing (`unshare --map-root-user`) it stays root without any capability, and what root may open by
-//! its files' owner stays open to it.
+//! A guest that escapes from QEMU has QEMU's rights. So root starts QEMU as a user who owns no file
+//! and no other process: a uid of its own for each run, above all that systems give to users,
+//! services and containers. In a user namespace without such a uid it is `nobody`; if even that is
+//! not mapped (`unshare --map-root-user`) it stays root without capabilities, and can then open
+//! what root can open as the owner.
 //!
-//! Anybody else runs it as themselves. In every case nothing it starts may gain rights.
+//! If another user than root runs Pagewise, QEMU runs as that user. In all cases the program cannot
+//! gain privileges (`no_new_privs`).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// systemd leaves the numbers from here to 2^31 unused.
+/// First uid of the range up to 2^31 that systemd leaves unused.
 const FIRST: u32 = 1_879_048_192;
-/// Runs of one process that get different numbers; with the largest process number they end at 2^31.
+/// Number of runs of one process with different uids; with the largest possible pid the range ends
+/// at 2^31.
 const RUNS: u32 = 64;
 const NOBODY: u32 = 65534;
 
-/// Who a program is to be.
+/// The user that a program runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Who we are.
+    /// The user of this process.
     Ourselves,
-    /// Somebody without rights and files.
+    /// A uid without privileges and files.
     Stranger(u32),
-    /// Root without capabilities: nobody else is known here.
+    /// Root without capabilities: no other uid is mapped in this user namespace.
     BareRoot,
 }
 
 impl User {
-    /// For the next program that we start.
+    /// The user for the next program to be started.
     pub(crate) fn without_rights() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
@@ -44,7 +46,7 @@ impl User {
         [own, NOBODY].into_iter().find(known).map_or(Self::BareRoot, Self::Stranger)
     }
 
-    /// The number, if it is not ours.
+    /// The uid, if it differs from that of this process.
     pub(crate) fn number(self) -> Option<u32> {
         match self {
             Self::Stranger(number) => Some(number),
@@ -52,8 +54,8 @@ impl User {
         }
     }
 
-    /// The group that a device lets in, for this user to be in: not root's, and none where everybody may
-    /// open it.
+    /// The supplementary group with which this user can open a device; `None` if no group is
+    /// needed. Root's group is never given.
     pub(crate) fn group_for(self, device: &Path) -> Result<Option<u32>, NoAccess> {
         let Some(_) = self.number() else { return Ok(None) };
         let data = device.metadata().map_err(NoAccess::Refused)?;
@@ -65,23 +67,23 @@ impl User {
     }
 }
 
-/// Why a user without rights cannot open a device.
+/// Why an unprivileged user cannot open a device.
 #[derive(Debug)]
 pub(crate) enum NoAccess {
-    /// What the system said.
+    /// The error of the system call.
     Refused(std::io::Error),
-    /// By its owner, group and mode.
+    /// Its owner, group and mode give access to root only.
     RootOnly,
 }
 
-/// Whether this user namespace knows the number, as user and as group.
+/// Whether this number is mapped in this user namespace, as uid and as gid.
 pub(crate) fn exists(number: u32) -> bool {
     ["/proc/self/uid_map", "/proc/self/gid_map"]
         .iter()
         .all(|path| fs::read_to_string(path).is_ok_and(|map| is_mapped(&map, number)))
 }
 
-/// The number of an account, as /etc/passwd has it.
+/// The uid of an account, from the text of /etc/passwd.
 pub(crate) fn number_of(name: &str, accounts: &str) -> Option<u32> {
     accounts.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -89,7 +91,7 @@ pub(crate) fn number_of(name: &str, accounts: &str) -> Option<u32> {
     })
 }
 
-/// Lines of first number inside, first number outside, and how many.
+/// Parses uid_map or gid_map: first id inside, first id outside, length.
 fn is_mapped(map: &str, number: u32) -> bool {
     map.lines().any(|line| {
         let mut words = line.split_whitespace().map(str::parse::<u32>);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kernel image (bzImage) → its release, and the plain kernel inside.
+//! A kernel image (bzImage) → its release, and the uncompressed kernel in it.
 //!
-//! QEMU starts the plain ELF file without a boot loader, which saves the guest the unpacking. The
-//! image holds it packed, by one of several methods; where we have no unpacker for the method, or
-//! what comes out has no entry for that, the image is started as it is.
+//! QEMU boots the uncompressed ELF file directly, which saves the guest the decompression. The
+//! image may use one of several compression methods. If the method is not supported here, or the
+//! result has no PVH entry point, the image is booted as it is.
 
 use std::io::Read;
 
@@ -11,12 +11,12 @@ use lzma_rust2::XzReader;
 
 use crate::elf::{self, number};
 
-/// Larger ones are not believed.
+/// Larger results are refused, in bytes.
 const LARGEST: u64 = 512 << 20;
-/// How the boot protocol says that this is an image.
+/// Signature of the Linux boot protocol.
 const MAGIC: &[u8] = b"HdrS";
 
-/// The release (as `uname -r` prints it) that the image's header names.
+/// The release (as `uname -r` prints it) in the image's header.
 pub(crate) fn release(image: &[u8]) -> Option<String> {
     is_image(image).then_some(())?;
     let at = usize::try_from(number(image, 0x20e, 2)?).ok()? + 0x200;
@@ -25,7 +25,7 @@ pub(crate) fn release(image: &[u8]) -> Option<String> {
     std::str::from_utf8(text).ok().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The kernel inside, unpacked.
+/// The kernel in the image, decompressed.
 pub(crate) fn plain(image: &[u8]) -> Option<Vec<u8>> {
     let found = unpacked(payload(image)?)?;
     elf::read(&found).filter(|elf| elf.is_kernel).map(|_| found)
@@ -35,7 +35,7 @@ fn is_image(image: &[u8]) -> bool {
     image.get(0x202..0x206) == Some(MAGIC)
 }
 
-/// The packed kernel: the header says where, counted from the end of the set-up sectors.
+/// The compressed kernel. Its offset in the header counts from the end of the setup sectors.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     is_image(image).then_some(())?;
     let sectors = match number(image, 0x1f1, 1)? {
@@ -48,7 +48,8 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(start..start.checked_add(length)?)
 }
 
-/// Behind the packed bytes stands their unpacked size, which the readers here leave alone.
+/// Decompresses by the signature. The uncompressed size that follows the compressed bytes is
+/// ignored.
 fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
     match packed {
         [0x1f, 0x8b, ..] => all(flate2::read::GzDecoder::new(packed)),
@@ -67,7 +68,8 @@ fn all(reader: impl Read) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The oldest frame of lz4: blocks of at most 8 MiB unpacked, each behind its packed size.
+/// The legacy lz4 frame: blocks of at most 8 MiB (uncompressed), each preceded by its compressed
+/// size.
 fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
     const BLOCK: usize = 8 << 20;
     let mut bytes = Vec::new();
@@ -82,7 +84,7 @@ fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A module as the package has it → as the kernel loads it.
+/// Decompresses a module file by its extension.
 pub(crate) fn module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
     let packed = bytes.as_slice();
     match name.rsplit('.').next()? {
@@ -99,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// An image around these packed bytes, with a release.
+    /// An image with this payload and a release.
     fn image(packed: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 0x400];
         image[0x1f1] = 1;
@@ -141,7 +143,8 @@ mod tests {
         }
     }
 
-    /// As the kernel packs itself: jumps of x86 are made alike before they are packed.
+    /// Compresses like the kernel's build: with the BCJ filter for x86, which makes jump targets
+    /// compress better.
     fn xz(bytes: &[u8]) -> Vec<u8> {
         let mut options = lzma_rust2::XzOptions::with_preset(0);
         options.set_check_sum_type(lzma_rust2::CheckType::Crc32);
@@ -175,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Noise in the header or the packed bytes is refused, never a panic.
+        /// Random bytes in the header or the payload are refused and never cause a panic.
         #[test]
         fn noise_does_no_harm(packed: Vec<u8>, at in 0usize..0x400, byte: u8) {
             let xz = b"\xfd7zXZ\0";

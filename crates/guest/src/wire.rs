@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What runner and PID 1 say to each other.
+//! The messages between the runner and PID 1.
 //!
-//! The job goes in as one JSON file of the initramfs. What happens comes out as JSON lines over the
-//! second serial port. The job may write to that port too: a line that is no [`Event`] is ignored, and so
-//! is one that is longer than any of ours; of texts in events only so much is taken, and only so many
-//! troubles. Output is not limited: it is passed on as it comes, and kept nowhere.
+//! The job is one JSON file in the initramfs. Events are JSON lines on the second serial port. The
+//! job can write to that port too, so the runner ignores a line that is not an [`Event`] or is
+//! longer than any event; it also limits the length of texts in events and the number of troubles.
+//! Output of the job is not limited: it is passed on as it arrives and not stored.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
@@ -13,54 +13,56 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// Where the job lies in the initramfs.
+/// Path of the job in the initramfs.
 pub const JOB: &str = "job.json";
-/// What a job leaves in this folder is brought out.
+/// The files that a job leaves in this folder are sent to the runner.
 pub const OUT: &str = "/out";
-/// The variable by which PID 1 knows that it is ours: the kernel hands it on from its command line.
+/// The variable by which PID 1 recognises a guest of Pagewise: the kernel passes it on from its
+/// command line.
 pub const MARK: &str = "PAGEWISE_GUEST";
-/// The variable that tells the job which boot of its root disk this is, the first being 0.
+/// The environment variable with the number of the boot of the root disk, counted from 0.
 pub const BOOT: &str = "PAGEWISE_BOOT";
-/// A line of output by which the job asks for a loss of power, if the runner allows it.
+/// A line of output with which the job requests a power loss, if the runner allows it.
 pub const LOSE_POWER: &str = "lose-power";
-/// The folder of the initramfs whose files go to `/lib/modules/RELEASE` of the root disk.
+/// The folder of the initramfs whose files go to `/lib/modules/RELEASE` on the root disk.
 pub const DISK_MODULES: &str = "disk-modules";
-/// The most bytes of a file or of output in one event.
+/// Maximum number of bytes of a file or of output in one event.
 pub const CHUNK: usize = 24 * 1024;
 
-/// What PID 1 is to do.
+/// The task of PID 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Its whole environment.
     pub environment: BTreeMap<String, String>,
-    /// Modules to load before, in this order: file names below `/modules`.
+    /// Modules to load before the job, in this order: file names below `/modules`.
     pub modules: Vec<String>,
-    /// How many disks it is to find.
+    /// Number of disks that must exist.
     #[serde(default)]
     pub disks: usize,
-    /// Wait before until the kernel has nothing left to do.
+    /// Wait before the job until the CPUs are idle.
     #[serde(default)]
     pub quiet: bool,
-    /// The disk with the system whose PID 1 takes over; without one PID 1 runs the job itself.
+    /// The disk with a system whose systemd takes over as PID 1; `None`: PID 1 runs the job itself.
     #[serde(default)]
     pub root: Option<String>,
-    /// Files that go onto that disk, with their permissions.
+    /// Files to copy to that disk, with their modes.
     #[serde(default)]
     pub files: Vec<(String, u32)>,
-    /// Which boot of that disk this is, the first being 0; none if nothing on the disk outlives the guest.
+    /// Which boot of that disk this is, counted from 0; `None` if the disk is not kept after the
+    /// guest.
     #[serde(default)]
     pub boot: Option<u32>,
-    /// Files that are removed from that disk before its first start.
+    /// Files to remove from that disk before its first boot.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// How long that system may take to start before the job runs all the same.
+    /// Time limit for that system to start; after it the job runs anyway.
     #[serde(default)]
     pub settle_seconds: u64,
 }
 
-/// What PID 1 tells.
+/// A message of PID 1 to the runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -69,48 +71,48 @@ pub enum Event {
         /// The kernel's release.
         release: String,
     },
-    /// Something that PID 1 could not do, and went on without.
+    /// Something failed, and PID 1 continued without it.
     Trouble {
-        /// What.
+        /// What failed, with the error.
         what: String,
     },
     /// The kernel repaired the file system of the root disk when it was mounted.
     Repaired {
-        /// What the kernel printed.
+        /// The kernel's message.
         line: String,
     },
     /// The job runs.
     Started,
-    /// The job printed.
+    /// The job wrote to its output.
     Output {
-        /// Where to.
+        /// Standard output or standard error.
         stream: Stream,
-        /// What, as base64.
+        /// The bytes, as base64.
         bytes: String,
     },
     /// The job's own process ended.
     Ended {
-        /// How.
+        /// Exit status or signal.
         how: JobExit,
-        /// Processes that it left, which were killed.
+        /// Processes that it left behind and that were killed.
         left: u64,
-        /// Kills for lack of memory, anywhere in the guest, while the job ran.
+        /// OOM kills in the guest while the job ran.
         oom_kills: u64,
-        /// The virtual CPU's counter, from start to end, where it has one.
+        /// Increase of the virtual CPU's counter while the job ran; `None` if it has none.
         ticks: Option<u64>,
-        /// Time that all CPUs idled meanwhile.
+        /// Idle time of all CPUs while the job ran.
         idle_milliseconds: u64,
-        /// Time that passed in the guest.
+        /// Elapsed time in the guest.
         milliseconds: u64,
     },
     /// A piece of a file that the job left.
     File {
-        /// Below [`OUT`].
+        /// Path below [`OUT`].
         path: String,
         /// The piece, as base64.
         bytes: String,
     },
-    /// Nothing more will come.
+    /// The last message.
     Done,
 }
 
@@ -128,34 +130,34 @@ pub enum Stream {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobExit {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// A signal with this number ended it.
     Signalled(i32),
-    /// It was never started.
+    /// It could not be started, for this reason.
     NotStarted(String),
 }
 
-/// Bytes → text that survives a line of JSON.
+/// Encodes bytes for a line of JSON (base64).
 #[must_use]
 pub fn packed(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The way back; nothing where it is not of our making.
+/// Decodes [`packed`]; `None` if the text is not base64.
 #[must_use]
 pub fn unpacked(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// The longest line of ours: a chunk as base64, and a name.
+/// Longest line of an event, in bytes: a chunk as base64, and a name.
 pub(crate) const LONGEST_LINE: usize = 64 << 10;
-/// Bytes of a text in an event; names of files have no more.
+/// Longest text in an event, in bytes; names of files are not longer.
 const LONGEST_TEXT: usize = 4096;
-/// Troubles of one guest.
+/// Maximum number of troubles that are kept of one guest.
 const TROUBLES: usize = 256;
 
-/// One line → an event, with texts cut.
+/// Parses a line as an event, and truncates its texts.
 #[must_use]
 pub fn event(line: &[u8]) -> Option<Event> {
     let mut event = serde_json::from_slice(line).ok()?;
@@ -163,7 +165,7 @@ pub fn event(line: &[u8]) -> Option<Event> {
         Event::Up { release } => cut(release),
         Event::Trouble { what } | Event::Repaired { line: what } => cut(what),
         Event::Ended { how: JobExit::NotStarted(why), .. } => cut(why),
-        // A name that is cut would be another file's.
+        // A truncated name could be that of another file.
         Event::File { path, .. } if path.len() > LONGEST_TEXT => return None,
         _ => {}
     }
@@ -178,7 +180,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// One more trouble, unless there are too many; then it is said once that there were more.
+/// Adds a trouble. Beyond the limit, one line says that the rest is left out.
 pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     match troubles.len() {
         0..TROUBLES => troubles.push(what),
@@ -187,8 +189,8 @@ pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     }
 }
 
-/// Reads the next line that is no longer than ours are, with its end; longer ones are passed over.
-/// Nothing at the end of the stream.
+/// Reads the next line, with its newline, that is not too long; longer ones are skipped. `None` at
+/// the end of the stream.
 pub(crate) fn read_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     let longest = LONGEST_LINE as u64;
     loop {
@@ -277,7 +279,7 @@ mod tests {
         assert!(troubles[TROUBLES].contains("left out"), "{}", troubles[TROUBLES]);
     }
 
-    /// A stream that never ends and knows how much was taken from it.
+    /// A reader that supplies `x` and counts down how much is left to read.
     struct EndlessReader(usize);
 
     impl Read for EndlessReader {
@@ -304,14 +306,15 @@ mod tests {
             }
             assert_eq!(read_line(&mut stream).unwrap(), None);
         }
-        // What was begun when the guest ended.
+        // A line that was not complete when the guest ended.
         let mut stream = &b"a\n\nb"[..];
         let lines = std::iter::from_fn(|| read_line(&mut stream).unwrap());
         assert_eq!(lines.collect::<Vec<_>>(), [&b"a\n"[..], b"\n", b"b"]);
     }
 
     proptest! {
-        /// Any bytes come through, and any noise is refused without a panic.
+        /// Any bytes survive encoding and decoding, and random bytes as an event never cause a
+        /// panic.
         #[test]
         fn bytes_come_through(bytes: Vec<u8>) {
             prop_assert_eq!(unpacked(&packed(&bytes)), Some(bytes.clone()));

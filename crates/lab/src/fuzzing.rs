@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Feeds the readers of evidence, of guests' words and of experiments whatever somebody thinks of.
+//! Fuzz targets: the parsers of evidence, of messages from guests and of experiment files.
 //!
-//! Evidence is three files in one input, split at bytes `0xFF`, which no text holds: what was run, the
-//! runs, and the summary, which may be missing.
+//! An input for evidence holds three files, separated by the byte `0xFF`, which is not valid in
+//! text: `experiment.json`, the runs, and the summary, which may be missing.
 //!
-//! A target names the longest input that is worth trying: its seeds fit, and a longer input only
-//! repeats what a shorter one has. Limits on length (lines, texts, numbers of runs) have unit tests.
+//! A target has a maximum length of inputs: its seeds fit, and a longer input only repeats what a
+//! shorter one has. Limits on lengths (lines, texts, numbers of runs) have unit tests.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -24,20 +24,20 @@ use crate::library::{self, BUILT_IN, Choice, Lines};
 
 const BETWEEN: u8 = 0xff;
 
-/// A reader, by name, with inputs to begin with.
+/// A parser with its name and seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// What it reads.
+    /// What it parses.
     pub name: &'static str,
-    /// Reads it. Whatever it holds, this returns.
+    /// Parses the input. Must return, whatever the input is.
     pub run: fn(&[u8]),
-    /// Inputs that it understands.
+    /// Valid inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// The longest input that is worth trying, in bytes.
+    /// Maximum length of an input, in bytes.
     pub longest: usize,
 }
 
-/// All of them.
+/// All targets.
 pub static TARGETS: &[Target] = &[
     Target {
         name: "evidence",
@@ -49,10 +49,10 @@ pub static TARGETS: &[Target] = &[
     Target { name: "experiment", run: experiment, seeds: built_in, longest: 3072 },
 ];
 
-/// The longest evidence that is worth trying, in bytes.
+/// Maximum length of an input of evidence, in bytes.
 pub const LONGEST_EVIDENCE: usize = 4096;
 
-/// A folder of evidence, and what its runs say; nothing where it cannot be read.
+/// The parsed evidence, the verdict, and the differences from its summary; `None` if it is invalid.
 #[must_use]
 pub fn judged(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     let mut parts = input.split(|&byte| byte == BETWEEN);
@@ -63,7 +63,8 @@ pub fn judged(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     Some((recorded, trial, differences))
 }
 
-/// Lines as the runner hears them: what the command in the guest prints is heard by the conductor.
+/// Lines as the runner receives them: output of the command in the guest is parsed as events of the
+/// conductor.
 fn events(input: &[u8]) {
     let mut lines = Lines::default();
     for line in input.split(|&byte| byte == b'\n') {
@@ -75,7 +76,7 @@ fn events(input: &[u8]) {
             other => drop(black_box(other)),
         }
     }
-    // and as if each line were one that the command prints
+    // and the same input as output of the command
     black_box(lines.add(input));
 }
 
@@ -92,14 +93,14 @@ fn experiment(input: &[u8]) {
     }
 }
 
-/// What a short trial leaves.
+/// The evidence of a short trial.
 #[must_use]
 pub fn evidence() -> Vec<u8> {
     files(&trial(&["a", "b"]), &runs(&["a", "b"], 7), true)
 }
 
-/// A trial that was killed before its summary, short ones with everything that a run may say, and one of
-/// three arms of which one was given up.
+/// Seeds: a trial that was killed before its summary, short trials with every field of a run, and
+/// one with three arms of which one was dropped.
 #[must_use]
 pub fn evidences() -> Vec<Vec<u8>> {
     let two = trial(&["a", "b"]);
@@ -206,7 +207,7 @@ fn said() -> Vec<u8> {
     events.iter().flat_map(|event| [line(event), vec![b'\n']].concat()).collect()
 }
 
-/// What a guest says, what its conductor says, and the conductor's lines as the guest passes them on.
+/// Messages of a guest, events of its conductor, and those events as the guest passes them on.
 fn heard() -> Vec<Vec<u8>> {
     let lines = [
         TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },

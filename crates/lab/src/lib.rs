@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Experiments → evidence: any command, or a workload of ours, in arms that differ in settings, on this host or
-//! in guests.
+//! Experiments → evidence: a command or a workload of Pagewise, in arms that differ in settings, on
+//! this host or in guests.
 //!
-//! [`library`] reads experiments from files, [`experiment`] conducts them: it borrows what an arm has from a
-//! [`Lender`](pagewise_model::lend::Lender), runs the command with all that it starts and says each run.
-//! [`redaction`] says what of commands and names evidence may hold. The workloads of ours are in
-//! `pagewise_workload`. What the runs mean is `pagewise_stats`' business; guests are `pagewise_guest`'s.
+//! [`library`] reads experiments from files. [`experiment`] conducts them: it borrows the settings
+//! of an arm from a [`Lender`](pagewise_model::lend::Lender), runs the command with all its child
+//! processes and reports each run. [`redaction`] removes private data from evidence. The workloads
+//! are in `pagewise_workload`, the statistics in `pagewise_stats`, guests in `pagewise_guest`.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(

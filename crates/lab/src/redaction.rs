@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What evidence says of the machine and of command lines, before it is written: folders of evidence are
-//! made to be given away, as recordings are.
+//! Removes private data about the machine and command lines from evidence before it is written,
+//! because folders of evidence are meant to be shared, like recordings.
 //!
-//! As in a recording, the host's name and the boot id become hashes, the same all over one folder, with
-//! a key that nobody keeps. Of a command its program's name stays, and that it had arguments; of our own
-//! command line the options and sizes. A workload of ours stays whole: it says no more than the
-//! experiment. Names of programs that the kernel killed, and of processes that `thp collapse` was asked
-//! for, stay. `--keep-names` keeps all of it.
+//! As in a recording, host name and boot id are replaced by hashes with a random key that is not
+//! stored; they are the same within one folder. Of a command only the name of its program is kept,
+//! and that it had arguments; of our own command line the options and sizes. A workload is kept
+//! whole: it contains no more than the experiment. Names of programs that the OOM killer killed,
+//! and of processes that `thp collapse` was asked for, are kept. With `--keep-names` nothing is
+//! removed.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -15,10 +16,10 @@ use pagewise_stats::Experiment;
 use pagewise_workload::recognised;
 use serde_json::{Value, json};
 
-/// Stands for each word that is left out.
+/// Replaces each word that is removed.
 const LEFT_OUT: &str = "…";
 
-/// Leaves out what evidence must not say, with a key of its own.
+/// Removes private data, with a random key of its own.
 #[derive(Debug)]
 pub struct Redaction {
     keeps_names: bool,
@@ -26,13 +27,13 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// `keeps_names`: nothing is left out.
+    /// `keeps_names`: nothing is removed.
     #[must_use]
     pub fn new(keeps_names: bool) -> Self {
         Self { keeps_names, hasher: RandomState::new() }
     }
 
-    /// Of the machine's own values only what stands around an answer changes.
+    /// Replaces the host name and the boot id by hashes; all other readings are kept.
     #[must_use]
     pub fn snapshot(&self, snapshot: &Snapshot) -> Snapshot {
         let mut snapshot = snapshot.clone();
@@ -51,7 +52,7 @@ impl Redaction {
         }
     }
 
-    /// A command of the user's.
+    /// Redacts a user's command.
     #[must_use]
     pub fn command(&self, words: &[String]) -> Vec<String> {
         self.program(&recognised(words.to_vec())).argv().to_vec()
@@ -74,7 +75,7 @@ impl Redaction {
         }
     }
 
-    /// A line for a shell.
+    /// Redacts a line for a shell.
     #[must_use]
     pub fn script(&self, text: &str) -> String {
         if self.keeps_names { text.to_owned() } else { LEFT_OUT.to_owned() }
@@ -86,7 +87,7 @@ impl Redaction {
         }
     }
 
-    /// The experiment without the words of its commands.
+    /// Redacts the commands of an experiment.
     #[must_use]
     pub fn experiment(&self, experiment: &Experiment) -> Experiment {
         let mut experiment = experiment.clone();
@@ -95,7 +96,7 @@ impl Redaction {
         experiment
     }
 
-    /// The same of what it found.
+    /// Redacts the commands in the result of an experiment.
     #[must_use]
     pub fn trial(&self, trial: &Trial) -> Trial {
         let mut trial = trial.clone();
@@ -104,7 +105,8 @@ impl Redaction {
         trial
     }
 
-    /// Where an experiment came from: of its file the name, and its text where no command stands in it.
+    /// Redacts the origin of an experiment: keeps the name of its file, and its text if all
+    /// commands are workloads.
     #[must_use]
     pub fn source(&self, source: Value, experiment: &Experiment) -> Value {
         if self.keeps_names || source.is_null() {
@@ -124,7 +126,7 @@ impl Redaction {
         source
     }
 
-    /// How this program was started.
+    /// The command line of this process, redacted.
     #[must_use]
     pub fn own_command_line(&self) -> Vec<String> {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
@@ -150,7 +152,8 @@ impl Redaction {
     }
 }
 
-/// An option, a verb, a number with its unit, or a setting of the kernel: nothing of a user's.
+/// Keeps a word if it is an option, a verb, a number with a unit, or a kernel setting; replaces all
+/// others.
 fn kept(word: &str) -> String {
     if let Some((option, value)) = word.strip_prefix("--").and_then(|it| it.split_once('=')) {
         return format!("--{option}={}", kept(value));
@@ -166,7 +169,7 @@ fn kept(word: &str) -> String {
 
 const VERBS: [&str; 6] = ["trial", "lab", "run", "bench", "thp", "collapse"];
 
-/// As `vm.swappiness=10`.
+/// Whether a word is a setting such as `vm.swappiness=10`.
 fn is_setting(word: &str) -> bool {
     let named = word.split_once('=').map(|(name, _)| name.split('[').next().unwrap_or(name));
     named.is_some_and(|name| pagewise_model::knob::KNOBS.iter().any(|knob| knob.name == name))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Real commands in experiments, with a lender that notes what it lends.
+//! Experiments with real commands, and a lender that logs what it lends.
 //!
-//! A program of its own: while an experiment runs, all children of the process are its business. One
-//! test at a time for the same reason.
+//! These tests are a program of their own, because an experiment reaps all children of its process.
+//! For the same reason only one test runs at a time.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
@@ -52,17 +52,18 @@ fn experiment(command: &[&str]) -> Experiment {
     }
 }
 
-/// What was lent and given back, in order.
+/// What was lent and returned, in order.
 type Log = Rc<RefCell<Vec<String>>>;
 
-/// Lends settings that nobody feels, swap that nobody has, and groups where that is wanted.
+/// A lender that only logs: settings and swap have no effect, and cgroups are lent only if a test
+/// asks for them.
 #[derive(Default)]
 struct Noting {
     log: Log,
     lent: u64,
     refuses: Option<&'static str>,
     value: Option<&'static Path>,
-    /// A folder that stands for a cgroup.
+    /// A folder that is lent as a cgroup.
     group: Option<&'static Path>,
 }
 
@@ -180,7 +181,7 @@ fn what_the_arm_changes_shows_in_what_the_command_says() {
     assert_eq!(trial.primary, r"worth (\d+)");
 }
 
-/// Two loops one of which is handed to init: its time counts and it is ended.
+/// Two loops, one of them reparented: its CPU time counts and it is killed.
 #[test]
 fn processes_that_get_away_are_counted_and_ended() {
     let _alone = alone();
@@ -207,7 +208,8 @@ fn time_is_not_what_starting_takes() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let group = cgroup(folder.path());
-    // whoever joins this cgroup waits until somebody takes its number, which is done late
+    // the shell that joins this cgroup blocks until somebody reads its pid from the FIFO, which
+    // happens late
     rustix::fs::mknodat(
         rustix::fs::CWD,
         folder.path().join("cgroup.procs"),
@@ -278,10 +280,10 @@ fn a_run_that_fails_later_costs_its_pair_and_many_end_it() {
         let count = count.display();
         sh(&format!("n=$(($(cat {count} 2>/dev/null)+1)); echo $n > {count}; [ $n {which} ]"))
     };
-    // the fifth is of the first pair
+    // the fifth run belongs to the first pair
     let experiment = Experiment { pairs: 7, ..failing("-ne 5") };
     let mut runs = good(run(&experiment));
-    // six real times are in one order by chance, now and then
+    // six real times are in the same order by chance, now and then
     for time in runs.iter_mut().filter_map(|run| run.values.get_mut("time")) {
         *time = 0.25;
     }
@@ -328,7 +330,7 @@ fn a_group_without_a_limit_may_lack_and_one_with_may_not() {
     assert!(matches!(trouble, ExperimentError::Refused { .. }), "{trouble}");
 }
 
-/// Also one that refuses to.
+/// Also a run that ignores SIGTERM.
 #[test]
 fn a_run_that_lasts_too_long_is_ended() {
     let _alone = alone();
@@ -336,7 +338,7 @@ fn a_run_that_lasts_too_long_is_ended() {
     let heard = folder.path().join("heard");
     let script =
         format!("trap 'echo TERM >> {}' TERM; while :; do sleep 0.1; done", heard.display());
-    // a busy machine may need longer until it is deaf
+    // on a busy machine it may take longer until the trap is set
     let refused = [1, 5, 60].into_iter().any(|seconds| {
         let conducted = run(&Experiment { deadline: Duration::from_secs(seconds), ..sh(&script) });
         let trouble = conducted.trouble.unwrap().to_string();
@@ -387,7 +389,7 @@ fn who_hears_of_a_run_can_end_it_without_the_users_flag() {
     assert_eq!(lent, 2 * back, "{:?}", log.borrow());
 }
 
-/// Arms of which each runs its own script, `a` the first.
+/// One arm for each script; the first arm is `a`.
 fn scripts(of: &[&str]) -> Experiment {
     let arm = |(name, script): (char, &&str)| TrialArm {
         name: name.to_string(),
@@ -397,7 +399,8 @@ fn scripts(of: &[&str]) -> Experiment {
     Experiment { arms: ('a'..).zip(of).map(arm).collect(), ..sh("exit 9") }
 }
 
-/// A folder that looks like a cgroup of version 1; a script that writes `oom_kill 1` was killed.
+/// A folder that looks like a v1 cgroup; a script that writes `oom_kill 1` to it counts as
+/// OOM-killed.
 fn cgroup(folder: &Path) -> &'static Path {
     std::fs::write(folder.join("memory.oom_control"), "oom_kill 0\n").unwrap();
     Box::leak(folder.to_owned().into_boxed_path())
@@ -419,7 +422,8 @@ fn what_a_run_borrows_comes_in_order_and_goes_back_in_turn() {
         TrialSwap::File { size_bytes: 2 << 20, priority: None },
         TrialSwap::Device { path: "/dev/vdz".to_owned(), priority: Some(7) },
     ];
-    // without a word of zswap, it is switched off if it is on now: then the loans would depend on this machine
+    // if nothing were set for zswap, it would be switched off if it is on, so the loans would
+    // depend on this machine
     let settings = [
         "zram.writeback_limit_enable=1",
         "vm.swappiness=180",
@@ -451,7 +455,7 @@ fn what_a_run_borrows_comes_in_order_and_goes_back_in_turn() {
     ];
     assert_eq!(log[8..18], taken_for_b);
     assert_eq!(log[18..27], [14, 13, 12, 10, 9, 8, 7, 6, 5].map(|loan| format!("back {loan}")));
-    // the file serves all runs and goes back at the end
+    // the swap file serves all runs and is returned at the end
     assert_eq!(log.iter().filter(|line| line.starts_with("file")).count(), 1);
     assert_eq!(log.last().unwrap(), "back 11");
     let taken = log.iter().filter(|line| !line.starts_with("back")).count();
@@ -488,7 +492,7 @@ fn an_arm_that_is_refused_is_dropped_where_two_others_go_on() {
     replayed(&experiment, &runs);
 }
 
-/// Who has the raw runs finds the same.
+/// Judging the recorded runs again gives the same result.
 fn replayed(experiment: &Experiment, runs: &[TrialRun]) {
     let again: Vec<TrialRun> = serde_json::from_str(&serde_json::to_string(runs).unwrap()).unwrap();
     let same: Experiment =
@@ -519,7 +523,7 @@ fn a_first_arm_that_is_killed_for_memory_leaves_its_place_to_the_next() {
 #[test]
 fn an_arm_that_hangs_is_dropped_and_one_that_fails_is_trouble() {
     let _alone = alone();
-    // those that end must end before it on a busy machine, too
+    // must be long enough for the other arms to end in time on a busy machine
     let deadline = Duration::from_secs(3);
     let hangs = Experiment { deadline, pairs: 1, ..scripts(&["true", "true", "sleep 100"]) };
     let runs = good(run(&hangs));
@@ -571,7 +575,7 @@ fn a_workloads_value_that_nobody_says_ends_it_at_once() {
     assert!(message.contains("precision") && message.contains("nothing of it"), "{message}");
 }
 
-/// Burns some processor time, in a child that it waits for, before the line and hardly any after it.
+/// Uses CPU time in a child that it waits for before the line, and hardly any after it.
 const BURNS: &str = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo unsteady; echo steady; sleep 0.2";
 
 #[test]
@@ -615,7 +619,8 @@ fn beside(script: &str) -> Option<Neighbour> {
     Some(Neighbour { program, memory_limit_bytes: None, ready: None })
 }
 
-/// It runs while the command does, its processes end with it, and what it used is not the command's.
+/// The neighbour runs while the command does, its processes end with it, and its usage is not
+/// counted for the command.
 #[test]
 fn a_neighbour_runs_beside_the_command_and_ends_with_it() {
     let _alone = alone();
@@ -672,7 +677,7 @@ fn the_command_starts_when_its_neighbour_is_ready() {
         let mut noting = Noting { group: Some(cgroup(folder.path())), ..Noting::default() };
         run_with(experiment, &mut noting, &AtomicBool::new(false))
     };
-    // its file is there only from shortly before its line on
+    // the file exists only from shortly before the line
     let slow = format!(
         "rm -f {shown}; echo unfilled; sleep 0.3; touch {shown}; echo filled; exec sleep 1000"
     );
@@ -693,7 +698,8 @@ fn the_command_starts_when_its_neighbour_is_ready() {
     }
 }
 
-/// What was written is what is read, to the last digit: who kept raw runs judges the same.
+/// Runs are read exactly as they were written, to the last digit, so recorded runs are judged the
+/// same.
 #[test]
 fn raw_runs_survive_their_text() {
     let _alone = alone();

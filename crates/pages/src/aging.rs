@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A pool that has been in use for a while → how much more memory it holds than a fresh one.
+//! A zsmalloc pool that has been in use for a while → how much more memory it holds than a fresh
+//! one.
 //!
-//! Pages come and go one by one, so that zspages are left with holes. A hole is filled again only by
-//! a page of the same class: a new object goes into the fullest zspage that has room, of equally full
-//! ones (in tenths) the one that changed last, and an overwritten page is stored anew before its old
-//! object is freed. That was measured, step by step, against `mem_used_total`.
+//! Pages are stored and freed one by one, which leaves holes in zspages. A hole is filled only by
+//! an object of the same class: a new object goes into the fullest zspage that has room (in steps
+//! of a tenth; among equals into the one that changed last), and an overwritten page is stored anew
+//! before its old object is freed. This behaviour was measured step by step with `mem_used_total`.
 //!
-//! What is played here is a pool of a few thousand objects, each overwritten a number of times by one
-//! of a size drawn from the same pages. It gives the upper end of an interval whose lower end is the
-//! fresh fill; a pool that mostly shrinks holds more still, until it is compacted.
+//! The simulation uses a pool of some thousand objects, each of which is overwritten a number of
+//! times by an object whose size is drawn from the same pages. The result is the upper end of an
+//! interval, whose lower end is the fresh fill. A pool that mostly shrinks holds even more memory
+//! until it is compacted.
 
 use crate::zsmalloc::{Class, ClassPages, Zsmalloc};
 
-/// Objects that are played with at most.
+/// Maximum number of simulated objects.
 const OBJECTS: u64 = 20_000;
-/// How often each is overwritten: more changes nothing any more.
+/// How often each object is overwritten; more changes the result no further.
 const TIMES: u64 = 4;
-/// Pages of another order and another luck wear a pool more, a small one above all: measured, by up
-/// to half as much again.
+/// Factor for real pools: in another order, and by chance, pages wear a pool more than simulated,
+/// above all a small one; by measurement up to half as much again.
 const MARGIN: f64 = 1.5;
-/// A pool of few objects depends on luck, so it is played several times, and the worst counts.
+/// A pool of few objects depends on chance, so the simulation is repeated and the largest result is
+/// used.
 const PLAYED: usize = 20_000;
 const ROUNDS: usize = 16;
-/// Zspages are told apart by tenths of fullness; nearly full and full ones are apart.
+/// Groups of zspages by tenths of fullness, with full and nearly full ones apart.
 const GROUPS: usize = 12;
 const NONE: usize = usize::MAX;
 
-/// The most memory held while pages are overwritten, per memory held after a fresh fill of the same
-/// pages.
+/// The maximum memory held while pages are overwritten, relative to that after a fresh fill with
+/// the same pages.
 #[must_use]
 pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     let total: u64 = stored.objects().iter().sum();
@@ -42,7 +45,7 @@ pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     1.0 + MARGIN * (most - 1.0) + luck
 }
 
-/// The most memory that a pool of these objects held while it was used, per that of a fresh one.
+/// The maximum memory of a simulated pool while it is used, relative to that of a fresh one.
 fn played(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     let mut worn = Pool::new(pool);
     let mut places: Vec<ObjectSlot> = classes.iter().map(|class| worn.store(*class)).collect();
@@ -57,7 +60,7 @@ fn played(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     most as f64 / fresh.max(1) as f64
 }
 
-/// The class of each object, in the shares of `stored`.
+/// The class of each simulated object, in the proportions of `stored`.
 fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     let scale = total.div_ceil(OBJECTS).max(1);
     let of_class = |(class, count): (usize, u64)| {
@@ -66,7 +69,7 @@ fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     stored.objects().into_iter().enumerate().flat_map(of_class).collect()
 }
 
-/// Where an object lies.
+/// The zspage that holds an object.
 #[derive(Debug, Clone, Copy)]
 struct ObjectSlot {
     class: usize,
@@ -116,7 +119,7 @@ struct Zspages {
     next: Vec<usize>,
     before: Vec<usize>,
     first: [usize; GROUPS],
-    /// Given back; their numbers are used again.
+    /// Freed zspages, whose indices are reused.
     idle: Vec<usize>,
 }
 
@@ -182,7 +185,7 @@ impl Zspages {
     }
 }
 
-/// The same numbers every time (xorshift64*).
+/// A reproducible random generator (xorshift64*).
 struct Draw(u64);
 
 impl Draw {
@@ -203,8 +206,8 @@ mod tests {
     use crate::kernel::KERNELS;
 
     proptest! {
-        /// However pages come and go, each zspage holds what was put there and not freed, and the
-        /// lists name every zspage once.
+        /// In any sequence of operations, each zspage holds exactly the objects that were stored
+        /// and not freed, and the lists contain every zspage once.
         #[test]
         fn nothing_is_lost(steps in prop::collection::vec((0usize..4096, any::<bool>(), any::<u16>()), 1..300)) {
             let pool = KERNELS[2].pool(4096);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What our own encoders share: reads of a page, and the table of where four bytes were last seen.
+//! Shared by the encoders of this crate: reads of a page, and the table of recent positions of
+//! four-byte words.
 
-/// Pages up to this size have 16-bit positions; there are none larger.
+/// Largest supported page; positions in it fit into 16 bits.
 pub(crate) const LARGEST_PAGE: usize = 1 << 16;
 
 pub(crate) const HASH_BITS: u32 = 13;
 
-/// Where in the page the four bytes of a hash were last seen; at its start, where nowhere.
+/// For each hash the position where its four bytes occurred last; 0 also if they did not occur.
 #[derive(Debug)]
 pub(crate) struct Positions(Box<[u16; 1 << HASH_BITS]>);
 
@@ -21,19 +22,19 @@ impl Positions {
         self.0.fill(0);
     }
 
-    /// Remembers a position; the one remembered before.
+    /// Stores a position; returns the previous one.
     #[expect(clippy::cast_possible_truncation, reason = "positions are below LARGEST_PAGE")]
     pub(crate) fn replace(&mut self, hash: usize, at: usize) -> usize {
         usize::from(std::mem::replace(&mut self.0[hash], at as u16))
     }
 }
 
-/// The hash that both encoders use, with a multiplier of their own.
+/// The hash of both encoders, each with its own multiplier.
 pub(crate) fn hash(value: u32, multiplier: u32) -> usize {
     (value.wrapping_mul(multiplier) >> (32 - HASH_BITS)) as usize
 }
 
-/// Four bytes of a page, as a little-endian machine reads them.
+/// Four bytes of a page as a little-endian number.
 pub(crate) fn word(page: &[u8], at: usize) -> u32 {
     let bytes = page.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     u32::from_le_bytes(bytes.unwrap_or_default())
@@ -44,7 +45,7 @@ fn long(page: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
-/// How many bytes from `a` and from `b` on are equal, looking at `a` before `end` only.
+/// Number of equal bytes at `a` and at `b`, where `a` must stay below `end`.
 pub(crate) fn common(page: &[u8], a: usize, b: usize, end: usize) -> usize {
     let mut equal = 0;
     while a + equal + 8 <= end {

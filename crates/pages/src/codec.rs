@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The algorithms that kernels offer for compressed RAM, by the kernel's names, and what sizes a
-//! page for each.
+//! The compression algorithms that kernels offer for compressed RAM, by the kernel's names, and the
+//! encoder that computes sizes for each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::library::{Deflate, Lz4hc, Zstd, ZstdCall};
 use crate::lz4::Lz4;
 use crate::lzo::Lzo;
 
-/// An algorithm with its level where it has any.
+/// An algorithm, with its level if it has levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
     /// `lz4`
@@ -28,7 +28,7 @@ pub enum Algorithm {
     Deflate(u32),
 }
 
-/// The kernel's default of each.
+/// All algorithms with the kernel's default levels.
 pub const DEFAULTS: [Algorithm; 6] = [
     Algorithm::Lz4,
     Algorithm::LzoRle,
@@ -52,7 +52,7 @@ impl Algorithm {
         }
     }
 
-    /// The level, where the algorithm has levels.
+    /// The level, if the algorithm has levels.
     #[must_use]
     pub fn level(self) -> Option<i32> {
         match self {
@@ -86,7 +86,7 @@ impl From<Algorithm> for Compressor {
     }
 }
 
-/// Without a level, the kernel's default.
+/// Without a level, the kernel's default level is used.
 impl TryFrom<&Compressor> for Algorithm {
     type Error = NoSuchAlgorithm;
 
@@ -101,7 +101,7 @@ impl TryFrom<&Compressor> for Algorithm {
     }
 }
 
-/// A name that is none of ours, or a level that the algorithm lacks.
+/// An unknown name, or a level that the algorithm does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoSuchAlgorithm(String);
 
@@ -123,7 +123,7 @@ impl NoSuchAlgorithm {
 
 impl std::error::Error for NoSuchAlgorithm {}
 
-/// `zstd`, `zstd:7`.
+/// Parses `zstd` or `zstd:7`.
 impl FromStr for Algorithm {
     type Err = NoSuchAlgorithm;
 
@@ -133,7 +133,8 @@ impl FromStr for Algorithm {
     }
 }
 
-/// One algorithm with its memory, reused from page to page; one per thread.
+/// An encoder that computes sizes, with working memory that is reused for each page; use one per
+/// thread.
 pub struct Sizer(Kind);
 
 enum Kind {
@@ -151,7 +152,7 @@ impl fmt::Debug for Sizer {
 }
 
 impl Sizer {
-    /// Sizes as a kernel does that calls zstd like this.
+    /// An encoder like the one of a kernel that calls zstd in this way.
     #[must_use]
     pub fn new(algorithm: Algorithm, zstd: ZstdCall) -> Self {
         Self(match algorithm {
@@ -164,7 +165,7 @@ impl Sizer {
         })
     }
 
-    /// The compressed size in bytes; may be more than the page has.
+    /// The compressed size in bytes; may be larger than the page.
     pub fn size(&mut self, page: &[u8]) -> usize {
         match &mut self.0 {
             Kind::Lz4(lz4) => lz4.size(page),
@@ -197,8 +198,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing panics, nothing is free, and nothing grows by more than an eighth; what was
-        /// looked at before does not matter.
+        /// For any page: no panic, the size is above 0, and at most an eighth larger than the page;
+        /// earlier pages do not affect the result.
         #[test]
         fn every_page_has_a_size(
             pieces in prop::collection::vec((any::<u8>(), 1usize..600, any::<bool>()), 1..60),

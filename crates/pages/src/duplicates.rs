@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → how many are like another one, what storing each once would save, and which occur most.
+//! Pages → how many are duplicates, what storing each content once would save, and which contents
+//! occur most.
 //!
-//! Eight bytes are kept for each page: 51 bits of a hash, and the size it would be stored with where it
-//! was compressed. Among 16 million pages (64 GiB) two different ones are taken for equal with a
-//! chance of one in 16. That a sample by position cannot tell the number of duplicates was measured:
-//! where half of all pages were paired, one of 5,000 pages saw 5.6 %. So every page is looked at, and:
+//! Eight bytes are stored for each page: 51 bits of a hash, and the compressed size if the page was
+//! compressed. Among 16 million pages (64 GiB) the chance that any two different ones are taken for
+//! equal is 1 in 16. Random sampling cannot estimate the duplicate rate: in a measurement where
+//! half of all pages were paired, a sample of 5,000 pages showed 5.6 %. So every page is read, and:
 //!
-//! - duplicates are counted. Where eight bytes a page are too many, only contents whose hash lies in a
-//!   share of all hashes are kept, all copies together, and the share is halved as often as it has to
-//!   be. What is estimated then is the number of *different* contents, each of which counts the same:
-//!   the number of copies of those kept would hang on whether a frequent one is among them.
-//! - what they would save is known where all were compressed. Else a few drawn by position were: a
-//!   page of which there are c stands for (c−1)/c duplicates, as its copies do, so that a frequent
-//!   content is met as often as its weight asks for. `saved.rs` has the estimates.
+//! - duplicates are counted. If eight bytes per page are too many, only contents whose hash lies in
+//!   a fraction of all hashes are kept, with all their copies, and the fraction is halved as often
+//!   as necessary. In that case the number of *different* contents is estimated, each of which
+//!   counts the same. The number of kept copies would depend on whether a frequent content is among
+//!   them.
+//! - the savings are known if all pages were compressed. Otherwise a random sample was compressed:
+//!   a page with c copies stands for (c−1)/c duplicates, like each of its copies, so that frequent
+//!   contents are sampled according to their weight. `saved.rs` has the estimates.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,68 +26,71 @@ use pagewise_model::{Contents, MemoryKind, Repeated};
 use crate::interval::Sums;
 use crate::saved::{DrawCounts, ValueRange};
 
-/// Bits below the hash: sizes up to a page of 4 KiB, in bytes; of larger pages in as many steps.
+/// Bits for the size, below the hash: in bytes for pages up to 4 KiB, in 4096 steps for larger
+/// pages.
 const SIZE_BITS: u32 = 13;
 const STEPS: usize = 4096;
-/// In place of a size: one word fills the page.
+/// In place of a size: the page is same-filled.
 const SAME_FILLED: u64 = (1 << SIZE_BITS) - 2;
-/// In place of a size: the page was not compressed. The largest, so that sized copies come first.
+/// In place of a size: the page was not compressed. The largest value, so that copies with a size
+/// sort first.
 const NOT_SIZED: u64 = (1 << SIZE_BITS) - 1;
-/// Contents that are named.
+/// Number of contents that are reported.
 const NAMED: usize = 5;
 
-/// Pages of a source so far.
+/// The pages of a source so far.
 #[derive(Debug, Clone)]
 pub struct Duplicates {
     streams: Vec<Stream>,
     page: usize,
-    /// Of all hashes one in 2 to this power is kept.
+    /// The fraction of hashes that is kept is 1 / 2 to this power.
     halvings: u32,
 }
 
-/// Pages of a kind.
+/// The pages of one kind of memory.
 #[derive(Debug, Clone)]
 struct Stream {
     kind: MemoryKind,
     marks: Vec<u64>,
-    /// Pages of zeros, which need no mark.
+    /// Zero-filled pages, for which nothing is stored.
     zeros: u64,
-    /// Pages that one word fills, others than zeros.
+    /// Same-filled pages other than zero-filled ones.
     same_filled: u64,
-    /// Pages that no word fills, whether their mark is kept or not.
+    /// Pages that are not same-filled, whether their mark is kept or not.
     pages: u64,
-    /// Sizes of those that were compressed and whose mark is not kept.
+    /// Sizes of compressed pages whose mark is not kept.
     left_out: Sums,
 }
 
-/// What was found among pages of one or several sources.
+/// Duplicates among the pages of one or several sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
-    /// Pages that are like an earlier one.
+    /// Number of pages that are equal to an earlier one.
     pub pages: ValueRange,
-    /// What those are stored with.
+    /// Bytes that those pages take when stored.
     pub bytes: ValueRange,
-    /// Pages that KSM would free: it leaves out shmem and files, and takes same-filled pages.
+    /// Number of pages that KSM would free: it ignores shmem and file pages, and merges same-filled
+    /// pages.
     pub ksm_pages: u64,
-    /// Whether all contents were kept: pages are counted then, and all contents known.
+    /// Whether all contents were kept; then pages are counted, not estimated.
     pub is_exact: bool,
-    /// Of the contents kept those with most copies.
+    /// The kept contents with the most copies.
     pub repeated: Vec<Repeated>,
 }
 
 impl Duplicates {
-    /// No page of so many bytes was seen yet.
+    /// An empty set, for pages of this size in bytes.
     #[must_use]
     pub fn new(page: usize) -> Self {
         Self { streams: Vec::new(), page: page.max(1), halvings: 0 }
     }
 
-    /// Adds a page that would be stored with `size` bytes, where that is known.
+    /// Adds a page with its compressed size, if that is known.
     pub(crate) fn add(&mut self, kind: MemoryKind, page: &[u8], size: Option<usize>) {
         self.mark(kind, hash(page), size);
     }
 
-    /// Adds a page of which only these are known.
+    /// Adds a page by its hash and size.
     pub fn mark(&mut self, kind: MemoryKind, hash: u64, size: Option<usize>) {
         let (page, halvings) = (self.page, self.halvings);
         let stream = self.stream(kind);
@@ -94,7 +99,7 @@ impl Duplicates {
         stream.push(hash << SIZE_BITS | steps, page, halvings);
     }
 
-    /// Adds a page that a word fills.
+    /// Adds a same-filled page.
     pub(crate) fn add_filled(&mut self, kind: MemoryKind, word: u64) {
         let halvings = self.halvings;
         let stream = self.stream(kind);
@@ -115,18 +120,18 @@ impl Duplicates {
         &mut self.streams[at]
     }
 
-    /// Takes over what another thread saw of the same source.
+    /// Adds the pages that another thread read from the same source.
     pub(crate) fn merge(&mut self, other: Self) {
         self.halvings = self.halvings.max(other.halvings);
         self.streams.extend(other.streams);
     }
 
-    /// Eight bytes are kept for each of these.
+    /// Number of marks, each of which takes eight bytes.
     pub(crate) fn kept(&self) -> usize {
         self.streams.iter().map(|stream| stream.marks.len()).sum()
     }
 
-    /// Keeps one in 2 to this power of all contents.
+    /// Keeps only 1 / 2 to this power of all contents.
     pub fn thin(&mut self, halvings: u32) {
         self.halvings = self.halvings.max(halvings);
         for stream in &mut self.streams {
@@ -162,7 +167,7 @@ impl Stream {
     }
 }
 
-/// Whether the content lies in the share of all hashes: its highest bits are zero.
+/// Whether a content is in the kept fraction: the highest bits of its hash are zero.
 fn is_kept(mark: u64, halvings: u32) -> bool {
     mark.leading_zeros() >= halvings
 }
@@ -183,7 +188,7 @@ fn steps_of(size: usize, page: usize) -> u64 {
     (size * STEPS).div_ceil(page).min(STEPS) as u64
 }
 
-/// `None` where the page was not compressed.
+/// The size in a mark; `None` if the page was not compressed.
 fn size_of(mark: u64, page: usize) -> Option<u64> {
     let steps = mark & ((1 << SIZE_BITS) - 1);
     (steps < SAME_FILLED).then(|| (steps * page as u64).div_ceil(STEPS as u64))
@@ -194,13 +199,13 @@ fn size_of(mark: u64, page: usize) -> Option<u64> {
 struct Content {
     what: Contents,
     copies: u64,
-    /// Copies that were compressed, and what each takes.
+    /// Number of copies that were compressed, and the size of each.
     sized: u64,
     size: u64,
-    /// Copies that KSM could merge.
+    /// Number of copies that KSM could merge.
     private: u64,
     sources: u64,
-    /// A bit for each kind.
+    /// One bit for each kind of memory.
     kinds: u8,
 }
 
@@ -211,13 +216,13 @@ impl Content {
 
     fn add(&mut self, kind: MemoryKind, copies: u64) {
         self.copies += copies;
-        // what a dump was before is not known
+        // the kind of memory of a page in a dump is unknown, so it counts as private
         let private = matches!(kind, MemoryKind::Anonymous | MemoryKind::Stored);
         self.private += if private { copies } else { 0 };
         self.kinds |= bit(kind);
     }
 
-    /// What marks of one stream say of it: sized ones come first.
+    /// Adds the marks of one stream for this content; marks with a size come first.
     fn see(&mut self, marks: &[u64], page: usize) {
         let Some(first) = marks.first() else { return };
         if first & NOT_SIZED == SAME_FILLED {
@@ -241,7 +246,7 @@ fn bit(kind: MemoryKind) -> u8 {
     1 << kind as u8
 }
 
-/// Counts over all sources; puts the marks in order for that, where they lie.
+/// Counts duplicates over all sources; sorts the marks in place for that.
 #[must_use]
 pub fn found(sources: &mut [&mut Duplicates]) -> Found {
     let halvings = sources.iter().map(|source| source.halvings).max().unwrap_or(0);
@@ -258,7 +263,7 @@ pub fn found(sources: &mut [&mut Duplicates]) -> Found {
     count.found()
 }
 
-/// Shows every content that was kept; the streams are in order.
+/// Passes every kept content to `take`; the streams must be sorted.
 fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(Content)) {
     let mut rest: Vec<(usize, MemoryKind, &[u64])> = Vec::new();
     for (at, source) in sources.iter().enumerate() {
@@ -289,7 +294,7 @@ fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(C
     }
 }
 
-/// What is summed over contents.
+/// The sums over all contents.
 struct Count {
     seen: DrawCounts,
     zeros: Content,
@@ -332,7 +337,7 @@ impl Count {
         self.note(content);
     }
 
-    /// Keeps the most frequent ones.
+    /// Keeps it if it is one of the most frequent contents.
     fn note(&mut self, content: Content) {
         let least = self.most.last().map_or(0, |least| least.copies);
         if content.copies < 2 || self.most.len() == NAMED && content.copies <= least {
@@ -367,8 +372,8 @@ mod tests {
 
     const KINDS: [MemoryKind; 3] = [MemoryKind::Anonymous, MemoryKind::Shmem, MemoryKind::File];
 
-    /// What a table of all pages counts: of (source, kind of memory, content) the duplicates, what
-    /// they save, what KSM frees, and the numbers of copies and sources of the most frequent ones.
+    /// The same counts by a naive table over all pages: duplicates, savings, pages freed by KSM,
+    /// and the most frequent contents with their numbers of copies and sources.
     fn oracle(pages: &[(usize, usize, u8)]) -> (u64, u64, u64, Vec<(u64, u64)>) {
         let mut table: BTreeMap<u8, (u64, u64, BTreeSet<usize>)> = BTreeMap::new();
         for (source, kind, content) in pages {
@@ -395,7 +400,8 @@ mod tests {
     }
 
     proptest! {
-        /// As a table of all pages would count; contents 0 and 1 stand for zeros and for a word.
+        /// The counts equal those of a naive table; contents 0 and 1 are zero-filled and
+        /// same-filled pages.
         #[test]
         fn duplicates_are_counted(
             pages in prop::collection::vec((0usize..3, 0usize..3, 0u8..20), 1..200),
@@ -451,7 +457,7 @@ mod tests {
         assert_eq!(found.ksm_pages, 8 + 6, "shmem is not merged");
     }
 
-    /// Of a content all copies are kept or none.
+    /// Of each content either all copies are kept or none.
     #[test]
     fn a_share_of_the_contents_keeps_whole_contents() {
         let mut all = Duplicates::new(4096);
@@ -462,7 +468,7 @@ mod tests {
         all.thin(3);
         let kept = all.kept();
         assert!(kept % 3 == 0 && (1200..1800).contains(&kept), "{kept} of 12,000");
-        // more pages of the same contents, whether they were kept or not
+        // more pages of the same contents, both kept and not kept ones
         for content in 0..4000u64 {
             all.mark(MemoryKind::Stored, hash(&content.to_ne_bytes()), None);
         }

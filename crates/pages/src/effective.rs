@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An estimate, RAM and the size of a zram device → how much memory fits in all.
+//! An estimate, the size of RAM and of a zram device → how much memory fits in total.
 //!
-//! A device of D bytes that is full of memory like this takes its memory used (in a pool as large as
-//! that: the ends of zspages that a small source begins weigh nothing there) and its slot table out
-//! of RAM: R bytes hold R + D − what it takes. It pays as long as it takes less than D, which is from
-//! the break-even ratio on: what the slots take has to be gained first.
+//! A full device of D bytes takes memory from RAM for its pool (where the partly filled zspages of
+//! a small source do not matter) and for its slot table: RAM of R bytes then holds R + D minus
+//! that. zram is worthwhile as long as it takes less than D, that is, above the break-even ratio,
+//! since the slot table must be paid for first.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -14,8 +14,8 @@
 
 use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Estimate};
 
-/// What `ram` holds with a zram device of `disksize`, full of memory like that of `estimate`.
-/// `None` where nothing was looked at.
+/// The memory that fits into `ram` with a full zram device of `disksize`, if all memory is like
+/// that of `estimate`. `None` if no page was sampled.
 #[must_use]
 pub fn effective(
     estimate: &Estimate,

@@ -18,22 +18,23 @@ use crate::fill;
 use crate::interval::Population;
 use crate::tally::{Question, Stores, Tally};
 
-/// Where a tally's pages came from.
+/// The source of a tally's pages.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// Whose they are.
+    /// What the source is.
     pub source: EstimateSource,
-    /// Places that were found; see [`crate::interval`].
+    /// Number of places that were found; see [`crate::interval`].
     pub places: u64,
-    /// How many more are swapped out.
+    /// Number of further pages in swap.
     pub swapped_pages: u64,
-    /// Why fewer were looked at than was asked for.
+    /// Why fewer pages were sampled than requested.
     pub partial: Option<String>,
-    /// What looking changed.
+    /// What sampling changed in the source.
     pub disturbed: Disturbed,
 }
 
-/// What the pages of `origin` would become, judged by those in the tallies of its sources.
+/// Estimates what the pages of `origin` would become, from the sampled pages in the tallies of its
+/// sources.
 #[must_use]
 pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> Estimate {
     let tally = Tally::of_all(question, tallies.iter());
@@ -89,7 +90,7 @@ fn found(tallies: &mut [Tally]) -> Reading<Found> {
     }
 }
 
-/// Duplicates within each source, added up; of one source they are all there are.
+/// The sum of the duplicates within each source; for a single source these are all duplicates.
 fn within(tallies: &mut [Tally], all: &Found) -> u64 {
     if tallies.len() == 1 {
         return all.pages.value;
@@ -118,7 +119,7 @@ fn becomes(
     let per = |bytes: f64| (bytes > 0.0).then(|| page / bytes);
     let of_page = &stores.compressed;
     let [low, high] = of_page.mean_of_page_interval(all.places);
-    // of the pages compressed, of which there may be fewer than were looked at
+    // counts compressed pages, of which there may be fewer than were sampled
     let sized = Population::new(stores.compressed.shares_alone(), all.places);
     AlgorithmEstimate {
         name: algorithm.name().into(),

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sizes of a sample → the memory that a pool holds once all pages were stored, each once.
+//! Compressed sizes of a sample → the memory that a pool takes once all pages are stored once.
 //!
-//! An object takes its part of a zspage, so that the sum over objects follows from the sample's mean.
-//! Besides, each class has a last zspage that is not full. How much of that is empty depends on the
-//! remainder of a number that is known roughly: where it may be off by more than a zspage has objects
-//! every remainder is as likely, with a mean of half a zspage and a standard deviation of 0.29 of one; of
-//! a class with few objects the likely numbers are tried one by one (a negative binomial: what the rest
-//! of the population has, where so many of the sample are of the class). The variances add up, since one
-//! class's remainder says nothing of another's.
+//! An object takes its share of a zspage, so the sum over all objects follows from the sample's
+//! mean. In addition, each class has a last zspage that is not full. How much of it is empty
+//! depends on the remainder of a number of objects that is known only approximately. If the error
+//! may exceed the objects of a zspage, every remainder is equally likely: the mean is half a zspage
+//! and the standard deviation 0.29 of one. For a class with few objects, the likely numbers are
+//! tried one by one (a negative binomial distribution: the number in the rest of the population,
+//! given the number in the sample). The variances are added, since the remainders of classes are
+//! independent.
 //!
-//! Classes that the sample did not meet begin a zspage, too. As large a share of all pages is of such
-//! classes as the sample met once (Good and Turing); which ones is unknown but for sizes near those seen,
-//! and how many there are follows from those met once and twice (Chao).
+//! Classes that do not occur in the sample begin a zspage, too. The share of all pages in such
+//! classes is about the share of the sample that occurs once (Good-Turing). Which classes these are
+//! is unknown, except that their sizes are near those seen; their number follows from the classes
+//! that occur once and twice (Chao).
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -24,8 +26,8 @@ use pagewise_model::Ends;
 use crate::interval::{Sums, Z};
 use crate::zsmalloc::{Class, ClassPages, ClassSample, Zsmalloc};
 
-/// zram's `mem_used_total` once the pages of `places` were stored, judged by those in `stored`, whose
-/// parts of zspages add up to `parts`.
+/// Estimates zram's `mem_used_total` after the pages of `places` are stored, from the sampled ones
+/// in `stored`, whose shares of zspages are summed in `parts`.
 #[must_use]
 pub fn used(pool: &Zsmalloc, stored: &ClassPages, parts: &Sums, places: u64) -> (u64, Ends<u64>) {
     if parts.count() >= places {
@@ -37,14 +39,14 @@ pub fn used(pool: &Zsmalloc, stored: &ClassPages, parts: &Sums, places: u64) -> 
     let used = parts.mean() * all + of_classes.mean;
     let [low, high] = parts.mean_interval(places).map(|mean| mean * all);
     let [below, above] = [parts.mean() * all - low, high - parts.mean() * all];
-    // ends of a sum of independent parts: their squares add up
+    // the ends of a sum of independent parts: their squares add up
     let low = used - below.hypot(Z * of_classes.variance.sqrt());
     let high = used + above.hypot(Z * of_classes.variance.sqrt());
     let whole = |bytes: f64| bytes.max(0.0).round() as u64;
     (whole(used), [whole(low), whole(high)])
 }
 
-/// Bytes of zspages that hold no object.
+/// Unused bytes in zspages that are not full.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnusedSpace {
     mean: f64,
@@ -78,9 +80,9 @@ impl UnusedSpace {
                 rest.add(of_class);
             }
         }
-        // no more of them than there should be, of all that could be
+        // not more such classes than expected, of all possible ones
         let scale = if begun > 0.0 { (classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
-        // how many were met once is a matter of luck, and what follows from it goes with its square
+        // the number of classes that occur once is random; its error enters with its square
         let mean = not_met.mean * scale;
         let luck = (2.0 * mean).powi(2) / met(&classes, 1).max(1.0);
         rest.add(Self { mean, variance: not_met.variance * scale + luck });
@@ -93,21 +95,22 @@ impl UnusedSpace {
     }
 }
 
-/// How many classes there are that the sample did not meet, judged by those met once and twice (Chao).
+/// Estimated number of classes that do not occur in the sample, from those that occur once and
+/// twice (Chao).
 fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
     met(classes, 1).powi(2) / (2.0 * (met(classes, 2) + 1.0))
 }
 
-/// Classes that the sample met so often.
+/// Number of classes that occur this often in the sample.
 fn met(classes: &[(Class, ClassSample)], times: u64) -> f64 {
     classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
 }
 
-/// Classes that are this near to one that was seen may be there, too.
+/// Classes within this distance of one that was seen may occur, too.
 const NEAR: usize = 4;
 
-/// How likely a page that no drawn one resembles belongs to each class: sizes that were not seen lie
-/// near those that were.
+/// The probability of each class for a page that is unlike any sampled page: unseen sizes are near
+/// those that were seen.
 fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     let mut weights = vec![0.0; classes.len()];
     for (at, _) in classes.iter().enumerate().filter(|(_, (_, seen))| seen.objects > 0) {
@@ -122,7 +125,7 @@ fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / sum.max(f64::MIN_POSITIVE)).collect()
 }
 
-/// How many objects a class has: those seen, and about so many more.
+/// Number of objects of a class: at least those seen, plus an estimate for the rest.
 #[derive(Debug, Clone, Copy)]
 struct ClassCount {
     least: f64,
@@ -131,7 +134,7 @@ struct ClassCount {
 }
 
 impl ClassCount {
-    /// What is empty of the last zspage, of so many bytes and objects.
+    /// The unused part of the last zspage, which has this many bytes and objects.
     fn rest(self, bytes: f64, objects: f64) -> UnusedSpace {
         let deviation = self.variance.sqrt();
         if 7.0 * deviation > 4.0 * objects {
@@ -155,7 +158,7 @@ impl ClassCount {
         UnusedSpace { mean, variance: (squares / weights - mean * mean).max(0.0) }
     }
 
-    /// Of each number up to the last one: negative binomial, which has this mean and variance.
+    /// Probability of each number up to `last`: negative binomial with this mean and variance.
     fn likelihoods(self, last: u32) -> Vec<f64> {
         let beyond = (self.variance - self.mean).max(self.mean * 1e-6);
         let size = if beyond > 0.0 { self.mean * self.mean / beyond } else { 0.0 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages and whether each is part of a huge one → coverage, bloat, and ranges worth collapsing.
+//! Pages, and whether each is part of a huge page → coverage, bloat, and ranges worth collapsing.
 //!
-//! Bloat is what a huge page holds and nobody wrote: subpages of zeros. A range of a huge page's size
-//! is worth collapsing where at least half of it is in use and nothing of it is huge: fewer pages
-//! would grow memory more than they gain. Ranges can be counted only where every page was looked at.
+//! Bloat is the memory in huge pages that was never written: zero-filled subpages. A range with the
+//! size of a huge page is worth collapsing if at least half of it is in use and none of it is huge:
+//! with fewer pages, memory would grow more than is gained. Ranges can be counted only if every
+//! page was read.
 
 use std::collections::HashMap;
 
@@ -11,16 +12,16 @@ use pagewise_model::{HugeView, MemoryKind, Reading, Source};
 
 use crate::interval::Population;
 
-/// Where a page is.
+/// What is known about a page's position.
 #[derive(Debug, Clone, Copy)]
 pub struct PagePosition {
     /// Its address divided by the page size.
     pub number: u64,
-    /// Whose it is.
+    /// The kind of memory.
     pub kind: MemoryKind,
-    /// Whether it is mapped as part of a huge page, where that is known.
+    /// Whether it is mapped as part of a huge page, if known.
     pub huge: Option<bool>,
-    /// The part of the page that this place accounts for: less than 1 where others show it too.
+    /// The weight of this place: less than 1 if other places show the same page.
     pub share: f64,
 }
 
@@ -36,14 +37,14 @@ pub(crate) struct Huge {
     known: u64,
     mapped: f64,
     zeros: f64,
-    /// Pages of a range that are not part of a huge one.
+    /// For each range, the number of pages that are not part of a huge page.
     small: HashMap<u64, u32>,
-    /// Ranges worth collapsing, of sources that were added.
+    /// Ranges worth collapsing, of sources that were added with `add_source`.
     collapsible: u64,
 }
 
 impl Huge {
-    /// Counts a page; `per_range` pages make a huge one.
+    /// Counts a page; a huge page has `per_range` pages.
     pub(crate) fn add(&mut self, place: PagePosition, is_zero: bool, per_range: u64) {
         let Some(huge) = place.huge else { return };
         self.known += 1;
@@ -55,7 +56,7 @@ impl Huge {
         }
     }
 
-    /// Adds another process, whose addresses are others: its ranges are counted and forgotten.
+    /// Adds another process. Its addresses are unrelated, so its ranges are counted now.
     pub(crate) fn add_source(&mut self, other: &Self, per_range: u64) {
         self.known += other.known;
         self.mapped += other.mapped;
@@ -63,13 +64,13 @@ impl Huge {
         self.collapsible += other.collapsible(per_range);
     }
 
-    /// Ranges worth collapsing.
+    /// Number of ranges worth collapsing.
     fn collapsible(&self, per_range: u64) -> u64 {
         let is_worth = |pages: &&u32| u64::from(**pages) * 2 >= per_range;
         self.collapsible + self.small.values().filter(is_worth).count() as u64
     }
 
-    /// Takes over what another thread counted of the same process.
+    /// Adds what another thread counted in the same process.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.known += other.known;
         self.mapped += other.mapped;
@@ -79,7 +80,7 @@ impl Huge {
         }
     }
 
-    /// What all pages are.
+    /// Extrapolates to all pages.
     pub(crate) fn view(&self, all: &Population, per_range: u64) -> HugeView {
         let absent = |why: &'static str| Reading::absent(why, Source::none());
         if self.known == 0 {
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use crate::interval::Sums;
 
-    /// So many pages looked at, of all.
+    /// A population of which this number of pages was sampled.
     fn looked(sampled: u64, all: u64) -> Population {
         let mut sums = Sums::default();
         (0..sampled).for_each(|_| sums.add(1.0));

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A sample drawn without replacement → a mean or a share of the whole, with the interval that holds
-//! the truth in 95 of 100 samples.
+//! A sample drawn without replacement → a mean or a share of the population, with an interval that
+//! contains the true value in 95 of 100 samples.
 //!
-//! What is drawn are places. Each accounts for a share of its page, 1 unless other places of the
-//! population show the same page; shares add up to pages. Of a value that every page has:
+//! Places are drawn. Each place has a share of its page as its weight: 1, unless other places of
+//! the population show the same page. The shares sum to the number of pages. For a value that every
+//! page has:
 //!
 //! - the total is the mean of share × value, times the number of places;
-//! - the mean of a page is the quotient of two such totals, and its interval is that of the mean of
-//!   what remains, share × (value − mean), divided by the mean share. Both are the same thing where
-//!   every share is 1.
+//! - the mean per page is the quotient of two such totals, and its interval is that of the mean of
+//!   the residuals, share × (value − mean), divided by the mean share. If every share is 1, both
+//!   are the same.
 //!
-//! Means: s/√n·√(1−n/N) with Student's quantile, and the skewness of the sample taken out by Hall's
-//! transformation (1992): where few pages cost far more than the others the mean is too low more often
-//! than too high, and a symmetric interval misses it. Shares of pages: the score interval of Wilson,
-//! whose sample is enlarged by the correction for finite populations, because the normal one gives a
-//! share of nothing no width at all; of pages with unequal shares it is as large as (Σs)²/Σs².
+//! Means: s/√n·√(1−n/N) with Student's quantile, corrected for the sample's skewness by Hall's
+//! transformation (1992): if a few pages cost far more than the others, the mean is too low more
+//! often than too high, and a symmetric interval misses the true value. Shares of pages: Wilson's
+//! score interval, with the sample size enlarged by the finite population correction, because the
+//! normal interval has no width for a share of zero. For pages with unequal weights s, the sample
+//! size is (Σs)²/Σs².
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -24,28 +26,28 @@
 
 use pagewise_model::{Ends, NORMAL_95, score_interval};
 
-/// Of the normal distribution 95 % lie within so many standard deviations.
+/// 95 % of the normal distribution are within this many standard deviations.
 pub(crate) const Z: f64 = NORMAL_95;
 
 /// Sums over the places of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
     count: u64,
-    /// Of share × value the first, second and third powers.
+    /// Sums of the first, second and third powers of share × value.
     values: [f64; 3],
-    /// Of the shares the same.
+    /// Sums of the first, second and third powers of the shares.
     shares: [f64; 3],
-    /// share² × value, share³ × value, share³ × value².
+    /// Sums of share² × value, share³ × value, share³ × value².
     crossed: [f64; 3],
 }
 
 impl Sums {
-    /// Counts a page.
+    /// Adds a page.
     pub fn add(&mut self, value: f64) {
         self.add_share(value, 1.0);
     }
 
-    /// Counts a place that accounts for this share of its page.
+    /// Adds a place with this share of its page.
     pub fn add_share(&mut self, value: f64, share: f64) {
         self.count += 1;
         let own = share * value;
@@ -55,13 +57,13 @@ impl Sums {
         add_all(&mut self.crossed, [share * own, square * own, share * own * own]);
     }
 
-    /// Of so many pages, whose values and their squares add up to these.
+    /// The sums of `count` pages whose values, and squares of values, sum to these.
     pub(crate) fn from_sums(count: f64, sum: f64, squares: f64) -> Self {
         let values = [sum, squares, 0.0];
         Self { count: count as u64, values, shares: [count; 3], crossed: [sum, sum, squares] }
     }
 
-    /// Takes over what another thread counted.
+    /// Adds what another thread counted.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         add_all(&mut self.values, other.values);
@@ -69,13 +71,13 @@ impl Sums {
         add_all(&mut self.crossed, other.crossed);
     }
 
-    /// Places counted.
+    /// Number of places.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean that a place of the sample accounts for; zero of an empty one.
+    /// The mean of share × value over the places; 0 if there are none.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.per_place(self.values[0])
@@ -85,25 +87,25 @@ impl Sums {
         if self.count == 0 { 0.0 } else { sum / self.count as f64 }
     }
 
-    /// The mean of a page.
+    /// The mean of the value per page.
     #[must_use]
     pub fn mean_of_page(&self) -> f64 {
         if self.shares[0] > 0.0 { self.values[0] / self.shares[0] } else { 0.0 }
     }
 
-    /// The pages that a place accounts for: 1 unless places share them.
+    /// The mean share of a place: 1 unless places share pages.
     #[must_use]
     pub fn mean_share(&self) -> f64 {
         if self.count == 0 { 1.0 } else { self.per_place(self.shares[0]) }
     }
 
-    /// The interval of the mean of all `population` places.
+    /// The interval of [`Self::mean`] for all `population` places.
     #[must_use]
     pub fn mean_interval(&self, population: u64) -> Ends<f64> {
         interval(self.count, self.values, population)
     }
 
-    /// The interval of the mean of a page.
+    /// The interval of [`Self::mean_of_page`].
     #[must_use]
     pub fn mean_of_page_interval(&self, population: u64) -> Ends<f64> {
         let mean = self.mean_of_page();
@@ -125,13 +127,14 @@ impl Sums {
         interval(self.count, self.shares, population)
     }
 
-    /// The same places, with nothing but their shares.
+    /// The same places with a value of 1 each, so that only their shares count.
     pub(crate) fn shares_alone(&self) -> Self {
         let [_, square, cube] = self.shares;
         Self { values: self.shares, crossed: [square, cube, cube], ..*self }
     }
 
-    /// So many pages with a share of 1 would tell as much.
+    /// The effective sample size: the number of places with share 1 that would be equally
+    /// informative.
     fn worth(&self) -> f64 {
         if self.shares[1] > 0.0 { self.shares[0] * self.shares[0] / self.shares[1] } else { 0.0 }
     }
@@ -141,8 +144,8 @@ impl Sums {
         (self.values[1] - self.values[0] * self.mean()).max(0.0)
     }
 
-    /// How many places of `population` are to be looked at in all for a mean that is within
-    /// `error` of itself (0.02 for 2 %) in 95 of 100 samples, judged by those that were.
+    /// Number of places of `population` to sample in total, so that the mean has a relative error
+    /// of at most `error` (0.02 for 2 %) in 95 of 100 samples. Estimated from the places so far.
     #[must_use]
     pub fn needed(&self, error: f64, population: u64) -> u64 {
         let mean = self.mean();
@@ -161,17 +164,17 @@ fn add_all(sums: &mut [f64; 3], more: [f64; 3]) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
-/// The interval of a mean, of which the sums of first, second and third powers are known.
+/// The interval of a mean, from the sums of first, second and third powers.
 fn interval(count: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     let mean = if count == 0 { 0.0 } else { powers[0] / count as f64 };
     let [below, above] = strays(count, powers, population);
     [(mean - below).max(0.0), mean + above]
 }
 
-/// The skewness of a mean that is taken out at most: more is known too badly from a sample.
+/// Limit for the skewness that is corrected: a larger one cannot be estimated well from a sample.
 const MOST_SKEWED: f64 = 0.4;
 
-/// How far the mean of all lies below the mean of a sample, and above it, at most.
+/// How far the population's mean may be below the sample's mean, and above it.
 fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     if sampled < 2 || sampled >= population {
         return [0.0, 0.0];
@@ -185,7 +188,7 @@ fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
         return [0.0, 0.0];
     }
     let third = cube - 3.0 * mean * square + 2.0 * mean.powi(3);
-    // what is drawn without replacement leaves a mean that is less skewed, and in the end the other way
+    // drawing without replacement reduces the skewness of the mean, and reverses it in the end
     let of_finite = (1.0 - 2.0 * count / population as f64) / left_out.sqrt();
     let skewed = third / spread.powf(1.5) / count.sqrt() * of_finite;
     let skewed = skewed.clamp(-MOST_SKEWED, MOST_SKEWED);
@@ -193,7 +196,7 @@ fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     [error * unskewed(student, skewed), -error * unskewed(-student, skewed)]
 }
 
-/// Hall's transformation, backwards.
+/// The inverse of Hall's transformation.
 fn unskewed(quantile: f64, skewed: f64) -> f64 {
     if skewed.abs() < 1e-6 {
         return quantile;
@@ -201,12 +204,13 @@ fn unskewed(quantile: f64, skewed: f64) -> f64 {
     ((1.0 + skewed * (quantile - skewed / 6.0)).cbrt() - 1.0) * 3.0 / skewed
 }
 
-/// The share of the population that the sample leaves out.
+/// The fraction of the population that is not in the sample.
 fn left_out(count: u64, population: u64) -> f64 {
     1.0 - count as f64 / population as f64
 }
 
-/// The interval of how many of `population` pages are of a kind, where `found` of `count` are.
+/// The interval for the number of pages of a kind among `population`, if `found` of `count` sampled
+/// ones are.
 #[must_use]
 pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
     if count == 0 {
@@ -223,20 +227,20 @@ pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
     [at_least as u64, at_most as u64]
 }
 
-/// What places of a sample account for, and how many of them there are in all.
+/// A population of places, of which some were sampled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
-    /// Places that were found.
+    /// Number of places.
     pub places: u64,
-    /// Pages that they show: fewer where places share them.
+    /// Estimated number of pages: less than places if these share pages.
     pub pages: u64,
-    /// The interval of these.
+    /// The interval of the number of pages.
     pub pages_interval: Ends<u64>,
     sums: Sums,
 }
 
 impl Population {
-    /// `sampled` of `places` were looked at.
+    /// The population of `places`, of which `sampled` were sampled.
     #[must_use]
     pub fn new(sampled: Sums, places: u64) -> Self {
         let scale = |share: f64| (share * places as f64).round() as u64;
@@ -247,18 +251,18 @@ impl Population {
         Self { places, pages: scale(sampled.mean_share()), pages_interval, sums: sampled }
     }
 
-    /// Whether places were left out.
+    /// Whether some places were not sampled.
     #[must_use]
     pub fn is_sample(&self) -> bool {
         self.sums.count < self.places
     }
 
-    /// Whether every place accounts for a whole page.
+    /// Whether every place is a page of its own.
     fn is_plain(&self) -> bool {
         self.pages == self.places
     }
 
-    /// How many pages are of a kind, of which the sample has so many.
+    /// Estimated number of pages of a kind, if the sample has this number.
     #[must_use]
     pub fn pages_of(&self, found: f64) -> u64 {
         if self.is_plain() {
@@ -268,7 +272,7 @@ impl Population {
         (share * self.pages as f64).round() as u64
     }
 
-    /// The interval of that.
+    /// The interval of [`Self::pages_of`].
     #[must_use]
     pub fn pages_of_interval(&self, found: f64) -> Ends<u64> {
         if self.is_plain() {
@@ -287,7 +291,7 @@ impl Population {
     }
 }
 
-/// So many pages of the population, where `found` of `count` are.
+/// Estimated number of pages in the population, if `found` of `count` sampled ones are of the kind.
 #[must_use]
 pub fn pages(found: u64, count: u64, population: u64) -> u64 {
     match count {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which kernel is imitated: how it stores, how it calls zstd, what a slot takes.
+//! The kernel whose zram is imitated: how it stores pages, how it calls zstd, how large a slot is.
 //!
-//! Rows are those of Debian's kernels, whose slots were measured by `VmallocUsed`; rows are named after the release in which their behaviour was measured. For a machine's own
-//! kernel the row is chosen by what it offers, never by its version: see [`Kernel::from_traits`].
+//! The rows are those of Debian's kernels, whose slot sizes were measured with `VmallocUsed`; each
+//! is named after the release in which its behaviour was measured. For a machine's own kernel the
+//! row is chosen by the features it has, never by its version: see [`Kernel::from_traits`].
 
 use crate::library::ZstdCall;
 use crate::zsmalloc::{Rule, Zsmalloc};
@@ -12,15 +13,15 @@ use crate::zsmalloc::{Rule, Zsmalloc};
 pub struct Kernel {
     /// The release in which it was measured.
     pub name: &'static str,
-    /// How zspages are cut.
+    /// How the chain length of zspages is chosen.
     pub rule: Rule,
     /// How zstd is called.
     pub zstd: ZstdCall,
-    /// Bytes of zram's table for each page of disksize.
+    /// Bytes of zram's slot table for each page of disksize.
     pub slot_bytes: u64,
 }
 
-/// What differs between kernels, oldest first.
+/// The kernels that differ, oldest first.
 pub const KERNELS: [Kernel; 3] = [
     Kernel { name: "6.1", rule: Rule::UsedPercent, zstd: ZstdCall::ForAnyLength, slot_bytes: 24 },
     Kernel { name: "6.12", rule: LEAST_WASTE, zstd: ZstdCall::ForPage, slot_bytes: 24 },
@@ -29,25 +30,26 @@ pub const KERNELS: [Kernel; 3] = [
 
 const LEAST_WASTE: Rule = Rule::LeastWaste { longest: 8 };
 
-/// What a kernel shows of itself.
+/// Features that a kernel shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelTraits {
-    /// `CONFIG_ZSMALLOC_CHAIN_SIZE`; `None` where its configuration lacks it or cannot be read.
+    /// `CONFIG_ZSMALLOC_CHAIN_SIZE`; `None` if the configuration does not have it or cannot be
+    /// read.
     pub chain_size: Option<usize>,
-    /// Whether a zram device has `algorithm_params`; `None` where there is no device.
+    /// Whether zram devices have the file `algorithm_params`; `None` if there is no device.
     pub algorithm_params: Option<bool>,
-    /// Bytes of a slot, as a device that is set up shows.
+    /// Bytes of a slot, measured on an initialised device.
     pub slot_bytes: Option<u64>,
 }
 
 impl Kernel {
-    /// The row of that name.
+    /// The row with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         KERNELS.into_iter().find(|kernel| kernel.name == name)
     }
 
-    /// A kernel that shows this. What it does not show is taken from the newest row.
+    /// The row for a kernel with these features. Unknown features are taken from the newest row.
     #[must_use]
     pub fn from_traits(shown: &KernelTraits) -> Self {
         let [old, .., new] = KERNELS;
@@ -57,7 +59,7 @@ impl Kernel {
         Self { name: "this kernel", rule, slot_bytes, ..kernel }
     }
 
-    /// Its pool for pages of so many bytes.
+    /// The kernel's zsmalloc pool, for pages of this size in bytes.
     #[must_use]
     pub fn pool(&self, page: usize) -> Zsmalloc {
         Zsmalloc::new(page, self.rule)

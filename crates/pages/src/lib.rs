@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → what the kernel would make of them: pure, no I/O, nothing is kept of a page but counts.
+//! Pages → how the kernel would store them compressed. Pure: no I/O; only counts of a page are
+//! kept.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

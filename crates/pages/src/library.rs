@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sizes from the libraries that the kernel's own zstd, deflate and lz4hc descend from.
+//! Compressed sizes from the libraries from which the kernel's zstd, deflate and lz4hc are derived.
 //!
-//! How near they come is measured, and stands in docs/measured/scan.md: the same version with the same
-//! parameters gives the same bytes; another version is near.
+//! Their accuracy was measured, see docs/measured/scan.md: the same version with the same
+//! parameters gives the same sizes; another version gives similar ones.
 
 use flate2::{Compress, Compression, FlushCompress};
 use lz4::block::CompressionMode;
 use zstd::zstd_safe::{CCtx, CParameter, Strategy};
 
-/// How a kernel calls its zstd.
+/// How a kernel calls zstd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZstdCall {
-    /// With the parameters for a source as long as a page, as zram does since it has
-    /// `algorithm_params`.
+    /// With the parameters for a source of one page, as zram does since it has `algorithm_params`.
     ForPage,
-    /// With those for a source of unknown length, as the crypto layer did.
+    /// With the parameters for a source of unknown length, as the crypto API did.
     ForAnyLength,
 }
 
-/// Room for what does not compress.
+/// Size of the output buffer, sufficient for incompressible pages.
 fn room(page: usize) -> usize {
     page + page / 8 + 64
 }
@@ -44,7 +43,7 @@ impl Zstd {
             ],
         };
         for parameter in parameters {
-            // refused only for values out of range, and these are not
+            // fails only for values out of range, which these are not
             let _ = context.set_parameter(parameter);
         }
         Self { context, out: Vec::new() }
@@ -62,7 +61,7 @@ pub(crate) struct Deflate {
 }
 
 impl Deflate {
-    /// Raw, in a window of 2 KiB.
+    /// Raw deflate with a window of 2 KiB.
     pub(crate) fn new(level: u32) -> Self {
         let stream = Compress::new_with_window_bits(Compression::new(level), false, 11);
         Self { stream, out: Vec::new() }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → the bytes that the kernel's lz4 would make of it, without making them.
+//! A page → its compressed size with the kernel's lz4, without producing the compressed data.
 //!
-//! The block format says what a sequence of literals and a match costs; which matches are found is
-//! the encoder's choice, and this one chooses as the kernel's does: a table of 2^13 positions by
-//! four bytes, acceleration 1, and no search beyond twelve bytes before the end. liblz4 searches
-//! one position further, so that one page in 30 to 2,500 comes out differently there.
+//! The block format determines the size of a sequence of literals and a match. Which matches are
+//! found depends on the encoder, and this one imitates the kernel's: a table of 2^13 positions of
+//! four-byte words, acceleration 1, and no search in the last twelve bytes. liblz4 searches one
+//! position further, so that one page in 30 to 2,500 differs there.
 //!
-//! Source of the format: the LZ4 block format description. Of the search: as it is commonly known of
-//! LZ4's fast encoder; that it is the kernel's was measured against zram, page by page.
+//! Source of the format: the LZ4 block format description. Source of the search: common knowledge
+//! about LZ4's fast encoder; that the kernel does the same was verified with zram, page by page.
 
 use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
@@ -20,15 +20,14 @@ const LAST_START: usize = 12;
 /// After this many misses (as a power of two) the search takes larger steps.
 const PATIENCE: u32 = 6;
 
-/// The encoder's memory, reused from page to page.
+/// The encoder's working memory, reused for each page.
 #[derive(Debug, Default)]
 pub struct Lz4 {
     seen: Positions,
 }
 
 impl Lz4 {
-    /// The compressed size in bytes. Of a page larger than 64 KiB the size of its first
-    /// part only.
+    /// The compressed size in bytes. For a page larger than 64 KiB, only the first 64 KiB count.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         if page.len() <= LAST_START {
@@ -62,7 +61,8 @@ impl Lz4 {
         size + literals(page.len() - anchor)
     }
 
-    /// From `at` on the first position whose four bytes the table knows, and where it knows them from.
+    /// The first position from `at` on whose four bytes are in the table, and their earlier
+    /// position.
     fn find(&mut self, page: &[u8], at: usize) -> Option<(usize, usize)> {
         let (mut here, mut tries) = (at, 1usize << PATIENCE);
         let mut step = 1;
@@ -84,7 +84,7 @@ impl Lz4 {
         self.seen.replace(hash(word(page, at), MULTIPLIER), at);
     }
 
-    /// Remembers `at`; the position remembered before, where the same four bytes are.
+    /// Stores `at` in the table; returns the previous position if it has the same four bytes.
     fn swap(&mut self, page: &[u8], at: usize) -> Option<usize> {
         let value = word(page, at);
         let before = self.seen.replace(hash(value, MULTIPLIER), at);
@@ -92,7 +92,8 @@ impl Lz4 {
     }
 }
 
-/// Both ends of a match, moved back over equal bytes that are literals so far.
+/// Extends a match backwards over equal bytes that were literals so far; returns both start
+/// positions.
 fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize, usize) {
     while start > anchor && from > 0 && page[start - 1] == page[from - 1] {
         (start, from) = (start - 1, from - 1);
@@ -100,12 +101,12 @@ fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize
     (start, from)
 }
 
-/// A token with its literals.
+/// Size of a token with its literals.
 fn literals(count: usize) -> usize {
     1 + extra(count) + count
 }
 
-/// The bytes that a length needs beyond the token's four bits.
+/// Bytes that a length needs in addition to the four bits in the token.
 fn extra(length: usize) -> usize {
     if length < 15 { 0 } else { (length - 15) / 255 + 1 }
 }

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → the bytes that the kernel's lzo or lzo-rle would make of it, without making them.
+//! A page → its compressed size with the kernel's lzo or lzo-rle, without producing the compressed
+//! data.
 //!
-//! What an instruction costs is the stream format's: a copy from up to 2 KiB back takes two bytes
-//! for 3 to 8 of them, any other three and more; up to three literals hide in the instruction before
-//! them. lzo-rle begins with its version and has one instruction more, for a run of zeros.
-//! Which copies are found is the encoder's choice, as in lz4.rs: a table of 2^13 positions by four
-//! bytes, larger steps the longer nothing is found, no search in the last 20 bytes.
+//! The stream format determines the size of an instruction: a copy of 3 to 8 bytes from at most 2
+//! KiB back takes two bytes, any other copy three or more; up to three literals are stored in the
+//! preceding instruction. lzo-rle starts with a version header and has an additional instruction
+//! for a run of zeros. Which copies are found depends on the encoder, as in lz4.rs: a table of 2^13
+//! positions of four-byte words, a larger step the longer nothing is found, no search in the last
+//! 20 bytes.
 //!
 //! Source of the format: the kernel's document "LZO stream format as understood by Linux's LZO
-//! decompressor". Of the search: hash, table size, step and tail as they are commonly known of the
-//! LZO1X-1 family, from memory and without a source text at hand; where they left zram's sizes, the
-//! start and the last bytes, they were mended until no page written to a zram device differed.
+//! decompressor". Source of the search: hash, table size, step and tail as commonly known of the
+//! LZO1X-1 family, written from memory without a source text. Where sizes differed from zram's (at
+//! the start and in the last bytes), it was corrected until no page written to a zram device
+//! differed.
 
 use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
 const MULTIPLIER: u32 = 0x1824_429d;
-/// The shortest copy that is looked for.
+/// The shortest copy that is searched for.
 const MIN_MATCH: usize = 4;
-/// No copy starts this near to the end.
+/// No copy starts within this distance from the end.
 const TAIL: usize = 20;
-/// The first bytes are not searched: a stream begins with literals.
+/// The first bytes are not searched: a stream starts with literals.
 const HEAD: usize = 5;
-/// Every so many bytes without a copy the step grows by one.
+/// The step grows by one after this number of bytes without a copy.
 const PATIENCE: usize = 32;
 const NEAR: usize = 0x800;
 const LONGEST_NEAR: usize = 8;
@@ -29,7 +32,7 @@ const LONGEST_SHORT: usize = 33;
 const LONGEST_ZEROS: usize = 0x7ff + MIN_MATCH;
 const END: usize = 3;
 
-/// The encoder's memory, reused from page to page.
+/// The encoder's working memory, reused for each page.
 #[derive(Debug)]
 pub struct Lzo {
     seen: Positions,
@@ -43,14 +46,13 @@ impl Lzo {
         Self { seen: Positions::default(), runs: false }
     }
 
-    /// lzo-rle, with its instruction for runs of zeros.
+    /// lzo-rle, which has an instruction for runs of zeros.
     #[must_use]
     pub fn with_runs() -> Self {
         Self { runs: true, ..Self::plain() }
     }
 
-    /// The compressed size in bytes. Of a page larger than 64 KiB the size of its first
-    /// part only.
+    /// The compressed size in bytes. For a page larger than 64 KiB, only the first 64 KiB count.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         self.seen.forget();
@@ -84,7 +86,8 @@ impl Lzo {
     }
 }
 
-/// How many bytes are equal, the four included. Eight are compared at a time, as long as they begin before the end.
+/// Number of equal bytes, including the four that matched. Compares eight bytes at a time, as long
+/// as they start before the end.
 fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     let mut length = MIN_MATCH;
     loop {
@@ -96,7 +99,7 @@ fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     }
 }
 
-/// How many zeros follow, in one instruction.
+/// Number of zeros that follow, at most those of one instruction.
 fn zeros(page: &[u8], at: usize, end: usize) -> usize {
     let end = end.min(at + LONGEST_ZEROS);
     let run = page[at..end.max(at)].iter().take_while(|byte| **byte == 0).count();
@@ -116,7 +119,7 @@ impl Copy {
     }
 }
 
-/// What is written so far.
+/// The output so far.
 struct Stream {
     size: usize,
 }

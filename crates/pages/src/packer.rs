@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page ↔ its compressed bytes, by the libraries that the kernel's algorithms descend from.
+//! A page ↔ its compressed bytes, with the libraries from which the kernel's algorithms are
+//! derived.
 //!
-//! For who cannot have a zram device and still wants to know about what algorithms cost. lzo has no
-//! such library: only its sizes are known here.
+//! Used to estimate the costs of algorithms without a zram device. There is no such library for
+//! lzo: only its sizes are known here.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use crate::codec::Algorithm;
 
-/// One algorithm, both ways, with its memory; one per thread.
+/// Compressor and decompressor of one algorithm, with working memory; use one per thread.
 pub struct Packer(Kind);
 
 enum Kind {
@@ -27,7 +28,7 @@ impl fmt::Debug for Packer {
     }
 }
 
-/// Bytes that this algorithm did not make, or a page of another size.
+/// The bytes were not compressed with this algorithm, or the page has another size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotPacked;
 
@@ -40,7 +41,7 @@ impl fmt::Display for NotPacked {
 impl std::error::Error for NotPacked {}
 
 impl Packer {
-    /// Nothing for lzo and lzo-rle.
+    /// `None` for lzo and lzo-rle.
     #[must_use]
     pub fn new(algorithm: Algorithm) -> Option<Self> {
         Some(Self(match algorithm {
@@ -48,7 +49,7 @@ impl Packer {
             Algorithm::Lz4hc(level) => Kind::Lz4(Some(CompressionMode::HIGHCOMPRESSION(level))),
             Algorithm::Zstd(level) => {
                 let mut context = CCtx::create();
-                // refused only for values out of range, and these are not
+                // fails only for values out of range, which these are not
                 let _ = context.set_parameter(CParameter::CompressionLevel(level));
                 Kind::Zstd(Box::new((context, DCtx::create())))
             }
@@ -61,10 +62,10 @@ impl Packer {
         }))
     }
 
-    /// Puts the compressed page into `packed`.
+    /// Compresses the page into `packed`.
     ///
     /// # Errors
-    /// Where the library refuses, which it does for no page.
+    /// If the library fails, which it does for no page.
     pub fn pack(&mut self, page: &[u8], packed: &mut Vec<u8>) -> Result<(), NotPacked> {
         packed.resize(page.len() + page.len() / 8 + 64, 0);
         let length = match &mut self.0 {
@@ -76,10 +77,10 @@ impl Packer {
         Ok(())
     }
 
-    /// Fills `page` with what was packed.
+    /// Decompresses into `page`.
     ///
     /// # Errors
-    /// Where `packed` is not a page of this length, packed with this algorithm.
+    /// If `packed` is not a page of this length, compressed with this algorithm.
     pub fn unpack(&mut self, packed: &[u8], page: &mut [u8]) -> Result<(), NotPacked> {
         let requested = page.len();
         let length = match &mut self.0 {
@@ -94,7 +95,7 @@ impl Packer {
     }
 }
 
-/// As zram's deflate: 2 KiB.
+/// The window of zram's deflate, as a power of two: 2 KiB.
 const WINDOW: u8 = 11;
 
 fn deflate(stream: &mut Compress, page: &[u8], packed: &mut [u8]) -> Option<usize> {
@@ -121,7 +122,7 @@ mod tests {
     use crate::codec::DEFAULTS;
 
     proptest! {
-        /// What was packed comes out again, and what was not is no page.
+        /// Compressed pages are restored, and other bytes are refused.
         #[test]
         fn pages_survive(pieces in prop::collection::vec((any::<u8>(), 1usize..300), 1..60)) {
             let mut page: Vec<u8> = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed and a share → whether a page is drawn, whoever asks and in whatever order: each page by the
-//! same chance and independently of all others, so that those drawn are a uniform sample.
+//! A seed and a share → whether a page is drawn, independent of the caller and the order: each page
+//! has the same probability, independently of all others, so that those drawn are a uniform sample.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -8,16 +8,16 @@
     reason = "a share between 0 and 1 of the numbers of 64 bits; `as` saturates"
 )]
 
-/// Draws pages.
+/// Decides which pages are drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct RandomDraw {
     seed: u64,
-    /// Pages with a number up to this are drawn.
+    /// Pages whose random number is at most this are drawn.
     most: u64,
 }
 
 impl RandomDraw {
-    /// Draws about `wanted` of `population` pages.
+    /// Draws about `requested` of `population` pages.
     #[must_use]
     pub fn new(seed: u64, requested: u64, population: u64) -> Self {
         let share = requested as f64 / population.max(1) as f64;
@@ -25,7 +25,7 @@ impl RandomDraw {
         Self { seed: mixed(seed), most }
     }
 
-    /// Every page.
+    /// Draws every page.
     #[must_use]
     pub const fn all() -> Self {
         Self { seed: 0, most: u64::MAX }
@@ -38,7 +38,7 @@ impl RandomDraw {
     }
 }
 
-/// Every bit of the answer depends on every bit of the number (the finalizer of splitmix64).
+/// Every bit of the result depends on every bit of the input (the finalizer of splitmix64).
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,7 +50,7 @@ fn mixed(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Of neighbours in sources that are numbered one after the other: 6 deviations at most.
+    /// For neighbouring pages in consecutively numbered sources: within 6 standard deviations.
     #[test]
     fn every_stretch_of_every_source_has_its_share() {
         for seed in 0..20 {
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// Whether a page is drawn says nothing of its neighbour: of 100,000 pairs a hundredth.
+    /// Draws of neighbours are independent: of 100,000 pairs about 1 % are both drawn.
     #[test]
     fn neighbours_are_independent() {
         let lot = RandomDraw::new(7, 1, 10);

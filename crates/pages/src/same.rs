@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → whether one machine word fills it all: zram, zswap and swap itself store no data for
-//! such a page, only the word.
+//! A page → whether it is same-filled, i.e. consists of one repeated machine word: zram and zswap
+//! store only the word for such a page.
 
-/// The word that fills the whole page; `None` where the page differs somewhere, or is no whole
-/// number of words.
+/// The word that fills the whole page; `None` if the page is not same-filled, or its size is not a
+/// multiple of the word size.
 ///
-/// The last word is compared before the others, as most pages that begin with zeros end otherwise.
+/// The last word is compared first, since most pages that begin with zeros end differently.
 #[must_use]
 pub fn filled(page: &[u8]) -> Option<u64> {
     let words = page.chunks_exact(8);
@@ -30,7 +30,7 @@ mod tests {
     }
 
     proptest! {
-        /// One changed byte is enough.
+        /// Changing one byte is enough.
         #[test]
         fn a_byte_more_or_less_shows(word: u64, at in 0usize..4096, by in 1u8..) {
             let mut page: Vec<u8> = word.to_ne_bytes().repeat(512);

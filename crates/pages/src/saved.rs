@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sums over contents → how many duplicates there are and what storing them once saves, with the
-//! intervals that hold the truth in 95 of 100 samples.
+//! Sums over contents → the number of duplicates and what storing them once would save, with
+//! intervals that contain the true value in 95 of 100 samples.
 //!
-//! Two things may have been sampled. *Contents*: of all hashes a share was kept, so that the number of
-//! different contents is binomial, and that of duplicates what is left of all pages. *Pages*: of
-//! some, drawn by position, the compressed size is known, and the number of copies where the content
-//! is kept. With c copies a page stands for 1−1/c duplicates; so
+//! Two things may have been sampled. *Contents*: if only a fraction of all hashes was kept, the
+//! number of different contents is binomial, and duplicates are all other pages. *Pages*: of some
+//! pages, drawn at random, the compressed size is known, and the number of copies if the content is
+//! kept. A page with c copies stands for 1−1/c duplicates; so
 //!
-//! - where all contents are kept, duplicates are counted, and their mean size is a ratio over the
-//!   pages drawn, each weighed with 1−1/c. A frequent content is drawn as often as it is frequent;
-//! - else what is saved is what all pages take, less what the different contents take. Both are
-//!   means over the same pages, so that their errors are those of one sum.
+//! - if all contents are kept, duplicates are counted, and their mean size is a ratio over the
+//!   drawn pages, each weighted with 1−1/c. Frequent contents are drawn in proportion to their
+//!   frequency;
+//! - otherwise the saving is the size of all pages minus the size of the different contents. Both
+//!   are means over the same pages, so their errors are combined as those of one sum.
 //!
-//! Few of the pages drawn may be duplicates, or all of them one content: their spread says nothing
-//! then. One more is imagined, half of it to take nothing and half a whole page (as Agresti and Coull
-//! imagine some for a share). Errors follow from linearising; how honest they are is tested by drawing
-//! thousands of samples (`tests/intervals.rs`).
+//! If few of the drawn pages are duplicates, or all of them have one content, their spread has no
+//! meaning. Therefore one imaginary page is added, half of it with size 0 and half with the size of
+//! a page (as Agresti and Coull do for a share). Errors follow from linearisation; the test
+//! `tests/intervals.rs` verifies them by drawing thousands of samples.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -27,12 +28,12 @@ use pagewise_model::Ends;
 
 use crate::interval::{Sums, Z};
 
-/// A number, and the interval it lies in: where both ends are the number it was counted.
+/// A number with its interval; if both ends are equal to the number, it was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ValueRange {
     /// The number.
     pub value: u64,
-    /// The ends.
+    /// The ends of the interval.
     pub ends: Ends<u64>,
 }
 
@@ -41,7 +42,7 @@ impl ValueRange {
         Self { value, ends: [value, value] }
     }
 
-    /// `value` ± `half`, between the least and the most that is possible.
+    /// `value` ± `half`, limited to what is possible.
     fn around(value: f64, half: f64, [least, most]: Ends<f64>) -> Self {
         let clamped = |number: f64| number.clamp(least, most.max(least));
         let ends = [clamped(value - half).floor() as u64, clamped(value + half).ceil() as u64];
@@ -49,28 +50,28 @@ impl ValueRange {
     }
 }
 
-/// What was seen.
+/// What was counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DrawCounts {
     page: f64,
-    /// How many contents one that was kept stands for.
+    /// How many contents each kept one stands for.
     stands_for: f64,
-    /// Pages that no word fills.
+    /// Pages that are not same-filled.
     pub(crate) pages: u64,
-    /// Sizes of those drawn whose content was not kept.
+    /// Sizes of drawn pages whose content was not kept.
     pub(crate) left_out: Sums,
     contents: u64,
     copies: u64,
-    /// What storing the duplicates once saves, where all were sized.
+    /// What storing the duplicates once would save, if all were compressed.
     bytes: u64,
     drawn: DrawSums,
 }
 
-/// Sums over the pages drawn whose content was kept, by `a` = 1/copies and the size `s`.
+/// Sums over the drawn pages whose content was kept, of `a` = 1/copies and the size `s`.
 #[derive(Debug, Clone, Copy, Default)]
 struct DrawSums {
     pages: f64,
-    /// Of those the ones with copies.
+    /// Number of those that have copies.
     repeated: f64,
     s: f64,
     ss: f64,
@@ -112,7 +113,7 @@ impl DrawCounts {
         }
     }
 
-    /// Counts a content; `sized` of its copies were compressed, to `size` bytes.
+    /// Adds a content; `sized` of its copies were compressed, to `size` bytes.
     pub(crate) fn content(&mut self, copies: u64, sized: u64, size: u64) {
         self.contents += 1;
         self.copies += copies;
@@ -125,7 +126,7 @@ impl DrawCounts {
         self.stands_for <= 1.0
     }
 
-    /// So many contents of all, where `kept` were kept.
+    /// The estimated number of all contents, if `kept` were kept.
     pub(crate) fn of_all(&self, kept: u64) -> u64 {
         (kept as f64 * self.stands_for) as u64
     }
@@ -140,7 +141,7 @@ impl DrawCounts {
         ValueRange::around(value, Z * self.different_error(), [surely as f64, most])
     }
 
-    /// How many different contents there are.
+    /// The estimated number of different contents.
     fn different(&self) -> f64 {
         self.contents as f64 * self.stands_for
     }
@@ -149,7 +150,7 @@ impl DrawCounts {
         (self.different() * (self.stands_for - 1.0)).sqrt()
     }
 
-    /// What storing duplicates once saves.
+    /// What storing duplicates once would save.
     pub(crate) fn saved(&self) -> ValueRange {
         let duplicates = self.duplicates();
         let sized = self.drawn.pages + self.left_out.count() as f64;
@@ -168,7 +169,7 @@ impl DrawCounts {
         }
     }
 
-    /// The mean size of a duplicate, times their number; with its standard error.
+    /// The mean size of a duplicate times their number, with its standard error.
     fn by_ratio(&self, duplicates: f64, sized: f64) -> (f64, f64) {
         let drawn = &self.drawn;
         let weights = drawn.pages - drawn.a;
@@ -186,14 +187,14 @@ impl DrawCounts {
         (duplicates * size, duplicates * error)
     }
 
-    /// What all pages take, less what different contents take; with its standard error.
+    /// The size of all pages minus that of the different contents, with its standard error.
     fn by_difference(&self, sized: f64) -> (f64, f64) {
         let (drawn, pages) = (&self.drawn, self.pages as f64);
         let mut all = self.left_out;
         all.merge(&Sums::from_sums(drawn.pages, drawn.s, drawn.ss));
         let mean = all.mean();
         let of_content = if drawn.a > 0.0 { drawn.a_s / drawn.a } else { mean };
-        // how much of a page drawn goes into the second mean
+        // the weight of a drawn page in the second mean
         let weight = if drawn.a > 0.0 { self.different() * sized / (pages * drawn.a) } else { 0.0 };
         let both = drawn.a_ss - (mean + of_content) * drawn.a_s + mean * of_content * drawn.a;
         let second =

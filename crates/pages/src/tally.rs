@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Page after page → what an estimate is made from. Holds sums; of a page's contents nothing but,
-//! where asked for, a number that tells it from others.
+//! Collects page after page what an estimate needs. Stores sums only; of a page's contents nothing
+//! except, if requested, a hash that distinguishes it from others.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -18,22 +18,22 @@ use crate::kernel::Kernel;
 use crate::same;
 use crate::zsmalloc::{ClassPages, Zsmalloc};
 
-/// What is asked about each page.
+/// What to determine for each page.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Bytes of a page, a power of two.
+    /// Page size in bytes, a power of two.
     pub page: usize,
     /// The kernel to imitate.
     pub kernel: Kernel,
-    /// The algorithms to compare; duplicates are weighed with the first.
+    /// The algorithms to compare; the size of duplicates is that of the first.
     pub algorithms: Vec<Algorithm>,
-    /// Whether pages are told from each other, which takes 8 bytes for each.
+    /// Whether to find duplicates, which takes 8 bytes for each page.
     pub duplicates: bool,
-    /// Pages that make a huge one.
+    /// Number of pages in a huge page.
     pub pages_per_huge: u64,
 }
 
-/// Looks at pages; one per thread.
+/// Processes pages; use one per thread.
 #[derive(Debug)]
 pub struct Engine {
     sizers: Vec<Sizer>,
@@ -43,7 +43,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Ready for the first page.
+    /// Prepares the encoders.
     #[must_use]
     pub fn new(question: &Question) -> Self {
         let sizer = |algorithm: &Algorithm| Sizer::new(*algorithm, question.kernel.zstd);
@@ -55,8 +55,8 @@ impl Engine {
         }
     }
 
-    /// Adds a page to a tally of the same question, and compresses it. A page that is shorter than
-    /// others, as at the end of a file, is filled up with zeros by the caller.
+    /// Compresses a page and adds it to a tally of the same question. The caller must pad a shorter
+    /// page, such as the last one of a file, with zeros.
     pub fn add(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         tally.sized += 1;
         if self.filled(page, place, tally) {
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// Adds a page without compressing it: it only counts for duplicates and what is same-filled.
+    /// Adds a page without compressing it: it counts only for duplicates and same-filled pages.
     pub fn add_unsized(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         let filled = self.filled(page, place, tally);
         if let (false, Some(duplicates)) = (filled, &mut tally.duplicates) {
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// Whether one word fills it; then it is counted.
+    /// Counts a page and returns whether it is same-filled.
     fn filled(&self, page: &[u8], place: PagePosition, tally: &mut Tally) -> bool {
         debug_assert_eq!(page.len(), self.page);
         tally.sampled.add_share(1.0, place.share);
@@ -105,11 +105,11 @@ impl Engine {
 /// Sums over pages.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// Places looked at, and the pages that they account for.
+    /// Number of places sampled, with their shares of pages.
     pub(crate) sampled: Sums,
-    /// Of those the ones that were compressed.
+    /// Number of those that were compressed.
     pub(crate) sized: u64,
-    /// Pages.
+    /// Number of zero-filled pages.
     pub(crate) zero: f64,
     pub(crate) same_filled: f64,
     pub(crate) algorithms: Vec<Stores>,
@@ -117,20 +117,20 @@ pub struct Tally {
     pub(crate) huge: Huge,
 }
 
-/// What an algorithm made of the pages so far.
+/// The sums for one algorithm.
 #[derive(Debug, Clone)]
 pub(crate) struct Stores {
     pub(crate) compressed: Sums,
-    /// Each page's share of its zspage.
+    /// Each page's share of its zspage, in bytes.
     pub(crate) memory: Sums,
     pub(crate) compressed_bytes: u64,
-    /// Pages.
+    /// Number of pages that are stored uncompressed.
     pub(crate) huge: f64,
     pub(crate) stored: ClassPages,
 }
 
 impl Tally {
-    /// Nothing looked at yet.
+    /// An empty tally.
     #[must_use]
     pub fn new(question: &Question) -> Self {
         let pool = question.kernel.pool(question.page);
@@ -146,7 +146,7 @@ impl Tally {
         }
     }
 
-    /// Takes over what another thread counted of the same source for the same question.
+    /// Adds what another thread counted for the same source and question.
     pub fn merge(&mut self, other: Self) {
         self.add_counts(&other);
         self.huge.merge(&other.huge);
@@ -155,7 +155,7 @@ impl Tally {
         }
     }
 
-    /// What several sources are together; duplicates are left with them.
+    /// The sum of several sources; their duplicates are not included.
     #[must_use]
     pub fn of_all<'a>(question: &Question, sources: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self { duplicates: None, ..Self::new(question) };
@@ -176,39 +176,39 @@ impl Tally {
         }
     }
 
-    /// Eight bytes are kept for each of these pages.
+    /// Number of pages for which eight bytes are stored.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.duplicates.as_ref().map_or(0, Duplicates::kept)
     }
 
-    /// Keeps one in 2 to this power of all contents, where they are told apart.
+    /// If duplicates are tracked, keeps only 1 / 2 to this power of all contents.
     pub fn thin(&mut self, halvings: u32) {
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.thin(halvings);
         }
     }
 
-    /// Places looked at.
+    /// Number of places sampled.
     #[must_use]
     pub fn sampled(&self) -> u64 {
         self.sampled.count()
     }
 
-    /// Pages that one machine word fills.
+    /// Number of same-filled pages.
     #[must_use]
     pub fn same_filled(&self) -> f64 {
         self.same_filled
     }
 
-    /// What the pages looked at add to `compr_data_size`, with the algorithm of that index.
+    /// What the sampled pages would add to `compr_data_size`, with the algorithm of this index.
     #[must_use]
     pub fn compressed_bytes(&self, algorithm: usize) -> u64 {
         self.algorithms.get(algorithm).map_or(0, |stores| stores.compressed_bytes)
     }
 
-    /// How many pages are to be looked at in all, for the compressed size of every algorithm to be
-    /// within `error` in 95 of 100 samples.
+    /// Number of pages to sample in total, so that the compressed size of every algorithm has a
+    /// relative error of at most `error` in 95 of 100 samples.
     #[must_use]
     pub fn needed(&self, error: f64, population: u64) -> u64 {
         let needed = |stores: &Stores| stores.compressed.needed(error, population);
@@ -249,7 +249,7 @@ impl Stores {
         self.stored.merge(&other.stored);
     }
 
-    /// Bytes for all places: their mean times as many; of all that is the sum.
+    /// Bytes for all places: the mean times their number; exact if all were sampled.
     pub(crate) fn total(sums: &Sums, places: u64) -> (u64, Ends<u64>) {
         let scale = |mean: f64| (mean * places as f64).round() as u64;
         (scale(sums.mean()), sums.mean_interval(places).map(scale))

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compressed sizes → the memory that zsmalloc takes for them.
 //!
-//! Objects lie in zspages, chains of a few pages cut into equal places. Sizes come in steps of 16
-//! bytes, and each step has the chain length that wastes least; steps that are cut alike share
-//! their zspages. How long a chain may be and how it is chosen changed with the kernel: that is a
-//! [`Rule`]. An object carries a handle of eight bytes inside its place. What would fill a place
-//! alone is stored as a whole page: *huge*.
+//! Objects are stored in zspages, chains of a few pages that are divided into equal places. Sizes
+//! are rounded up in steps (16 bytes for 4 KiB pages), and for each step the chain length with the
+//! least waste is chosen; steps with the same division share their zspages (a size class). The
+//! limit of the chain length and the choice depend on the kernel: that is a [`Rule`]. A place also
+//! holds a handle of eight bytes. An object that would need a place for itself is stored as a whole
+//! page: *huge*.
 //!
-//! A fresh fill is exact, whatever the order. A pool that has aged holds more.
-//! The slot table (16 bytes and more per page of disksize) is not part of zsmalloc.
+//! The result for a fresh fill is exact, whatever the order. A pool that has been used for a while
+//! holds more. The slot table (at least 16 bytes per page of disksize) belongs to zram and is not
+//! included.
 //!
-//! Source: the kernel's zsmalloc document for the layout, `mem_used_total` of real devices for all
-//! numbers.
+//! Source: the kernel's zsmalloc documentation for the layout, `mem_used_total` of real devices for
+//! all numbers.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -21,34 +23,34 @@
 
 use pagewise_model::Bytes;
 
-/// The smallest place.
+/// Size of the smallest place in bytes.
 const SMALLEST: usize = 32;
-/// Steps of size that a page is parted into.
+/// Number of size steps per page.
 const STEPS: usize = 256;
-/// Bytes in every place that are the pool's own.
+/// Bytes in every place that the pool uses itself.
 const HANDLE: usize = 8;
 
-/// How a kernel chooses the length of a chain.
+/// How a kernel chooses the chain length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Of at most 4 pages the one used to the highest whole percentage, as 6.1 does.
+    /// Of at most 4 pages, the length with the highest utilisation in whole percent, as 6.1 does.
     UsedPercent,
-    /// Of at most so many pages (`CONFIG_ZSMALLOC_CHAIN_SIZE`, usually 8) the one that wastes least; a
-    /// size that is a power of two takes one page. As 6.12 does.
+    /// Of at most `longest` pages, the length with the least waste; a size that is a power of two
+    /// takes one page. As 6.12 does.
     LeastWaste {
-        /// The longest chain.
+        /// The limit (`CONFIG_ZSMALLOC_CHAIN_SIZE`, usually 8).
         longest: usize,
     },
 }
 
-/// One way to cut zspages.
+/// A size class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
-    /// The size of a place.
+    /// Size of a place in bytes.
     pub place: usize,
-    /// Pages of a zspage.
+    /// Number of pages in a zspage.
     pub pages: usize,
-    /// Places in a zspage.
+    /// Number of places in a zspage.
     pub objects: usize,
 }
 
@@ -67,7 +69,7 @@ impl Rule {
     fn chain(self, place: usize, page: usize) -> usize {
         let waste = |pages: &usize| pages * page % place;
         let used = |pages: &usize| (pages * page - waste(pages)) * 100 / (pages * page);
-        // of equals the shortest chain
+        // if several are equal, the shortest chain
         match self {
             Self::UsedPercent => (1..=4).rev().max_by_key(used),
             Self::LeastWaste { .. } if place.is_power_of_two() => None,
@@ -77,19 +79,19 @@ impl Rule {
     }
 }
 
-/// The classes of one kernel and page size.
+/// The size classes of one kernel and page size.
 #[derive(Debug, Clone)]
 pub struct Zsmalloc {
     page: usize,
-    /// From the smallest place to the largest.
+    /// Sorted by the size of the place.
     classes: Vec<Class>,
-    /// For each step of size its class.
+    /// The class of each size step.
     of_step: Vec<usize>,
     huge: usize,
 }
 
 impl Zsmalloc {
-    /// The classes of a kernel that chooses by `rule`, for pages of `page` bytes (a power of two).
+    /// The classes of a kernel with this `rule`, for pages of `page` bytes (a power of two).
     #[must_use]
     pub fn new(page: usize, rule: Rule) -> Self {
         let step = page / STEPS;
@@ -102,7 +104,7 @@ impl Zsmalloc {
             if huge == page && class.pages != 1 && class.objects != 1 {
                 huge = place + 1 - HANDLE;
             }
-            // of those cut alike the largest place is taken
+            // of steps with the same division, the largest place is used
             if !classes.last().is_some_and(|last| last.is_cut_like(&class)) {
                 classes.push(class);
             }
@@ -113,25 +115,25 @@ impl Zsmalloc {
         Self { page, classes, of_step, huge }
     }
 
-    /// The size from which on a page is stored as it is.
+    /// The size in bytes from which on a page is stored uncompressed.
     #[must_use]
     pub fn huge_from(&self) -> usize {
         self.huge
     }
 
-    /// All classes, from the smallest place to the largest.
+    /// All classes, sorted by the size of the place.
     #[must_use]
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// What a page that compresses to `size` adds to zram's `compr_data_size`.
+    /// What a page with this compressed size adds to zram's `compr_data_size`.
     #[must_use]
     pub fn stored(&self, size: usize) -> usize {
         if size >= self.huge { self.page } else { size }
     }
 
-    /// The class that stores a page which compresses to `size`, as an index into [`Self::classes`].
+    /// The class for a page with this compressed size, as an index into [`Self::classes`].
     #[must_use]
     pub fn class_of(&self, size: usize) -> usize {
         let needed = self.stored(size) + HANDLE;
@@ -139,25 +141,25 @@ impl Zsmalloc {
         self.of_step[step.min(self.of_step.len() - 1)]
     }
 
-    /// What a page that compresses to `size` takes of the zspage it lies in, in bytes.
+    /// The share of its zspage, in bytes, of a page with this compressed size.
     #[must_use]
     pub fn share_of_zspage(&self, size: usize) -> f64 {
         let class = self.classes[self.class_of(size)];
         self.zspage_bytes(class) / class.objects as f64
     }
 
-    /// Bytes of a zspage.
+    /// Size of a zspage in bytes.
     pub(crate) fn zspage_bytes(&self, class: Class) -> f64 {
         (class.pages * self.page) as f64
     }
 
-    /// A count of stored pages per class, all zero.
+    /// Counters of stored pages per class, all zero.
     #[must_use]
     pub fn nothing_stored(&self) -> ClassPages {
         ClassPages { classes: vec![ClassSample::default(); self.classes.len()] }
     }
 
-    /// zram's `mem_used_total` after these were stored and nothing else ever was.
+    /// zram's `mem_used_total` after these pages were stored in a fresh device.
     #[must_use]
     pub fn used_after_fresh_fill(&self, stored: &ClassPages) -> Bytes {
         let zspages = |(class, seen): (Class, ClassSample)| {
@@ -168,29 +170,29 @@ impl Zsmalloc {
     }
 }
 
-/// Of a class what was stored.
+/// What was stored in a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ClassSample {
-    /// Places that were looked at.
+    /// Number of places that were sampled.
     pub(crate) objects: u64,
-    /// The pages that they account for, and the sum of the squares.
+    /// Sum of their shares of pages, and the sum of the squares.
     pub(crate) shares: f64,
     pub(crate) squares: f64,
 }
 
-/// How many pages each class stores.
+/// Number of stored pages in each class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassPages {
     classes: Vec<ClassSample>,
 }
 
 impl ClassPages {
-    /// Counts a page that compresses to `size`.
+    /// Counts a page with this compressed size.
     pub fn add(&mut self, pool: &Zsmalloc, size: usize) {
         self.add_share(pool, size, 1.0);
     }
 
-    /// Counts a place that accounts for this share of a page.
+    /// Counts a place with this share of a page.
     pub fn add_share(&mut self, pool: &Zsmalloc, size: usize, share: f64) {
         let seen = &mut self.classes[pool.class_of(size)];
         seen.objects += 1;
@@ -198,7 +200,7 @@ impl ClassPages {
         seen.squares += share * share;
     }
 
-    /// For each class how many pages.
+    /// Number of pages in each class.
     #[must_use]
     pub fn objects(&self) -> Vec<u64> {
         self.classes.iter().map(|seen| seen.shares.ceil() as u64).collect()
@@ -208,7 +210,7 @@ impl ClassPages {
         pool.classes.iter().copied().zip(self.classes.iter().copied())
     }
 
-    /// Takes over what another thread counted.
+    /// Adds what another thread counted.
     pub fn merge(&mut self, other: &Self) {
         for (ours, theirs) in self.classes.iter_mut().zip(&other.classes) {
             ours.objects += theirs.objects;
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!((old.classes.len(), old.huge_from()), (69, 3257));
     }
 
-    /// Objects put one after the other into places, a zspage begun where none has room.
+    /// A naive fill: objects are stored one by one, with a new zspage if none has room.
     fn packed(pool: &Zsmalloc, sizes: &[usize]) -> u64 {
         let mut free = vec![0usize; pool.classes.len()];
         let mut pages = 0;
@@ -267,7 +269,7 @@ mod tests {
             prop_assert_eq!(pool.used_after_fresh_fill(&stored).get(), packed(&pool, &sizes));
         }
 
-        /// A place has room for what is put there and its handle, and is never larger than a page.
+        /// A place has room for the object and its handle, and is never larger than a page.
         #[test]
         fn every_size_has_a_place(pool in any_pool(), size in 1usize..70_000) {
             let class = pool.classes[pool.class_of(size)];

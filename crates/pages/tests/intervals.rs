@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether intervals are honest: of 2,000 samples of a whole image, 93 to 97 % must hold the truth.
+//! Checks the intervals: of 2,000 samples of an image, 93 to 97 % of the intervals must contain the
+//! true value.
 //!
-//! The images are made here, of kinds that spread sizes differently: pages that are alike, pages that
-//! compress or do not, mostly zeros, and a few that cost far more than the others.
+//! The images are generated, with different distributions of sizes: equal pages, pages that
+//! compress or do not, mostly zeros, and a few pages that cost far more than the others.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -25,7 +26,7 @@ const PAGES: usize = 20_000;
 const SAMPLES: usize = 2000;
 const DRAWN: usize = 2000;
 
-/// A generator of our own, so that every run draws alike (xorshift64*).
+/// A reproducible random generator (xorshift64*).
 struct Draw(u64);
 
 impl Draw {
@@ -40,7 +41,7 @@ impl Draw {
         usize::try_from(self.next() % end as u64).expect("below a usize")
     }
 
-    /// So many of the items at the front, in random order.
+    /// Moves `count` random items to the front, in random order.
     fn shuffle_front<T>(&mut self, items: &mut [T], count: usize) {
         for at in 0..count {
             let other = at + self.below(items.len() - at);
@@ -49,7 +50,7 @@ impl Draw {
     }
 }
 
-/// A page with so many bytes that nothing compresses, then words from a small set.
+/// A page with this many incompressible bytes, then words from a small set.
 fn page(draw: &mut Draw, noise: usize) -> Vec<u8> {
     let mut page: Vec<u8> = (0..noise / 8).flat_map(|_| draw.next().to_le_bytes()).collect();
     while page.len() < 4096 {
@@ -58,7 +59,7 @@ fn page(draw: &mut Draw, noise: usize) -> Vec<u8> {
     page
 }
 
-/// How many bytes of noise a page of a kind of image has.
+/// The number of bytes of noise in a page of a kind of image.
 type Kind = fn(&mut Draw) -> Option<usize>;
 
 const KINDS: [(&str, Kind); 5] = [
@@ -69,7 +70,7 @@ const KINDS: [(&str, Kind); 5] = [
     ("one in fifty costs much", |draw| Some(if draw.below(50) == 0 { 4096 } else { 64 })),
 ];
 
-/// Of every page of an image the compressed size, and whether it is same-filled.
+/// For every page of an image its compressed size, and whether it is same-filled.
 fn image(kind: Kind) -> Vec<(f64, bool)> {
     let mut draw = Draw(20_261_120);
     let question = Question {
@@ -93,11 +94,11 @@ fn image(kind: Kind) -> Vec<(f64, bool)> {
         .collect()
 }
 
-/// A kind that is skewed more than any of those above: one page in 200 does not compress.
+/// A kind that is more skewed than all of those above: one page in 200 does not compress.
 const RARE: (&str, Kind) =
     ("one in 200 costs much", |draw| Some(if draw.below(200) == 0 { 4096 } else { 64 }));
 
-/// The same without Student's quantile and Hall's transformation, for comparison.
+/// The same interval without Student's quantile and Hall's transformation, for comparison.
 fn plain_interval(sizes: &[(f64, bool)], population: usize) -> [f64; 2] {
     let count = sizes.len() as f64;
     let mean = sizes.iter().map(|(size, _)| size).sum::<f64>() / count;
@@ -130,7 +131,7 @@ fn of_a_hundred_intervals_of_a_size_ninety_five_hold_it() {
                 "{name}, {drawn} drawn: {share:.1} % of {SAMPLES} intervals hold the mean size \
                  {truth:.0}; {plain:.1} % of symmetric ones"
             );
-            // of what one page in 50 or 200 has, a hundred pages show too little
+            // a hundred pages contain too few of those that occur once in 50 or 200
             let most = if name == RARE.0 { 98.5 } else { 97.0 };
             if drawn >= 800 {
                 assert!((93.0..=most).contains(&share), "{name}, {drawn}: {share} %");
@@ -139,7 +140,7 @@ fn of_a_hundred_intervals_of_a_size_ninety_five_hold_it() {
     }
 }
 
-/// What a pool holds after pages of these sizes were stored, where one word does not fill them.
+/// The contents of a pool after pages of these sizes were stored, without same-filled ones.
 fn pool_of(pool: &Zsmalloc, pages: &[(f64, bool)]) -> (ClassPages, Sums) {
     let (mut stored, mut parts) = (pool.nothing_stored(), Sums::default());
     for (size, same) in pages {
@@ -152,8 +153,9 @@ fn pool_of(pool: &Zsmalloc, pages: &[(f64, bool)]) -> (ClassPages, Sums) {
     (stored, parts)
 }
 
-/// What a pool holds is told as honestly as what the pages compress to, of images that differ in how
-/// far each class's last zspage is filled: up to a tenth of the pages is left out.
+/// The intervals of the memory used are as reliable as those of the compressed size, for images
+/// that differ in how far each class's last zspage is filled: at most a tenth of the pages is not
+/// sampled.
 #[test]
 fn of_a_hundred_intervals_of_the_memory_used_ninety_five_hold_it() {
     const ROUNDS: usize = 1000;
@@ -206,8 +208,8 @@ fn of_a_hundred_intervals_of_a_share_ninety_five_hold_it() {
     }
 }
 
-/// Of a made-up memory of forked processes how many share a page, and whether it is same-filled more
-/// often: what each place accounts for goes with what it costs.
+/// The number of forked processes that share a page, and whether shared pages are same-filled more
+/// often, so that the weight of a place correlates with its cost.
 type Family = fn(&mut Draw) -> u64;
 
 const FAMILIES: [(&str, Family); 4] = [
@@ -217,7 +219,7 @@ const FAMILIES: [(&str, Family); 4] = [
     ("any number from 1 to 20", |draw| 1 + draw.below(20) as u64),
 ];
 
-/// Places of forked processes: size and share of each, pages that are shared being smaller.
+/// Places of forked processes: size and share of each; shared pages are smaller.
 fn family(sharers: Family) -> Vec<(f64, f64)> {
     let mut draw = Draw(20_261_122);
     let mut places = Vec::new();
@@ -235,8 +237,8 @@ fn family(sharers: Family) -> Vec<(f64, f64)> {
     places
 }
 
-/// Of places that processes share: the pages there are, what they compress to together and each, and how
-/// many are same-filled.
+/// For places that processes share: the number of pages, their compressed size in total and per
+/// page, and the number of same-filled pages.
 #[test]
 fn of_a_hundred_intervals_of_forked_memory_ninety_five_hold_it() {
     for (name, sharers) in FAMILIES {
@@ -273,7 +275,7 @@ fn of_a_hundred_intervals_of_forked_memory_ninety_five_hold_it() {
             "{name}: {pages:.1} % hold the pages, {total:.1} % their size, {of_page:.1} % that of \
              one, {filled:.1} % the same-filled"
         );
-        // where all have as many sharers, pages are counted
+        // if all pages have the same number of sharers, pages are counted exactly
         let most = if name.starts_with("all") { 100.0 } else { 97.0 };
         assert!((93.0..=most).contains(&pages), "{name}: {pages} % hold the pages");
         for (what, share) in
@@ -284,7 +286,7 @@ fn of_a_hundred_intervals_of_forked_memory_ninety_five_hold_it() {
     }
 }
 
-/// How many copies the contents of an image have, and what each takes: drawn until it is full.
+/// The number of copies of each content of an image, and its size: drawn until the image is full.
 type Copies = fn(&mut Draw) -> (usize, usize);
 
 fn any_size(draw: &mut Draw) -> usize {
@@ -308,11 +310,11 @@ const COPIES: [(&str, Copies); 6] = [
     ("all are different", |draw| (1, any_size(draw))),
 ];
 
-/// The page that is imagined beside those drawn weighs much where all are alike; and nothing is
-/// certain where there is none.
+/// The page that is added to the drawn ones has a large weight if all sizes are equal; and without
+/// duplicates nothing is certain.
 const WIDE: [&str; 2] = ["duplicates are small", "all are different"];
 
-/// Number of the content and size of each page, in random order.
+/// The number of the content and the size of each page, in random order.
 fn copied(copies: Copies) -> Vec<(u64, usize)> {
     let mut draw = Draw(20_261_121);
     let mut pages = Vec::new();
@@ -328,7 +330,7 @@ fn copied(copies: Copies) -> Vec<(u64, usize)> {
     pages
 }
 
-/// Looks at all pages and sizes those drawn; another round has other hashes and draws others.
+/// Reads all pages and compresses the drawn ones; each round has different hashes and draws.
 fn looked(pages: &[(u64, usize)], lot: RandomDraw, halvings: u32, round: u64) -> Found {
     let mut seen = Duplicates::new(4096);
     seen.thin(halvings);
@@ -343,7 +345,7 @@ fn holds([low, high]: [u64; 2], truth: u64) -> usize {
     usize::from(low <= truth && truth <= high)
 }
 
-/// Shares of `ROUNDS` intervals that hold the number of duplicates and what they save.
+/// Shares of `ROUNDS` intervals that contain the number of duplicates and the savings.
 fn coverage(pages: &[(u64, usize)], halvings: u32) -> (f64, f64) {
     const ROUNDS: u64 = 1000;
     let truth = looked(pages, RandomDraw::all(), 0, 0);
@@ -370,8 +372,8 @@ fn of_a_hundred_intervals_of_what_duplicates_save_ninety_five_hold_it() {
                 "{name}, one in {kept} kept: {of_pages:.1} % of intervals hold the duplicates, \
                  {of_bytes:.1} % what they save"
             );
-            // where all are kept they are counted; that nothing is less than nothing makes
-            // intervals of nothing hold it too often
+            // if all contents are kept, they are counted; since values cannot be below 0, intervals
+            // at 0 contain the true value too often
             let most = if halvings == 0 { 100.0 } else { 97.5 };
             assert!((93.0..=most).contains(&of_pages), "{name}, {kept}: {of_pages} %");
             let is_wide = halvings == 0 && WIDE.contains(&name);
@@ -381,8 +383,8 @@ fn of_a_hundred_intervals_of_what_duplicates_save_ninety_five_hold_it() {
     }
 }
 
-/// The interval of a mean by resampling: the middle 95 % of the means of so many samples drawn from
-/// the sample, drawn together by the finite-population correction.
+/// The interval of a mean by bootstrap: the middle 95 % of the means of this many samples drawn
+/// from the sample, narrowed by the finite population correction.
 fn bootstrapped(sizes: &[f64], draw: &mut Draw) -> [f64; 2] {
     const TIMES: usize = 200;
     let mean_of = |draw: &mut Draw| {
@@ -397,8 +399,9 @@ fn bootstrapped(sizes: &[f64], draw: &mut Draw) -> [f64; 2] {
         .map(|end| mean + (end - mean) * drawn_together)
 }
 
-/// Why sizes have no interval by bootstrap: it holds the truth no more often, and costs 200 times as
-/// much. With few pages both fall short where a few cost far more than the others.
+/// Why sizes do not use the bootstrap: its intervals contain the true value no more often, and cost
+/// 200 times as much. With few pages both methods fall short if a few pages cost far more than the
+/// others.
 #[test]
 fn resampling_holds_the_truth_no_more_often() {
     const ROUNDS: usize = 400;

@@ -10,24 +10,25 @@ use pagewise_report::text;
 use pagewise_stats::Experiment;
 use pagewise_terminal::output;
 
-/// What helps where something was not given back.
+/// Advice if something was not returned.
 const NEXT: &str = "`pagewise undo` tries again, and closes what somebody else has changed since";
 
-/// Follows the lines that name it.
+/// A message that follows the lines about what was not returned.
 pub(crate) const NOT_ALL_BACK: &str = "what is named above was not given back";
 
-/// Everything that this run borrows. It goes back when this ends, whatever ends it.
+/// Everything that an experiment borrows from this host. It is returned when this is dropped, or
+/// after a crash by the rescue.
 #[derive(Debug)]
-pub(crate) struct HostLoans {
-    /// Lends. It is dropped before the rescue, which is for its crash.
-    pub(crate) session: Session,
+pub struct HostLoans {
+    /// Lends settings, swap and cgroups. Declared before the rescue, so that it is dropped first.
+    pub session: Session,
     _rescue: Option<Rescue>,
 }
 
 impl HostLoans {
-    /// Puts back what earlier runs left behind, and says so on standard error. An error if another run borrows, or
-    /// if the folder of journals cannot be written.
-    pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
+    /// Restores what earlier runs left behind, and reports that on standard error. Fails if another
+    /// run borrows at the same time, or if the folder of journals cannot be written.
+    pub fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
         let state = state_folder();
         let mut loans = Self::open_in(&state, allow_shared_swap)?;
         let rescue = Rescue::ready(&state).context("getting ready for a crash of this program")?;
@@ -35,7 +36,8 @@ impl HostLoans {
         Ok(loans)
     }
 
-    /// For an experiment. Arms that have no swap of their own leave that of the host as it is.
+    /// Opens a session for an experiment. If no arm has its own swap, the host's swap may stay in
+    /// use.
     pub(crate) fn for_arms(
         experiment: &Experiment,
         allow_shared_swap: bool,
@@ -43,8 +45,9 @@ impl HostLoans {
         Self::open(allow_shared_swap || !experiment.lends_swap())
     }
 
-    /// As `open` with another folder for journals, and without a rescue if this program crashes.
-    pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
+    /// Like [`Self::open`], with another folder for journals, and without a rescue for a crash of
+    /// this program.
+    pub fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
         let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(text::recovered) {
             output::message(line);
@@ -68,16 +71,16 @@ impl HostLoans {
         Ok(Self { session, _rescue: None })
     }
 
-    /// Gives all back; a line for each thing that did not go back as it came.
-    pub(crate) fn end(self) -> Vec<String> {
+    /// Returns everything; one line for each thing that was not restored to its former state.
+    pub fn end(self) -> Vec<String> {
         let returns = self.session.end();
         let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());
         unsettled.map(|it| text::returned(&it.what, &it.outcome)).collect()
     }
 
-    /// Gives all back, and says on standard error what did not go back as it came, and what helps. Answers
-    /// whether all did.
-    pub(crate) fn end_told(self) -> bool {
+    /// Returns everything, and reports on standard error what was not restored, with advice.
+    /// Returns whether everything was restored.
+    pub fn end_told(self) -> bool {
         let left = self.end();
         left.iter().for_each(output::message);
         if !left.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looks at a process and says what processor time that took, for each way of choosing pages.
+//! Samples a process and prints the CPU time that this took, for each way of choosing pages.
 //!
 //! ```text
 //! cargo run --release -p pagewise-sample --example look -- PID [WORKERS]
@@ -44,7 +44,7 @@ fn main() -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Processor time of all threads: what a busy machine does besides does not count.
+/// CPU time of all threads, which does not depend on the load of the machine.
 fn cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));

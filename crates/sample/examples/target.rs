@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program to be looked at by the tests: it arranges its memory as it is told, says `ready` and
-//! waits until its input ends. Each further line on its input is an order, answered by `done`.
+//! A program for the tests to sample: it arranges its memory as its arguments say, prints `ready`
+//! and waits until its input ends. Each line of input is an order, answered by `done`.
 //!
 //! ```text
 //! target fork MIB          a child shares all of it; the child's id follows "ready"
-//! target family MIB COUNT  so many children share pages of different kinds, and each has written to a
+//! target family MIB COUNT  COUNT children share pages of different kinds, and each has written a
 //!                          sixteenth of them; their ids follow "ready"
 //! target hold MIB          distinct pages, two of each
 //! target marked MIB TEXT   distinct pages of noise, with this text at every 256 bytes
 //! target shmem MIB         a memfd mapped three times, and a private page of the file changed
-//! target reserve TIB PAGES so much address space, PROT_NONE, of which so many pages are touched
-//! target sparse TIB PAGES  the same, readable and writable: no mapping of it is empty
+//! target reserve TIB PAGES TIB of address space, PROT_NONE, of which PAGES pages are touched
+//! target sparse TIB PAGES  like reserve, but readable and writable: no mapping of it is empty
 //! target merge MIB         equal pages, given to KSM
 //! target scatter PAGES     every second page touched
-//! target huge MIB          so much in huge pages, as much in small ones, and as much that was only read
+//! target huge MIB          MIB each in huge pages, in small pages, and in memory only read from
 //! target sealed MIB        pages written and then made unreadable
 //! target secretive MIB     distinct pages, two of each; it forbids being traced
-//! target storm SECONDS     forks as fast as it can, 64 at one time and 20,000 at most; each child
-//!                          writes to a page that it shares and ends; an order ends it sooner. All
-//!                          are called storm-ID, for the id of the first
+//! target storm SECONDS     forks as fast as it can, 64 at one time and 2,000,000 at most; each
+//!                          child writes to a shared page and ends; an order ends it sooner. All
+//!                          processes are named storm-ID, with the pid of the first
 //! ```
 //! Orders: `exec` (become `sleep`), `exit`, `drop` (unmap what was arranged).
 
@@ -31,7 +31,7 @@ use std::os::unix::process::CommandExt;
 
 const PAGE: usize = 4096;
 
-/// Memory that was mapped here.
+/// A mapping of this program.
 struct Memory {
     at: *mut c_void,
     length: usize,
@@ -64,7 +64,7 @@ impl Memory {
         assert_eq!(result, 0, "mprotect");
     }
 
-    /// Writes a page: its number everywhere, so that equal numbers are equal pages.
+    /// Writes a page that depends on the number only, so that equal numbers give equal pages.
     fn write(&self, page: usize, number: u64) {
         let word = |place: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (place % 64);
         let words: Vec<u64> = (0..PAGE as u64 / 8).map(word).collect();
@@ -152,7 +152,7 @@ fn fork(pages: usize) -> (Vec<Memory>, String) {
     let child = unsafe { libc::fork() };
     assert_ne!(child, -1, "fork");
     if child == 0 {
-        // the child ends with its parent's input, which it has too
+        // the child inherits standard input and so ends with its parent
         let mut line = String::new();
         while std::io::stdin().read_line(&mut line).is_ok_and(|length| length > 0) {}
         std::process::exit(0);
@@ -160,7 +160,7 @@ fn fork(pages: usize) -> (Vec<Memory>, String) {
     (vec![memory], child.to_string())
 }
 
-/// Pages that are all different and hold a text that can be searched for.
+/// Distinct pages that contain a text to search for.
 fn marked(pages: usize, text: &[u8]) -> Memory {
     const STEP: usize = 256;
     let memory = Memory::anonymous(pages * PAGE);
@@ -181,7 +181,8 @@ fn marked(pages: usize, text: &[u8]) -> Memory {
     memory
 }
 
-/// A page of its own length of noise, then of few words; every eighth is filled with one word.
+/// A page with a random amount of noise, then few distinct words; every eighth page is filled with
+/// one word.
 fn write_mixed(memory: &Memory, page: usize, writer: usize) {
     let mut state = ((page as u64) << 16 | writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -248,7 +249,7 @@ fn shmem(pages: usize) -> Vec<Memory> {
     vec![first, second, private]
 }
 
-/// One more page table's worth is mapped, so that all of it has room at an aligned address.
+/// Maps one huge page more than needed, so that an aligned range fits.
 fn huge(pages: usize) -> Vec<Memory> {
     const HUGE: usize = 2 << 20;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -269,7 +270,7 @@ fn huge(pages: usize) -> Vec<Memory> {
     vec![filled, read, written(pages, |page| page)]
 }
 
-/// In pieces, as no free stretch of address space is that long.
+/// Reserves address space in pieces, as no free range is that long.
 fn reserve(tebibytes: usize, pages: usize, protection: i32) -> Vec<Memory> {
     const PIECE: usize = 4 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -314,7 +315,8 @@ fn rename(name: &str) {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) }, 0);
 }
 
-/// Ends by itself, whatever becomes of the test: after its time, its forks, or its input.
+/// Ends by itself, whatever happens to the test: after its time, its number of forks, or at the end
+/// of its input.
 fn storm(seconds: usize) {
     const AT_ONCE: usize = 64;
     const FORKS: usize = 2_000_000;

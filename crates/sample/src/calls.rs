@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: process_vm_readv, and the count of our own thread's page
-//! faults.
+//! System calls without a safe wrapper: process_vm_readv, and the number of page faults of the
+//! calling thread.
 //!
 //! Each is wrapped so that no argument that its callers can form makes it unsound. This is the only
 //! module of the crate with `unsafe`.
@@ -10,7 +10,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-/// A piece of a process's memory, and where in our buffer it goes.
+/// A piece of a process's memory, and where it goes in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -18,22 +18,22 @@ pub(crate) struct Piece {
     pub(crate) length: usize,
 }
 
-/// The most pieces of one call (IOV_MAX of every Linux).
+/// Maximum number of pieces in one call (Linux's IOV_MAX).
 pub(crate) const MOST_PIECES: usize = 1024;
 
-/// What [`process_vm_readv`] did.
+/// Result of [`process_vm_readv`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CopyResult {
-    /// How many bytes of the pieces, in their order, are there.
+    /// Number of bytes read, over all pieces in their order.
     pub(crate) bytes: usize,
-    /// Page faults that this took.
+    /// Page faults that the call caused.
     pub(crate) faults: u64,
 }
 
-/// Reads pieces of a process's memory, up to the first page that the kernel does not give.
+/// Reads pieces of a process's memory, up to the first page that the kernel refuses.
 ///
 /// # Errors
-/// Where a piece is outside the buffer, before the kernel is asked.
+/// If a piece is outside the buffer; the call is not made then.
 pub(crate) fn process_vm_readv(
     pid: u32,
     buffer: &mut [u8],
@@ -63,8 +63,8 @@ pub(crate) fn process_vm_readv(
     Ok(CopyResult { bytes: usize::try_from(read).unwrap_or(0), faults: faults() - before })
 }
 
-/// Page faults that this thread has caused so far, minor and major, those in other processes'
-/// memory included.
+/// Page faults of this thread so far, minor and major, including those in the memory of other
+/// processes.
 pub(crate) fn faults() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is ours and as large as the call expects; it was zeroed, and zeros are a

@@ -3,7 +3,7 @@
 
 use pagewise_model::Name;
 
-/// A process that is to be looked at, and what is known of it already.
+/// A process to be searched, with what is already known about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub(crate) pid: u32,

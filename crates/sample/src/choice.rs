@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What to look at, how much of it, and what looking may cost.
+//! What to sample, how much of it, and limits on the cost of sampling.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,46 +8,46 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, Pages, Percent};
 
-/// Whose pages.
+/// Whose pages to sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// One process. That it cannot be read is an error.
+    /// One process. It is an error if it cannot be read.
     Process(u32),
     /// Some processes. One that cannot be read is listed in [`crate::Sample::not_read`].
     Processes(Vec<u32>),
-    /// The processes of a memory cgroup and of those below it. The path is below the hierarchy's
-    /// root as in [`pagewise_model::Cgroup::path`], or a folder below `/sys/fs/cgroup`.
+    /// The processes of a memory cgroup and its descendants. The path is relative to the
+    /// hierarchy's root as in [`pagewise_model::Cgroup::path`], or a folder below `/sys/fs/cgroup`.
     Cgroup(String),
-    /// Every process that we may read.
+    /// Every process that this process may read.
     Host,
-    /// A regular file, as it is: a memory dump, for example.
+    /// A regular file, taken as it is, such as a memory dump.
     File(PathBuf),
-    /// A block device, one in use too. Read past the page cache.
+    /// A block device, even if it is in use. Read with O_DIRECT.
     Device(PathBuf),
-    /// An ELF core: the memory in it.
+    /// An ELF core dump: the memory that it contains.
     Core(PathBuf),
 }
 
-/// How many pages [`Choice::Precise`] begins with.
+/// Number of pages that [`Choice::Precise`] samples first.
 pub const PRECISE_FIRST: u64 = 2000;
 
-/// How much of it.
+/// How many pages to sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Choice {
     /// [`PRECISE_FIRST`] pages, after which the caller asks for as many more as it needs.
     #[default]
     Precise,
-    /// So many pages.
+    /// This number of pages.
     Count(u64),
-    /// This share of all pages, 0 to 1.
+    /// This fraction of all pages, from 0 to 1.
     Share(f64),
-    /// Every page, in order of its address. Pages that several processes share are shown once
-    /// where the kernel tells us page frames (root).
+    /// Every page, in order of address. Pages that several processes share are shown once if page
+    /// frame numbers are available (root).
     Exact,
 }
 
 impl Choice {
-    /// How many of `population` pages this asks for at first.
+    /// The number of pages to sample at first, out of `population`.
     #[must_use]
     pub fn pages_of(self, population: Pages) -> Pages {
         let all = population.get();
@@ -60,7 +60,7 @@ impl Choice {
     }
 }
 
-/// At least one page of a share that is not nothing.
+/// Rounds up to at least one page, unless the share is 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -71,36 +71,37 @@ fn share_of(share: f64, all: u64) -> u64 {
     ((share * all as f64).ceil() as u64).min(all)
 }
 
-/// What [`Choice::Exact`] takes of our own memory: 8 bytes for each page, which the caller needs to
-/// find equal pages, and 32 MiB besides.
+/// Memory that [`Choice::Exact`] needs: 8 bytes for each page, which the caller uses to find equal
+/// pages, plus 32 MiB.
 ///
-/// [`open`](crate::open) refuses `Exact` where this is more than a quarter of what the host has
-/// available, unless the caller is [`bounded`](Options::bounded): who measures memory must not push
-/// it out.
+/// [`open`](crate::open) refuses `Exact` if this is more than a quarter of the host's available
+/// memory, unless the caller is [`bounded`](Options::bounded): a measurement must not push out what
+/// it measures.
 #[must_use]
 pub const fn exact_needs(population: Pages) -> Bytes {
     Bytes::new(population.get().saturating_mul(8).saturating_add(32 << 20))
 }
 
-/// How to look, and how far.
+/// How to sample, and within which limits.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many pages.
+    /// How many pages to sample.
     pub choice: Choice,
-    /// Whether the caller keeps what it needs for [`Choice::Exact`] within bounds of its own: then that
-    /// is not refused for want of memory.
+    /// Whether the caller limits its own memory for [`Choice::Exact`]; then it is not refused for
+    /// lack of memory.
     pub bounded: bool,
-    /// Pages of files too; else only what swap would take: anonymous memory and shmem.
+    /// Sample pages of files too; otherwise only what can be swapped: anonymous memory and shmem.
     pub file_backed: bool,
-    /// Processes of other users too. The user must have asked for exactly this.
+    /// Read processes of other users too. Set this only at the explicit request of the user.
     pub others_allowed: bool,
-    /// The same seed draws the same pages of the same memory.
+    /// Seed of the random sample: the same seed draws the same pages of unchanged memory.
     pub seed: u64,
-    /// Time that all of it may take, finding the pages included.
+    /// Time limit for everything, including the search for pages.
     pub budget: Option<Duration>,
-    /// Most processor time, in percent of one processor.
+    /// CPU limit, in percent of one CPU.
     pub max_cpu: Option<Percent>,
-    /// Set by a Ctrl-C, for example: ends the look soon, with what there is.
+    /// Set it to stop sampling soon (for example on Ctrl-C); what was sampled until then is the
+    /// result.
     pub stop: Option<Arc<AtomicBool>>,
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The head of an ELF core → where which memory lies in the file.
+//! The headers of an ELF core dump → which memory is where in the file.
 //!
-//! A core lists stretches of memory (PT_LOAD) with their place in the file. Its note NT_FILE names
-//! the mapped files: by default the kernel dumps of those only what the process changed, but page
-//! for page the unchanged with it, so these stretches are no memory that swap would take for
-//! certain. More than 65,534 stretches are counted in the first section's head.
+//! A core lists segments of memory (PT_LOAD) with their offsets in the file. Its note NT_FILE lists
+//! the mapped files. By default the kernel dumps of file mappings only those with changed pages,
+//! but then all their pages, so that it is not certain that swap would take these pages. More than
+//! 65,534 segments are counted in the first section header.
 //!
-//! A core may be truncated, hostile, or of another kind of machine: 32 and 64 bits and both byte
-//! orders are read. Nothing is believed: what overlaps, or lies off page boundaries, is left out and
-//! counted.
+//! A core may be truncated, hostile, or from another kind of machine: 32 and 64 bits and both byte
+//! orders are supported. Nothing in it is trusted: segments that overlap or are not page-aligned
+//! are left out and counted.
 
 use std::fs::File;
 use std::io;
@@ -16,41 +16,41 @@ use std::os::unix::fs::FileExt;
 
 use crate::PageKind;
 
-/// Stretches that are read of one core at most; the kernel has a limit of 65,530 by default.
+/// Maximum number of segments that are read; the kernel's default limit of mappings is 65,530.
 const MOST_STRETCHES: u64 = 1 << 20;
-/// Bytes of notes that are read at most.
+/// Maximum number of bytes of notes that are read.
 const MOST_NOTES: u64 = 16 << 20;
 
-/// A stretch of memory in the file.
+/// A segment of memory in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) address: u64,
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub(crate) offset: u64,
-    /// Bytes that should be in the file.
+    /// Number of bytes that the header promises; the file may be shorter.
     pub(crate) length: u64,
     pub(crate) kind: PageKind,
 }
 
-/// What a core's head says.
+/// The segments of a core.
 #[derive(Debug, Default)]
 pub(crate) struct Core {
-    /// In order of address; none overlap.
+    /// In order of address, without overlaps.
     pub(crate) stretches: Vec<Segment>,
-    /// Stretches that make no sense.
+    /// Number of invalid segments.
     pub(crate) garbled: u64,
 }
 
-/// How the numbers of this file are written.
+/// Word size and byte order of the file.
 #[derive(Debug, Clone, Copy)]
 struct Format {
     wide: bool,
     big: bool,
 }
 
-/// Something that is read at any place: the file, or its bytes in a test.
+/// Something that can be read at any offset: the file, or bytes in a test.
 pub(crate) trait Bytes {
-    /// Fills the buffer, or as much of it as there is.
+    /// Fills the buffer, or less at the end of the file; returns the number of bytes.
     fn read_some(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -70,7 +70,7 @@ impl Bytes for File {
 
 impl Core {
     /// # Errors
-    /// What is wrong with the head, where nothing can be made of it.
+    /// If the header is invalid, a description of what is wrong.
     pub(crate) fn parse(file: &impl Bytes, page_size: u64) -> Result<Self, &'static str> {
         let head = Head::parse(file)?;
         let mut core = Self::default();
@@ -91,7 +91,8 @@ impl Core {
         Ok(core)
     }
 
-    /// `files` are in order of address.
+    /// Sorts the segments, drops overlapping ones and sets their kinds. `files` must be in order of
+    /// address.
     fn settle(&mut self, files: &[MappedFile]) {
         self.stretches.sort_unstable_by_key(|stretch| (stretch.address, stretch.length));
         let mut end = 0;
@@ -116,7 +117,7 @@ impl Core {
 const PT_LOAD: u64 = 1;
 const PT_NOTE: u64 = 4;
 
-/// The file's first 64 bytes.
+/// The ELF header.
 #[derive(Debug)]
 struct Head {
     format: Format,
@@ -151,7 +152,7 @@ impl Head {
         Ok(Self { format, table, entry_size, count })
     }
 
-    /// `None` from where the file ends.
+    /// Reads a program header; `None` after the end of the file.
     fn program(&self, file: &impl Bytes, number: u64) -> Option<Program> {
         let mut bytes = [0; 56];
         let place = self.table.checked_add(number.checked_mul(self.entry_size)?)?;
@@ -189,7 +190,8 @@ impl Format {
         Some(if self.big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
     }
 
-    /// `sh_info` of section 0, where the count does not fit into the head.
+    /// Reads `sh_info` of section 0, which has the number of program headers if it does not fit
+    /// into the ELF header.
     fn count_of_first_section(self, file: &impl Bytes, sections: u64) -> Option<u64> {
         let mut section = [0; 64];
         let length = file.read_some(sections, &mut section).ok().filter(|_| sections != 0)?;
@@ -198,7 +200,7 @@ impl Format {
     }
 }
 
-/// A row of the table.
+/// A program header.
 #[derive(Debug, Clone, Copy)]
 struct Program {
     kind: u64,
@@ -218,7 +220,7 @@ impl Program {
 }
 
 fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
-    // the buffer grows with what is there, not with what the head says
+    // the buffer grows with the data that is read, not with the length in the header
     let (mut notes, mut piece) = (Vec::new(), [0; 1 << 14]);
     let requested = program.length.min(MOST_NOTES);
     while (notes.len() as u64) < requested {
@@ -235,7 +237,7 @@ fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
     notes
 }
 
-/// Memory that was a file's.
+/// A range of memory that was mapped from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedFile {
     start: u64,
@@ -243,7 +245,7 @@ struct MappedFile {
     kind: PageKind,
 }
 
-/// NT_FILE: a count, a page size, three numbers for each mapping, then as many names.
+/// Parses NT_FILE: a count, a page size, three numbers for each mapping, then the names.
 fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     let Some(body) = find_note(notes, format) else { return Vec::new() };
     let word = format.pick(4, 8);
@@ -259,14 +261,15 @@ fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     (0..count).zip(names).filter_map(file).collect()
 }
 
-/// A core knows no file systems; these names only shared memory has.
+/// Kind of a mapped file by its name. A core does not record file systems; these names belong to
+/// shared memory.
 fn kind_of(name: &[u8]) -> PageKind {
     const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let shared = SHARED.iter().any(|known| name.starts_with(known));
     if shared { PageKind::Shmem } else { PageKind::File }
 }
 
-/// The body of the note CORE/NT_FILE. Name and body are filled up to four bytes.
+/// The contents of the note CORE/NT_FILE. Names and contents of notes are padded to four bytes.
 fn find_note(mut notes: &[u8], format: Format) -> Option<&[u8]> {
     const NT_FILE: u64 = 0x4649_4c45;
     loop {
@@ -305,7 +308,7 @@ mod tests {
         bytes.extend(digits);
     }
 
-    /// A head with a table of `programs`: kind, offset, address, length.
+    /// A core with these program headers: type, offset, address, length.
     fn core(wide: bool, big: bool, programs: &[[u64; 4]]) -> Vec<u8> {
         let mut file = vec![0x7f, b'E', b'L', b'F', 1 + u8::from(wide), 1 + u8::from(big), 1];
         file.resize(16, 0);
@@ -428,7 +431,7 @@ mod tests {
         assert_eq!(kinds, [PageKind::File, PageKind::Shmem, PageKind::Anonymous]);
     }
 
-    /// The number of stretches of a core with very many of them is elsewhere.
+    /// If there are more than 65,534 segments, their number is in the first section header.
     #[test]
     fn very_many_stretches_are_counted_in_the_first_section() {
         let mut file = core(true, false, &[[1, 0, 0x1000, 0x1000]]);
@@ -442,7 +445,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a core was damaged: no panic, and what is left makes sense.
+        /// However a core was damaged: no panic, and the remaining segments are valid.
         #[test]
         fn damage_is_survived(
             wide: bool,

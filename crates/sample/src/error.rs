@@ -1,64 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why there is nothing to look at.
+//! Why a target cannot be sampled.
 
 use pagewise_model::{Bytes, Name, Pages};
 
 use crate::WhyUnread;
 
-/// Why a target could not be opened at all.
+/// Why a target cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A recording holds no page contents.
+    /// The host is a recording, which contains no page contents.
     #[error("page contents exist on a live machine only; {0} is a recording")]
     NotLive(Name),
-    /// The one process that was asked for.
+    /// The one requested process cannot be read.
     #[error("process {pid}: {why}")]
     Process {
-        /// Its id.
+        /// Process id.
         pid: u32,
-        /// Why not.
+        /// The reason.
         why: WhyUnread,
     },
-    /// There is no such memory cgroup.
+    /// The memory cgroup does not exist.
     #[error("no memory cgroup {0} on this host")]
     NoCgroup(Name),
-    /// The kernel says no.
+    /// The kernel refused to open the file.
     #[error("{path}: {source}")]
     File {
-        /// The file.
+        /// The path.
         path: Name,
-        /// What the kernel said.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// It is of another kind.
+    /// The file is not of the expected kind.
     #[error("{path}: expected {expected}, found {found}")]
     Kind {
-        /// The file.
+        /// The path.
         path: Name,
-        /// What it should be.
+        /// The expected kind.
         expected: &'static str,
-        /// What it is.
+        /// The actual kind.
         found: &'static str,
     },
-    /// No ELF core, or one whose head makes no sense.
+    /// The file is not an ELF core, or has an invalid header.
     #[error("{path}: {why}")]
     Core {
-        /// The file.
+        /// The path.
         path: Name,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Every page was asked for, and the host has no memory for it; see [`crate::exact_needs`].
+    /// Every page was requested, but the host has too little memory for that; see
+    /// [`crate::exact_needs`].
     #[error(
         "reading all {} pages takes up to {needs} of memory, more than a quarter of the {available} that are available; take a sample instead", pages.get()
     )]
     TooLarge {
-        /// Pages in all.
+        /// Number of pages in total.
         pages: Pages,
-        /// What it takes.
+        /// Memory that would be needed.
         needs: Bytes,
-        /// What the host has.
+        /// Memory that is available.
         available: Bytes,
     },
 }

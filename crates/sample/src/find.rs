@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process → which of its pages are in RAM, as runs, without reading any.
+//! A process → which of its pages are in RAM, as runs of pages, without reading any page.
 //!
-//! Where the kernel has PAGEMAP_SCAN it walks what is there: address space that was only reserved
-//! costs nothing, however much it is. Elsewhere eight bytes are read for each page of address
-//! space, touched or not. So for a process with much of that, `smaps` says first how much of each
-//! mapping is resident: an empty one is passed over, a search ends when all was found, and there is
-//! an end to how much is searched at all ([`MOST_PLAIN`]), which is said. pagemap does not tell which
-//! pages are part of a huge one; root reads that from `/proc/kpageflags`, once for each huge page.
+//! If the kernel has PAGEMAP_SCAN, it walks the populated page tables only: reserved address space
+//! costs nothing, however large it is. On other kernels, eight bytes of pagemap are read for each
+//! page of address space, touched or not. Therefore, if a process has much of it, `smaps` is read
+//! first for the resident size of each mapping: an empty mapping is skipped, and the search of a
+//! mapping ends when all its pages are found. The amount that is searched is limited
+//! ([`MOST_PLAIN`]); a problem is reported if the limit is reached. pagemap does not show which
+//! pages are part of a huge page; root reads that from `/proc/kpageflags`, once for each huge page.
 //!
-//! All of this takes the process's memory lock for reading, for short whiles; see [`crate::gather`]
-//! for what is done when it cannot be had.
+//! All of this takes the process's mmap lock for reading, for short times; [`crate::gather`]
+//! handles the case that the lock cannot be had.
 //!
-//! Guard pages look like swapped ones on kernels that have them and do not tell (6.13, 6.14).
+//! On kernels that have guard pages but do not report them (6.13, 6.14), guard pages look like
+//! swapped pages.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -27,29 +29,31 @@ use crate::PageKind;
 
 use crate::spans::Run;
 
-/// Regions asked for at one time: as many as the kernel collects in one go.
+/// Number of regions per call of PAGEMAP_SCAN: as many as the kernel collects before it copies them
+/// out.
 const REGIONS: usize = 512;
-/// Pages after which the kernel comes back and lets go of the memory lock: well under a millisecond
-/// where a page takes 75 ns.
+/// Pages per call, after which the kernel releases the mmap lock: well under a millisecond at 75 ns
+/// per page.
 const MOST_AT_ONCE: u64 = 1 << 13;
-/// Entries of pagemap read at one time.
+/// Entries of pagemap per read.
 const ENTRIES: usize = 1 << 14;
-/// Pages of address space that are searched without PAGEMAP_SCAN without asking smaps first.
+/// Without PAGEMAP_SCAN, this many pages of address space are searched before smaps is read.
 const FEW_PLAIN: u64 = 1 << 20;
-/// Pages of address space that are searched without PAGEMAP_SCAN at most: 256 GiB of small pages.
+/// Without PAGEMAP_SCAN, at most this many pages of address space are searched: 256 GiB of small
+/// pages.
 const MOST_PLAIN: u64 = 1 << 26;
-/// Longest line of `maps` that is understood: a path has at most 4096 bytes.
+/// Maximum length of a line of `maps`: a path has at most 4096 bytes.
 const MOST_LINE: u64 = 1 << 14;
 
-/// A run, and of which file it is.
+/// A run of pages, and the file that it maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FoundRun {
     pub(crate) run: Run,
-    /// Device, inode and page in the file, of shmem and file pages.
+    /// Device, inode and page in the file, for shmem and file pages.
     pub(crate) of_file: Option<FilePage>,
 }
 
-/// A place in a file.
+/// A page of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePage {
     pub(crate) device: (u32, u32),
@@ -57,48 +61,48 @@ pub(crate) struct FilePage {
     pub(crate) page: u64,
 }
 
-/// What was counted on the way.
+/// Counters of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SearchCounts {
     pub(crate) swapped: u64,
     pub(crate) zero_page: u64,
-    /// Pages of address space that were not searched.
+    /// Pages of address space that were not searched, because of the limit.
     pub(crate) not_searched: u64,
-    /// Lines of `maps` that were not understood.
+    /// Lines of `maps` that could not be parsed.
     pub(crate) garbled: u64,
-    /// How often the kernel was asked for a stretch: what the search costs.
+    /// Number of calls or reads, which determines the cost of the search.
     pub(crate) asked: u64,
 }
 
-/// Takes runs. `false` ends the search.
+/// Receives runs; `false` ends the search.
 pub(crate) trait RunSink {
     fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool;
 }
 
-/// How pages are searched for on this kernel; found out by trying.
+/// How pages are found on this kernel, determined by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// PAGEMAP_SCAN that knows guard pages.
+    /// PAGEMAP_SCAN that reports guard pages.
     ScanWithGuards,
-    /// PAGEMAP_SCAN of before.
+    /// PAGEMAP_SCAN of older kernels.
     Scan,
     /// Reading pagemap.
     Plain,
 }
 
-/// What stays the same for all processes.
+/// Settings that are the same for all processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Finder {
     pub(crate) method: Method,
     pub(crate) page_size: u64,
     pub(crate) file_backed: bool,
-    /// The page of zeros, where we are told frames.
+    /// Frame of the kernel's zero page, if frame numbers are available.
     pub(crate) zero_frame: Option<u64>,
-    /// What tells huge pages where PAGEMAP_SCAN is missing.
+    /// Page flags of the kernel, which show huge pages if PAGEMAP_SCAN is missing.
     pub(crate) kernel: Arc<Frames>,
 }
 
-/// One process that is searched.
+/// The search of one process.
 pub(crate) struct ProcessSearch<'a, T> {
     finder: &'a mut Finder,
     pid: u32,
@@ -109,7 +113,7 @@ pub(crate) struct ProcessSearch<'a, T> {
     plain: PagemapSearch,
 }
 
-/// What a search without PAGEMAP_SCAN needs to know.
+/// State of a search without PAGEMAP_SCAN.
 #[derive(Debug, Default)]
 struct PagemapSearch {
     searched: u64,
@@ -118,21 +122,21 @@ struct PagemapSearch {
     bytes: Vec<u8>,
 }
 
-/// The mapping that is searched.
+/// The mapping that is being searched.
 #[derive(Debug, Clone, Copy)]
 struct SearchPlace {
     mapping: Mapping,
     backing: Backing,
-    /// No run of it was found yet.
+    /// Whether no run of this mapping was found yet.
     untouched: bool,
 }
 
-/// Where a search ended before its end.
+/// Why a search ended early.
 #[derive(Debug)]
 pub(crate) enum SearchEnd {
-    /// Nobody takes what we find.
+    /// The receiver wants no more runs.
     NotWanted,
-    /// The kernel said so.
+    /// The kernel returned an error.
     Refused(io::Error),
 }
 
@@ -153,7 +157,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Self { finder, pid, pagemap, take, runs, counted, plain: PagemapSearch::default() }
     }
 
-    /// Searches every mapping that `backing` calls memory.
+    /// Searches every mapping that `backing` classifies as memory.
     pub(crate) fn search(
         mut self,
         maps: File,
@@ -183,7 +187,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         while self.finder.method != Method::Plain {
             match self.scan(&mut place) {
                 Err(SearchEnd::Refused(error)) if self.falls_back(&error) => (),
-                // a mapping that went away meanwhile has no pages
+                // a mapping that was removed in the meantime has no pages
                 Err(SearchEnd::Refused(_)) => return Ok(()),
                 other => return other,
             }
@@ -191,7 +195,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         self.read(&mut place)
     }
 
-    /// Whether the search method was changed for one that more kernels have.
+    /// Switches to a method that more kernels support, if the error is due to the method; whether
+    /// it did.
     fn falls_back(&mut self, error: &io::Error) -> bool {
         let lesser = match (self.finder.method, error.raw_os_error()) {
             (Method::ScanWithGuards, Some(libc::EINVAL)) => Method::Scan,
@@ -216,10 +221,10 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
             for region in found {
                 self.region(region, place)?;
             }
-            // a kernel that came to the end in its second go still tells where the first one
-            // stopped: pages from there on would be found twice
+            // a kernel that reaches the end in its second pass still reports where the first one
+            // stopped; without this correction the pages from there on would be found twice
             let stopped = found.last().map_or(stopped, |last| stopped.max(last.end));
-            // a walk that does not move on would never end
+            // without progress the loop would never end
             if stopped <= start {
                 break;
             }
@@ -246,7 +251,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Ok(())
     }
 
-    /// `None` for a page that is not asked for.
+    /// `None` for a page that is not sampled.
     fn kind(&self, backing: Backing, of_file: bool) -> Option<PageKind> {
         match (backing, of_file) {
             (Backing::Other, _) => None,
@@ -275,14 +280,14 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         if self.runs.len() >= REGIONS { self.flush() } else { Ok(()) }
     }
 
-    /// Hands over what was found: also a sign of life.
+    /// Passes on the runs that were found; the receiver also takes it as a sign of life.
     fn flush(&mut self) -> Result<(), SearchEnd> {
         let requested = self.take.runs(&mut self.runs);
         self.runs.clear();
         if requested { Ok(()) } else { Err(SearchEnd::NotWanted) }
     }
 
-    /// Without PAGEMAP_SCAN.
+    /// Searches a mapping without PAGEMAP_SCAN.
     fn read(&mut self, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let (first, end) = (
             place.mapping.start / self.finder.page_size,
@@ -300,7 +305,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         }
         let (mut at, mut open) = (first, resident.unwrap_or(u64::MAX));
         while at < end && open > 0 {
-            // no huge page is in two readings
+            // reads are aligned, so that no huge page is split between two reads
             let whole = ENTRIES as u64 - at % self.finder.pages_of_huge();
             let most = usize::try_from(whole.min(end - at)).unwrap_or(ENTRIES);
             let mut entries = std::mem::take(&mut self.plain.entries);
@@ -319,7 +324,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Ok(())
     }
 
-    /// How much of a mapping is resident or in swap, where that is worth asking.
+    /// Pages of a mapping that are resident or in swap; `None` if too little was searched so far to
+    /// make reading smaps worthwhile.
     fn resident(&mut self, start: u64, length: u64) -> Option<u64> {
         if self.plain.searched.saturating_add(length) <= FEW_PLAIN {
             return None;
@@ -352,7 +358,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         self.flush()
     }
 
-    /// Pages one after the other that are present, in parts: a huge page lies in one of them.
+    /// Adds consecutive present pages, in aligned parts, so that each huge page lies within one
+    /// part.
     fn present(
         &mut self,
         place: &mut SearchPlace,
@@ -380,25 +387,26 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
     }
 }
 
-/// How pages of one aligned range are mapped.
+/// How an aligned range of pages is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MappedAs {
     Huge,
-    /// The kernel's huge page of zeros.
+    /// The kernel's huge zero page.
     HugeZero,
     Small,
-    /// Nobody tells us frames, or what they are.
+    /// Unknown, because frame numbers or page flags are not available.
     Untold,
 }
 
 impl Finder {
-    /// Small pages of a huge one: entries of eight bytes that fill a page of page table.
+    /// Small pages per huge page: the number of eight-byte entries in a page table.
     fn pages_of_huge(&self) -> u64 {
         (self.page_size / 8).max(1)
     }
 
-    /// Pages of one aligned range: only if all of it is there, in the frames of one aligned range
-    /// in their order, can it be mapped as a whole, and only then the kernel is asked.
+    /// How an aligned range of pages is mapped. It can be a huge page only if all its pages are
+    /// present, in consecutive frames of one aligned range; only then the kernel's page flags are
+    /// read.
     fn mapped_as(&self, part: &[Entry]) -> MappedAs {
         let block = self.pages_of_huge();
         let Some(head) = part.first().and_then(|entry| entry.frame()) else {
@@ -440,7 +448,8 @@ fn sort_of(entry: Entry, zero_frame: Option<u64>) -> Sort {
     }
 }
 
-/// Pages that smaps counts too. The page of zeros, which it does not, is never exclusive.
+/// Number of pages that smaps counts too. It does not count the zero page, which is never marked as
+/// exclusive.
 fn certain(entries: &[Entry]) -> u64 {
     let counts = |entry: &&Entry| {
         entry.is_swapped() || (entry.is_present() && (entry.is_exclusive() || entry.is_of_file()))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Process ids → the pages of all of them, as spans: each page of a file once.
+//! Process ids → the pages of all these processes, as spans; each page of a file once.
 //!
-//! A helper thread searches ([`crate::find`]). Searching takes each process's memory lock, and
-//! whoever holds that may be waiting for a disk that does not answer: then the helper waits with
-//! it, and cannot be woken. So we wait for its signs of life only so long, leave it where it is and
-//! go on with another one and the next process. (A later read of a page may still have to wait.)
+//! A helper thread searches ([`crate::find`]). The search takes each process's mmap lock, whose
+//! holder may be waiting for a disk that does not answer; then the helper blocks too, and cannot be
+//! interrupted. So we wait for a sign of life from it for a limited time, then abandon it and
+//! continue with another helper and the next process. (A later read of a page may still block.)
 //!
-//! Shmem and file pages are told apart by their file and place in it, so they are counted once, for
-//! the first process that maps them. Private pages cannot be: see [`crate::Sharing`].
+//! Shmem and file pages are identified by file and offset, so each is counted once, for the first
+//! process that maps it. Private pages cannot be identified in this way: see [`crate::Sharing`].
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -28,22 +28,22 @@ use crate::ranges::RangeSet;
 use crate::spans::{Run, Spans};
 use crate::{Part, PartKind, Partial, ProcessEnd, SkippedPages, UnreadProcess, WhyUnread, open};
 
-/// Helpers that are begun in one go: each but the first stands for a stuck process.
+/// Maximum number of helpers: each except the first replaces one that is stuck.
 const MAX_HELPERS: usize = 8;
 /// How long a helper may show no sign of life.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So many times that long where the thread waits for nothing but a processor.
+/// The limit is multiplied by this as long as the thread is runnable.
 const BUSY: u32 = 10;
-/// How often we look whether to go on.
+/// Interval for checking whether to continue.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Spans kept of all processes together: 12 MiB.
+/// Maximum number of spans of all processes together: 12 MiB.
 const MOST_SPANS: usize = 1 << 18;
-/// Spans that each process may have at least.
+/// Minimum number of spans for each process.
 const LEAST_SPANS: usize = 1 << 10;
-/// Ranges of file pages kept: 8 MiB or so.
+/// Maximum number of ranges of file pages: about 8 MiB.
 const MOST_RANGES: usize = 1 << 17;
 
-/// What a helper says.
+/// A message from a helper.
 #[derive(Debug)]
 enum Message {
     Begun(Stat),
@@ -52,7 +52,7 @@ enum Message {
     NotRead(Option<Name>, WhyUnread),
 }
 
-/// All that was found.
+/// The result for all processes.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredRuns {
     pub(crate) parts: Vec<Part>,
@@ -62,11 +62,11 @@ pub(crate) struct GatheredRuns {
     pub(crate) partial: Option<Partial>,
     pub(crate) problems: Vec<Problem>,
     files: Files,
-    /// The last part is not finished.
+    /// Whether the last part is not finished.
     is_open: bool,
 }
 
-/// Searches all candidates, in their order.
+/// Searches all candidates, in order.
 pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> GatheredRuns {
     let mut gathered = GatheredRuns::default();
     let mut rest = candidates;
@@ -98,12 +98,12 @@ fn problem(pid: u32, expected: &str, found: &str) -> Problem {
 
 struct Helper {
     messages: Receiver<Message>,
-    /// The number of the thread, as soon as it runs.
+    /// Id of the thread, once it runs.
     thread: Arc<OnceLock<u32>>,
 }
 
 impl Helper {
-    /// `None` where there can be no thread.
+    /// `None` if no thread can be started.
     fn start(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> Option<Self> {
         let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
         let (finder, others) = (finder.clone(), pace.options().others_allowed);
@@ -111,7 +111,7 @@ impl Helper {
         let thread = Arc::new(OnceLock::new());
         let own = thread.clone();
         let search = move || {
-            // `123/task/456`
+            // the link reads `123/task/456`
             let path = std::fs::read_link("/proc/thread-self").unwrap_or_default();
             let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
             number.map(|number| own.set(number));
@@ -122,8 +122,8 @@ impl Helper {
         std::thread::Builder::new().name(name).spawn(search).ok().map(|_| Self { messages, thread })
     }
 
-    /// Takes what it says until all is said, or it is given up; answers the candidates that are
-    /// left.
+    /// Receives messages until the helper is done or is abandoned; returns the remaining
+    /// candidates.
     fn listen<'a>(
         &self,
         mut rest: &'a [Candidate],
@@ -176,9 +176,9 @@ impl Helper {
         }
     }
 
-    /// Whether its thread has, or waits for, a processor: it is late, but nothing holds it up.
+    /// Whether the helper's thread is running or runnable: then it is slow, but not blocked.
     fn is_running(&self) -> bool {
-        // that has not begun to run waits for a processor, too
+        // a thread that has not started yet is waiting for a CPU, too
         let Some(thread) = self.thread.get() else { return true };
         let stat = text_of_process(*thread, "stat").unwrap_or_default();
         let name_ends = stat.iter().rposition(|&byte| byte == b')');
@@ -187,7 +187,7 @@ impl Helper {
 }
 
 impl GatheredRuns {
-    /// Whether this was the last word on the process.
+    /// Processes a message; whether it was the last one about this process.
     fn take(&mut self, message: Message, candidate: &Candidate) -> bool {
         match message {
             Message::Begun(stat) => self.begin(stat, candidate),
@@ -251,7 +251,7 @@ impl GatheredRuns {
         }
     }
 
-    /// Forgets the process that was begun and not ended.
+    /// Discards the part of a process whose search did not finish.
     fn drop_unfinished(&mut self) {
         if std::mem::take(&mut self.is_open) {
             self.spans.pop();
@@ -261,7 +261,7 @@ impl GatheredRuns {
     }
 }
 
-/// A part of which nothing is known yet.
+/// A part with all counts at zero.
 pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
     let none = Pages::new(0);
     Part {
@@ -279,7 +279,7 @@ pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
     }
 }
 
-/// Which pages of which files were found.
+/// The pages of files that were found.
 #[derive(Debug, Default)]
 struct Files {
     seen: HashMap<((u32, u32), u64), RangeSet>,
@@ -288,7 +288,7 @@ struct Files {
 }
 
 impl Files {
-    /// Those of `length` pages at `place` that were not found before.
+    /// The pages among `length` pages at `place` that were not found before.
     fn new_pages(&mut self, place: &FilePage, length: u64) -> Vec<(u64, u64)> {
         let end = place.page.saturating_add(length);
         let file = (place.device, place.inode);
@@ -319,7 +319,7 @@ impl RunSink for SyncSender<Message> {
     }
 }
 
-/// A process that may be searched.
+/// The open files of a process that may be searched.
 struct SearchableProcess {
     stat: Stat,
     pagemap: Pagemap,
@@ -327,7 +327,7 @@ struct SearchableProcess {
 }
 
 impl Searcher {
-    /// Whether anybody still listens.
+    /// Searches a process; whether the receiver still listens.
     fn process(&mut self, pid: u32) -> bool {
         match self.ready(pid) {
             Ok(ready) => self.search(ready),
@@ -340,7 +340,8 @@ impl Searcher {
         let name = Some(before.name.clone());
         self.may_read(&before).map_err(|why| (name.clone(), why))?;
         let (pagemap, maps) = open_all(pid).map_err(|error| (name.clone(), why(&error)))?;
-        // the files belong to the memory that is there now; who it is must be known of that one
+        // the open files belong to the present memory of the process, so its identity must be read
+        // after opening them
         let stat = Stat::read(pid).map_err(|_| (name, WhyUnread::Gone))?;
         Ok(SearchableProcess { stat, pagemap, maps })
     }
@@ -368,7 +369,7 @@ impl Searcher {
         let counted = match hunt.search(maps, |mapping| devices.backing(identity.pid, mapping)) {
             Ok(counted) => counted,
             Err(SearchEnd::NotWanted) => return false,
-            // only where the memory went away: what that means is asked below
+            // only if the memory is gone; the reason is checked below
             Err(SearchEnd::Refused(_)) => SearchCounts::default(),
         };
         let ended = (!pagemap.is_alive()).then(|| how_ended(&identity));
@@ -376,7 +377,7 @@ impl Searcher {
     }
 }
 
-/// Also opens the memory itself: the kernel may refuse that alone.
+/// Opens the files of a process. Also opens its memory, as the kernel may refuse only that.
 fn open_all(pid: u32) -> std::io::Result<(Pagemap, std::fs::File)> {
     open::memory(pid)?;
     Ok((Pagemap::open(pid)?, maps(pid)?))
@@ -409,13 +410,13 @@ mod tests {
         gather(&candidates, &finder, &Pace::start(Options::default()))
     }
 
-    /// One that is told nothing of frames.
+    /// A finder without frame numbers.
     fn finder(method: Method) -> Finder {
         let kernel = Arc::default();
         Finder { method, page_size: 4096, file_backed: false, zero_frame: None, kernel }
     }
 
-    /// First page and length of every span, without what only PAGEMAP_SCAN knows.
+    /// First page and length of every span, without the huge flag that only PAGEMAP_SCAN reports.
     fn places(gathered: &GatheredRuns) -> Vec<(u64, u64)> {
         let spans =
             gathered.spans.iter().flat_map(|spans| (0..spans.len()).filter_map(|i| spans.get(i)));
@@ -429,8 +430,8 @@ mod tests {
         runs
     }
 
-    /// What a kernel without PAGEMAP_SCAN makes us do finds the same pages; where all that may be
-    /// known is known the page of zeros too.
+    /// The fallback methods find the same pages; if all frames are available, the same zero pages
+    /// too.
     #[test]
     fn every_method_finds_the_same_pages() {
         for arrangement in ["hold 4", "shmem 2", "scatter 3000", "reserve 100 200"] {
@@ -444,7 +445,8 @@ mod tests {
         }
     }
 
-    /// Runs of pages that are mapped alike: first page, length, and whether as part of a huge one.
+    /// Runs of pages that are mapped in the same way: first page, length, and whether as part of a
+    /// huge page.
     fn mapped(gathered: &GatheredRuns) -> Vec<(u64, u64, Option<bool>)> {
         let spans = &gathered.spans[0];
         let mut runs: Vec<(u64, u64, Option<bool>)> = Vec::new();
@@ -458,8 +460,8 @@ mod tests {
         runs
     }
 
-    /// Without PAGEMAP_SCAN root is told the same huge and small pages, and the same pages of zeros;
-    /// anybody else is told nothing of them.
+    /// Without PAGEMAP_SCAN, root gets the same huge, small and zero pages; other users get no
+    /// information about them.
     #[test]
     fn huge_pages_are_told_without_the_scan() {
         let target = Target::start("huge 8");
@@ -478,8 +480,8 @@ mod tests {
         }
     }
 
-    /// What the scan finds and what another method finds, of memory that did not change meanwhile:
-    /// the target may have something to do yet before it waits.
+    /// Results of the scan and of another method, for memory that did not change in between: the
+    /// target may still be working before it waits.
     fn both(pid: u32, method: Method) -> (GatheredRuns, GatheredRuns) {
         for _ in 0..100 {
             let scan = gathered(&[pid], Method::ScanWithGuards);
@@ -491,7 +493,7 @@ mod tests {
         panic!("the memory of {pid} keeps changing");
     }
 
-    /// Takes all that is found, and forgets it.
+    /// Accepts and discards everything.
     struct DiscardingSink;
 
     impl RunSink for DiscardingSink {
@@ -501,7 +503,7 @@ mod tests {
         }
     }
 
-    /// What a search of 100 TiB of reserved address space costs: about a question for each mapping.
+    /// The cost of searching 100 TiB of reserved address space: about one call for each mapping.
     #[test]
     fn reserved_address_space_costs_nothing() {
         for (arrangement, method) in [
@@ -524,7 +526,7 @@ mod tests {
         }
     }
 
-    /// A mapping of which some is touched must be searched: that has an end, and it is said.
+    /// A mapping that is partly touched must be searched: the search has a limit, and reports it.
     #[test]
     fn without_the_scan_a_search_has_an_end() {
         let target = Target::start("sparse 100 200");
@@ -567,7 +569,7 @@ mod tests {
         assert_eq!((found.parts.len(), found.not_read[0].why), (0, WhyUnread::NoTime));
     }
 
-    /// However many pieces of files there are, no page is lost: at worst one counts twice.
+    /// However many ranges of files there are, no page is lost; at worst one is counted twice.
     #[test]
     fn pieces_of_files_are_bounded() {
         let mut files = Files::default();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/PID/stat` and `/proc/PID/status` → who a process is, and whether it still is that.
+//! `/proc/PID/stat` and `/proc/PID/status` → the identity of a process, and whether it is still the
+//! same.
 //!
-//! A process id is given anew when its process has ended: the time of its start tells the two
-//! apart. An exec keeps id and start and gives a new memory: where its code begins and where its
-//! stack and arguments are tell those apart (the kernel places them at random each time).
+//! A pid may be reused after its process has ended; the start time tells the two processes apart.
+//! An exec keeps pid and start time and replaces the memory; the addresses of code, stack and
+//! arguments tell these apart (the kernel randomizes them at each exec).
 //!
-//! A set-user-id program has several user ids: it is ours only where all four are.
+//! A set-user-id program has several user ids: it belongs to our user only if all four are ours.
 
 use std::io;
 
@@ -15,23 +16,23 @@ use pagewise_procmem::open::text_of_process;
 
 use crate::WhyUnread;
 
-/// One memory of one process.
+/// One address space of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) pid: u32,
     start: u64,
-    /// Where code, stack and arguments are.
+    /// Addresses of code, stack and arguments.
     memory: [u64; 3],
 }
 
 impl Identity {
-    /// Whether `other` is the same process, maybe with another memory.
+    /// Whether `other` is the same process, possibly after an exec.
     pub(crate) fn is_same_process(&self, other: &Self) -> bool {
         (self.pid, self.start) == (other.pid, other.start)
     }
 }
 
-/// What `/proc/PID/stat` says.
+/// The parsed `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: Name,
@@ -46,7 +47,7 @@ impl Stat {
         Self::parse(pid, &text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Anybody may name a process `) R 1`: the name ends at the *last* bracket.
+    /// A process may be named `) R 1`, so the name ends at the *last* bracket.
     fn parse(pid: u32, text: &[u8]) -> Option<Self> {
         const FLAG_KERNEL_THREAD: u64 = 0x0020_0000;
         let begin = text.iter().position(|&byte| byte == b'(')?;
@@ -68,7 +69,7 @@ impl Stat {
         })
     }
 
-    /// Why it has no memory to look at, where it has none.
+    /// Why it has no memory to sample; `None` if it has.
     pub(crate) fn no_memory(&self) -> Option<WhyUnread> {
         match (self.is_kernel_thread, self.has_ended) {
             (true, _) => Some(WhyUnread::KernelThread),
@@ -83,7 +84,7 @@ fn whole(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// Whether every user id of a process is `ours`; `None` where that is not said.
+/// Whether every user id of a process is `ours`; `None` if it cannot be read.
 pub(crate) fn is_ours(pid: u32, ours: u32) -> Option<bool> {
     all_ids_are(&text_of_process(pid, "status").ok()?, ours)
 }
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A shell, as a real kernel printed it, with an ill-meaning name.
+    /// A shell as printed by a real kernel, with a malicious name.
     const SHELL: &[u8] = b"4711 (a) Z 1 2 (x) S 1 4711 4711 34817 4720 4194304 1120 2 3 4 5 6 7 8 20 0 1 0 8821344 7274496 900 18446744073709551615 94000000000000 94000000900000 140720000000000 0 0 0 65536 3686404 1266761467 1 0 0 17 1 0 0 0 0 0 94000001000000 94000001048000 94000010000000 140720000001000 140720000001010 140720000001010 140720000001023 0\n";
     const KERNEL_THREAD: &[u8] = b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 18446744073709551615 0 0 0 0 0 0 0 2147483647 0 0 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
 

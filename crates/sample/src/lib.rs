@@ -7,20 +7,21 @@
 //! the kernel lets us read, and files, devices and cores that the user named. It
 //!
 //! - never writes, starts a program, or opens anything for writing;
-//! - never keeps a page: each is shown once, in a buffer that the next page overwrites, to a
-//!   [`Visit`] of the caller, and nothing of it is in a [`Sample`], an error or a [`Problem`](pagewise_model::Problem);
-//! - never reads another user's process unless the caller passes [`Options::others_allowed`]
-//!   (and then needs root: the kernel decides);
+//! - never keeps a page: each is passed once, in a buffer that the next page overwrites, to a
+//!   [`Visit`] of the caller, and no page content is in a [`Sample`], an error or a
+//!   [`Problem`](pagewise_model::Problem);
+//! - never reads another user's process unless the caller passes [`Options::others_allowed`] (which
+//!   then needs root: the kernel decides);
 //! - never brings a page in from swap on purpose: swapped pages are counted, not read;
-//! - never breaks the sharing of a page on purpose: see `read.rs`. What it disturbs all the same is
-//!   counted in [`Disturbed`].
+//! - never breaks the sharing of a page on purpose: see `process.rs`. The side effects that remain
+//!   are counted in [`Disturbed`].
 //!
 //! # How to use it
 //!
 //! [`open`] finds the pages; [`Sampler::run`] shows those that the [`Choice`] asks for;
-//! [`Sampler::draw`] shows more of them, uniformly and without replacement over all sources together;
-//! [`Sampler::finish`] says what was looked at. Each element of the `workers` slice gets a thread
-//! and sees its own pages, so that workers share nothing.
+//! [`Sampler::draw`] shows more of them, uniformly and without replacement over all sources
+//! together; [`Sampler::finish`] returns what was sampled and what was not. Each element of the
+//! `workers` slice gets its own thread and its own pages, so that workers share nothing.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), pagewise_sample::OpenError> {
@@ -32,7 +33,7 @@
 //! let visit = |_: &Origin, page: &[u8]| zeros += u64::from(page.iter().all(|&byte| byte == 0));
 //! sampler.run(&mut [visit]);
 //! let sample = sampler.finish();
-//! println!("{zeros} of {} pages looked at, {} in all", sample.sampled().get(), sample.pages().get());
+//! println!("{zeros} of {} pages sampled, {} in all", sample.sampled().get(), sample.pages().get());
 //! # Ok(()) }
 //! ```
 

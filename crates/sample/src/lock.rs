@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A mutex → its contents, also if a thread panicked while it held the lock.
+//! A mutex → its contents, even if a thread panicked while it held the lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A panic elsewhere is reported elsewhere.
+/// Locks a mutex. Poisoning is ignored, because the panic itself is reported elsewhere.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only module of this crate that opens files, always for reading: memory, devices and what the user named.
-//! Text about processes is opened by `pagewise-procmem`.
+//! The only module of this crate that opens files, always read-only: memory, devices and what the
+//! user named. Text files about processes are opened by `pagewise-procmem`.
 
 #![expect(clippy::disallowed_methods, reason = "files are opened here only, for reading")]
 
@@ -16,13 +16,13 @@ pub(crate) fn memory(pid: u32) -> io::Result<File> {
     opened(Path::new(&format!("/proc/{pid}/mem")), OFlags::empty())
 }
 
-/// A file that the user named. Does not wait for the other end of a pipe.
+/// A file that the user named. Opening a FIFO does not block.
 pub(crate) fn named(path: &Path) -> io::Result<File> {
     opened(path, OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
-/// A device past the page cache: a cached copy would take memory and, where the device is in use
-/// as swap, be out of date.
+/// A device, opened with O_DIRECT: a copy in the page cache would take memory and, if the device is
+/// in use as swap, be out of date.
 pub(crate) fn direct(path: &Path) -> io::Result<File> {
     opened(path, OFlags::DIRECT | OFlags::NOCTTY)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a look may cost: its time, its share of a processor, and the user's patience.
+//! Limits on sampling: time, share of a CPU, and whether the user stops it.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use rustix::time::ClockId;
 
 use crate::{Options, Partial};
 
-/// Longest sleep at one time: a Ctrl-C is heard after this.
+/// Maximum length of one sleep, and so the delay until a Ctrl-C has an effect.
 const NAP: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Pace {
         &self.options
     }
 
-    /// Why to end now.
+    /// Why sampling must end now; `None` if it can continue.
     pub(crate) fn is_over(&self) -> Option<Partial> {
         let late = self.left().is_some_and(|left| left.is_zero());
         match (self.options.is_stopped(), late) {
@@ -36,12 +36,12 @@ impl Pace {
         }
     }
 
-    /// What is left of the time allowed, where there is a limit.
+    /// Remaining time; `None` without a limit.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.options.budget.map(|budget| budget.saturating_sub(self.begun.elapsed()))
     }
 
-    /// Sleeps until the share of a processor that was used is what it may be, or all is over.
+    /// Sleeps until the CPU use is back below its limit, or sampling must end.
     pub(crate) fn rest(&self) {
         while let Some(nap) = self.nap().filter(|_| self.is_over().is_none()) {
             std::thread::sleep(nap.min(NAP));
@@ -55,14 +55,14 @@ impl Pace {
     }
 }
 
-/// How long ago one must have begun to have used so much at that percentage of a processor.
+/// The elapsed time after which this CPU time is within the given percentage of a CPU.
 fn due_after(used: Duration, percent: f64) -> Option<Duration> {
     let usable = percent.is_finite() && percent > 0.0;
     let seconds = usable.then(|| used.as_secs_f64() * 100.0 / percent)?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Processor time of the whole process: what is done with the pages counts too.
+/// CPU time of the whole process, so that processing the pages counts too.
 fn cpu_used() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));

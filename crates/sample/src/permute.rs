@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed → an order of the numbers below `length`, of which any stretch can be had at once.
+//! A seed → a pseudo-random permutation of the numbers below `length`, which can be computed at any
+//! place.
 //!
-//! Drawing without replacement must not remember what was drawn: a sample may be a large part of
-//! a large memory. So the order is computed: a Feistel network mixes the two halves of a number in
-//! rounds, which maps numbers of 2n bits one to one onto themselves; a result that is not below
-//! `length` is mapped again until it is (at most four times as many numbers as wanted, so fewer
-//! than four steps on average). The n-th draw is the place of `n`, whatever was drawn before.
+//! Drawing without replacement must not need memory for what was drawn, as a sample may be a large
+//! part of a large memory. So the order is computed: a Feistel network mixes the two halves of a
+//! number in rounds, which is a bijection on the numbers of 2n bits. A result that is not below
+//! `length` is mapped again until it is (there are at most four times as many numbers as needed, so
+//! this takes fewer than four steps on average). The n-th draw is the image of `n`, independent of
+//! the draws before.
 
-/// Rounds of mixing; tests of uniformity pass from four on.
+/// Number of rounds; the tests of uniformity pass from four on.
 const ROUNDS: u64 = 8;
 
-/// An order of the numbers below a length.
+/// A permutation of the numbers below a length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Permutation {
     length: u64,
@@ -24,7 +26,7 @@ impl Permutation {
         Self { length, half_bits: bits.div_ceil(2).max(1), seed: mixed(seed) }
     }
 
-    /// The number at `place` of the order; `None` from `length` on.
+    /// The number at this place of the permutation; `None` from `length` on.
     pub(crate) fn number_at(self, place: u64) -> Option<u64> {
         if place >= self.length {
             return None;
@@ -47,7 +49,7 @@ impl Permutation {
     }
 }
 
-/// Every bit of the answer depends on every bit of the number.
+/// Every bit of the result depends on every bit of the input.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let number = (number ^ (number >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -60,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every number once.
+        /// Every number occurs exactly once.
         #[test]
         fn it_is_a_permutation(length in 0u64..3000, seed: u64) {
             let order = Permutation::new(length, seed);
@@ -70,7 +72,7 @@ mod tests {
             prop_assert_eq!(order.number_at(length), None);
         }
 
-        /// Also where the numbers cannot be listed.
+        /// The same for lengths that are too large to list.
         #[test]
         fn large_lengths_stay_within(length in 1u64.., seed: u64, place: u64) {
             let order = Permutation::new(length, seed);
@@ -78,13 +80,14 @@ mod tests {
         }
     }
 
-    /// Chi-squared over `cells`; its mean is `cells - 1` and its deviation the root of twice that.
+    /// Chi-squared statistic of the counts; its mean is the number of cells minus 1, its standard
+    /// deviation the square root of twice that.
     fn chi_squared(counts: &[u64]) -> f64 {
         let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
         counts.iter().map(|&count| (count as f64 - expected).powi(2) / expected).sum()
     }
 
-    /// Over many seeds every number is drawn equally often, at the first place and at a late one.
+    /// Over many seeds, every number occurs equally often, at the first place and at a later one.
     #[test]
     fn each_number_is_as_likely_as_any_other() {
         for place in [0, 1, 57, 99] {
@@ -98,7 +101,7 @@ mod tests {
         }
     }
 
-    /// So is every pair of neighbours in the order: numbers are drawn independently of each other.
+    /// The same for pairs of neighbours: draws are independent of each other.
     #[test]
     fn each_pair_is_as_likely_as_any_other() {
         let mut counts = [0u64; 12 * 12];
@@ -114,7 +117,7 @@ mod tests {
         assert!((80.0..190.0).contains(&chi), "{chi}");
     }
 
-    /// A sample of one order covers all its tenths alike, as one draws from a memory.
+    /// A sample from one permutation covers all parts of the range evenly.
     #[test]
     fn a_sample_is_spread_over_all_of_it() {
         let order = Permutation::new(1_234_567, 42);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Spans and how many pages are wanted → batches, handed out one by one to whoever works.
+//! Spans and a number of pages → batches, handed out one by one to the workers.
 //!
 //! A sweep goes through all pages in order of address. A draw takes the next pages of a random
-//! order; they are drawn in rounds, and within a round read in order of address, which is faster.
-//! A draw ends between rounds only: half a round would be the pages at the lower addresses, and the
-//! sample not uniform any more.
+//! permutation, in rounds; within a round pages are read in order of address, which is faster. A
+//! draw ends only between rounds: half a round would contain only the pages at lower addresses, so
+//! that the sample would no longer be uniform.
 
 use crate::Partial;
 use crate::pace::Pace;
@@ -12,21 +12,21 @@ use crate::permute::Permutation;
 use crate::process::PageRequest;
 use crate::spans::{Span, Spans};
 
-/// Pages of a batch at most: with small pages 256 KiB, which stays in the cache of a processor.
+/// Maximum number of pages in a batch: 256 KiB of small pages, which fit into the cache of a CPU.
 pub(crate) const BATCH: usize = 64;
-/// Pages of a round.
+/// Pages in a round.
 const ROUND: u64 = 2048;
 
 /// Pages of one part that are read together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Batch {
-    /// These, in order.
+    /// These pages of a part, in order.
     Pages(usize, Vec<PageRequest>),
-    /// Of a coarse span those that are to be shown, or of these the ones at these places.
+    /// Pages of a coarse span: all that are to be shown, or those at these places among them.
     Coarse(usize, Span, Option<Vec<u64>>),
 }
 
-/// What is still to be done.
+/// The work that is left.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     spans: &'a [Spans],
@@ -41,7 +41,7 @@ enum Way {
     Draw(Draw),
 }
 
-/// Where a sweep is.
+/// Position of a sweep.
 #[derive(Debug, Clone, Copy, Default)]
 struct SweepPosition {
     part: usize,
@@ -55,17 +55,17 @@ struct Draw {
     order: Permutation,
     next: u64,
     until: u64,
-    /// Places of this round among all pages, the next one last.
+    /// Indices of this round's pages among all pages; the next one is last.
     round: Vec<u64>,
 }
 
 impl<'a> Plan<'a> {
-    /// Every page.
+    /// A plan for every page.
     pub(crate) fn sweep(spans: &'a [Spans], pace: &'a Pace) -> Self {
         Self { spans, way: Way::Sweep(SweepPosition::default()), pace, partial: None }
     }
 
-    /// The pages at these places of the order.
+    /// A plan for the pages at these places of the permutation.
     pub(crate) fn draw(
         spans: &'a [Spans],
         pace: &'a Pace,
@@ -76,7 +76,7 @@ impl<'a> Plan<'a> {
         Self { spans, way: Way::Draw(draw), pace, partial: None }
     }
 
-    /// How far into the order this came.
+    /// The next place of the permutation; `None` for a sweep.
     pub(crate) fn next_place(&self) -> Option<u64> {
         match &self.way {
             Way::Sweep(_) => None,
@@ -84,7 +84,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// `None` when all is handed out, or it is over.
+    /// The next batch; `None` when all are handed out, or a limit was reached.
     pub(crate) fn next(&mut self) -> Option<Batch> {
         match &mut self.way {
             Way::Sweep(place) => {
@@ -104,7 +104,7 @@ impl<'a> Plan<'a> {
 }
 
 impl SweepPosition {
-    /// Goes to a part that has something left; `None` where none has.
+    /// Moves on to a part that has pages left; `None` if there is none.
     fn next_part(&mut self, spans: &[Spans]) -> Option<()> {
         while spans.get(self.part)?.get(self.span).is_none() {
             *self = Self { part: self.part + 1, ..Self::default() };
@@ -151,7 +151,7 @@ impl Draw {
         self.next = end;
     }
 
-    /// The next pages of the round that are of the same part, and of the same coarse span.
+    /// The next pages of the round that are in the same part and in the same coarse span.
     fn batch(&mut self, spans: &[Spans]) -> Option<Batch> {
         let (part, before) = part_of(spans, *self.round.last()?)?;
         let mut requests = Vec::with_capacity(BATCH);
@@ -178,7 +178,7 @@ impl Draw {
     }
 }
 
-/// The part that has the page at this place among all, and how many pages are in those before.
+/// The part that has the page with this index, and the number of pages in the parts before it.
 fn part_of(spans: &[Spans], index: u64) -> Option<(usize, u64)> {
     let mut before = 0;
     for (part, spans) in spans.iter().enumerate() {
@@ -199,12 +199,12 @@ mod tests {
     use proptest::prelude::*;
     use std::time::Duration;
 
-    /// Every second page of some mappings, in parts that have room for `most` spans.
+    /// Parts with every second page of a mapping, with at most `most` spans each.
     fn parts(lengths: &[u64], most: usize) -> Vec<Spans> {
         let part = |length: &u64| {
             let mut spans = Spans::new(most);
             for number in 0..*length {
-                // every third page follows its neighbour
+                // every third page is adjacent to its neighbour
                 let first = 2 * number + u64::from(number % 3 == 0);
                 let kind = PageKind::Anonymous;
                 spans.push(Run { first, length: 1, kind, huge: None, apart: number % 7 == 0 });
@@ -214,7 +214,8 @@ mod tests {
         lengths.iter().map(part).collect()
     }
 
-    /// Which pages of which part are handed out; of a coarse span the place stands for the page.
+    /// The pages that are handed out, with their part; in a coarse span the place represents the
+    /// page.
     fn handed_out(plan: &mut Plan<'_>) -> Vec<(usize, u64)> {
         let mut all = Vec::new();
         while let Some(batch) = plan.next() {
@@ -234,8 +235,8 @@ mod tests {
     }
 
     proptest! {
-        /// However often one draws, no page comes twice, and in the end each came once: as a sweep
-        /// has them.
+        /// However many draws are made, no page comes twice, and in the end each came once, as in a
+        /// sweep.
         #[test]
         fn all_draws_together_are_a_sweep(
             lengths in prop::collection::vec(0u64..300, 1..5),

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers of pages of a process → their contents, so that the process keeps what it has.
+//! Page numbers of a process → their contents, without changing what the process has in memory.
 //!
-//! # Why two ways of reading
+//! # Why there are two ways of reading
 //!
-//! `process_vm_readv` is fast, and *pins* the pages that it copies. The kernel first gives a pinned
-//! private page to its process alone: a page that is shared since a fork, or that KSM merged, is
-//! copied, and stays copied. Looking at a 64 MiB child so would take 64 MiB. `/proc/PID/mem` does
-//! not pin and shares on. So right before each read pagemap is asked again, and only pages that
-//! nobody else maps are read in the fast way.
+//! `process_vm_readv` is fast, but *pins* the pages that it copies, and the kernel first makes a
+//! pinned private page exclusive: a page that is shared since a fork, or that KSM merged, is copied
+//! and stays copied. Sampling a 64 MiB child in this way would take 64 MiB. `/proc/PID/mem` does
+//! not pin and keeps the page shared. So right before each read pagemap is read again, and only
+//! pages that nobody else maps are read in the fast way.
 //!
-//! The same look tells what is in swap by now: that is counted and not read, else reading would
-//! bring it in. What happens between look and read cannot be prevented, only counted: a read that
-//! had to fetch or copy a page is a page fault of *our* thread.
+//! The same reading of pagemap shows which pages are now in swap: these are counted and not read,
+//! since reading would swap them in. Changes between pagemap and the read cannot be prevented, only
+//! counted: a read that had to swap in or copy a page is a page fault of *our* thread.
 //!
 //! Both ways mark the page as recently used.
 //!
-//! # Whose memory it is
+//! # Whose memory is read
 //!
-//! The open files belong to one memory and read as empty once it is gone. `process_vm_readv` goes
-//! by process id: after it, before anything is shown, the files are asked whether the memory still
-//! exists. What was read of a memory that does not is thrown away.
+//! The open files belong to one address space and read as empty once it is gone. `process_vm_readv`
+//! takes a pid; therefore, after it and before anything is shown, the files are used to check that
+//! the address space still exists. Otherwise what was read is discarded.
 
 use std::fs::File;
 use std::io;
@@ -40,7 +40,7 @@ pub(crate) struct Opened {
     page_size: usize,
 }
 
-/// A page that is wanted.
+/// A page to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageRequest {
     pub(crate) page: u64,
@@ -48,13 +48,13 @@ pub(crate) struct PageRequest {
     pub(crate) huge: Option<bool>,
 }
 
-/// What became of it.
+/// The result of reading a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// It is in the buffer.
+    /// Its contents are in the buffer.
     Read {
         exclusive: bool,
-        /// Of a page that others map too, where we are told.
+        /// The frame of a page that others map too, if frame numbers are available.
         frame: Option<u64>,
     },
     Gone,
@@ -64,7 +64,7 @@ pub(crate) enum ReadOutcome {
     Truncated,
 }
 
-/// What reading a batch caused.
+/// Side effects of reading a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReadEffects {
     pub(crate) referenced: u64,
@@ -72,7 +72,7 @@ pub(crate) struct ReadEffects {
     pub(crate) faults: u64,
 }
 
-/// What is kept from batch to batch, so that nothing is allocated for each.
+/// Buffers that are reused from batch to batch, to save allocations.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     entries: Vec<Entry>,
@@ -81,10 +81,10 @@ pub(crate) struct Scratch {
     ways: Vec<Way>,
 }
 
-/// How a page is to be read.
+/// How to read a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By process_vm_readv.
+    /// With process_vm_readv.
     Pinning,
     /// Through /proc/PID/mem.
     Sharing {
@@ -94,19 +94,20 @@ enum Way {
     Done(ReadOutcome),
 }
 
-/// What is asked of a page besides whether it is there.
+/// Questions about a page's frame.
 pub(crate) trait Judge {
-    /// The kernel's page of zeros.
+    /// Whether it is the kernel's zero page.
     fn is_zero(&self, frame: u64) -> bool;
-    /// A shared page that was shown before.
+    /// Whether it is a shared page that was shown before.
     fn is_duplicate(&self, frame: u64) -> bool;
 }
 
 impl Opened {
-    /// Opens the process, where it still has the memory in which pages were found.
+    /// Opens the process, if it still has the address space in which pages were found.
     pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, ProcessEnd> {
         let pid = found.pid;
-        // the files first: an exec after this leaves them with the old memory, and empty
+        // the files first: if the process calls exec after this, they refer to the old memory and
+        // read as empty
         let files = Pagemap::open(pid).and_then(|map| Ok((map, open::memory(pid)?)));
         let now = Stat::read(pid).map_err(|_| ProcessEnd::Exited)?;
         if now.identity != *found {
@@ -125,7 +126,7 @@ impl Opened {
         &self.pagemap
     }
 
-    /// Reads the wanted pages, which are in order, each to its place in `buffer`. `Err` where the
+    /// Reads these pages, which must be in order, each to its place in `buffer`. `Err` if the
     /// memory is gone: then nothing in the buffer may be shown.
     pub(crate) fn read(
         &self,
@@ -156,7 +157,7 @@ impl Opened {
         })
     }
 
-    /// Decides how each page is to be read, by what pagemap says now.
+    /// Decides how to read each page, by the present contents of pagemap.
     fn read_pages(
         &self,
         requests: &[PageRequest],
@@ -176,7 +177,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Answers how many page faults that took.
+    /// Reads with process_vm_readv; returns the number of page faults.
     fn read_pinning(
         &self,
         requests: &[PageRequest],
@@ -199,7 +200,8 @@ impl Opened {
         faults
     }
 
-    /// The next pieces for one call, from the page at `from` on; answers where they end.
+    /// Collects the next pieces for one call, starting at index `from`; returns the index after
+    /// them.
     fn gather(
         &self,
         requests: &[PageRequest],
@@ -228,9 +230,9 @@ impl Opened {
         Piece { address, at: index * self.page_size, length: self.page_size }
     }
 
-    /// Notes that the first `read` pages of these pieces are there. The page after them is left to
-    /// the other way of reading, which also reads what a program may not read itself; answers the
-    /// index after it.
+    /// Marks the first `read` pages of these pieces as read. The page after them is left to the
+    /// other way of reading, which can also read pages that the program itself cannot read; returns
+    /// the index after it.
     fn settle(&self, pieces: &[Piece], ways: &mut [Way], mut read: usize) -> Option<usize> {
         for piece in pieces {
             let first = piece.at / self.page_size;
@@ -275,11 +277,11 @@ impl Opened {
     }
 }
 
-/// The memory is gone: the process exited or runs another program.
+/// The address space is gone: the process exited or called exec.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MemoryGone;
 
-/// What became of a process whose memory is gone.
+/// Whether a process whose memory is gone has exited or called exec.
 pub(crate) fn how_ended(found: &Identity) -> ProcessEnd {
     match Stat::read(found.pid) {
         Ok(now) if now.identity.is_same_process(found) && now.no_memory().is_none() => {
@@ -297,7 +299,7 @@ fn way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     } else if !entry.is_present() || entry.is_guard() {
         Way::Done(ReadOutcome::Gone)
     } else if entry.is_of_file() != (request.kind != PageKind::Anonymous) {
-        // another mapping is there now, or the page became a private copy
+        // another mapping is there now, or the page was replaced by a private copy
         Way::Done(ReadOutcome::Gone)
     } else if frame.is_some_and(|frame| judge.is_zero(frame)) {
         Way::Done(ReadOutcome::Gone)
@@ -315,7 +317,7 @@ fn follows(last: &Piece, next: &Piece) -> bool {
     last.address.checked_add(length) == Some(next.address) && last.at + last.length == next.at
 }
 
-/// How many pages from `from` on are to be read in the sharing way and follow each other.
+/// Number of consecutive pages from `from` on that are read through /proc/PID/mem.
 fn sharing_run(requests: &[PageRequest], ways: &[Way], from: usize) -> usize {
     let pages = requests.get(from..).unwrap_or_default();
     let ways = ways.get(from..).unwrap_or_default();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ranges of page numbers, to count a page of a file once however often it is mapped.
+//! Ranges of page numbers, used to count a page of a file once however often it is mapped.
 
 use std::collections::BTreeMap;
 
-/// A set of numbers, kept as ranges that neither touch nor overlap.
+/// A set of numbers, stored as ranges that neither touch nor overlap.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeSet {
-    /// End by beginning.
+    /// Maps the start of each range to its end.
     ranges: BTreeMap<u64, u64>,
 }
 
 impl RangeSet {
-    /// How many ranges it keeps.
+    /// Number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Puts `first..end` in, and answers the ranges of it that were not in before, in order.
+    /// Adds `first..end`; returns those parts of it that were not in the set, in order.
     pub(crate) fn insert(&mut self, first: u64, end: u64) -> Vec<(u64, u64)> {
         if first >= end {
             return Vec::new();
@@ -32,12 +32,12 @@ impl RangeSet {
         new
     }
 
-    /// What of `first..end` is not in, without putting it in.
+    /// The parts of `first..end` that are not in the set.
     pub(crate) fn missing(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
         gaps(first, end, &self.touching(first, end))
     }
 
-    /// Ranges that overlap `first..end` or stand right beside it, in order.
+    /// Ranges that overlap or touch `first..end`, in order.
     fn touching(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
         let before = self.ranges.range(..first).next_back().filter(|(_, last)| **last >= first);
         let after = self.ranges.range(first..).take_while(|(begin, _)| **begin <= end);
@@ -45,7 +45,7 @@ impl RangeSet {
     }
 }
 
-/// What of `first..end` the ordered `ranges` leave free.
+/// The parts of `first..end` that the sorted `ranges` leave free.
 fn gaps(first: u64, end: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut free = Vec::new();
     let mut at = first;
@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// As a plain set of numbers does it.
+        /// Behaves like a plain set of numbers.
         #[test]
         fn ranges_are_a_set(inserted in prop::collection::vec((0u64..60, 0u64..12), 0..40)) {
             let mut ranges = RangeSet::default();

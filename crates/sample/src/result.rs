@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which pages were looked at, which were not and why, and what looking disturbed.
+//! Which pages were sampled, which were not and why, and what sampling disturbed.
 
 use std::fmt;
 
@@ -7,40 +7,40 @@ use pagewise_model::{Bytes, Name, Pages, Problem};
 
 use crate::Choice;
 
-/// What is known of a page that is shown.
+/// What is known about a page that is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Origin {
     /// Index of its [`Part`] in [`Sample::parts`].
     pub part: usize,
-    /// Its number there: the address in a process or core, or the offset in a file or device,
-    /// divided by the page size.
+    /// Page number in the part: the address in a process or core, or the offset in a file or
+    /// device, divided by the page size.
     pub page: u64,
-    /// Whose it is.
+    /// What backs the page.
     pub kind: PageKind,
-    /// Whether the kernel said that nobody else maps it; `false` also where nobody can say.
+    /// Whether the kernel marks it as mapped by no other process; `false` also if unknown.
     pub exclusive: bool,
-    /// The part of the page that this place accounts for: 1 / number of places of the population that
-    /// show the same page. Added up over the population, each page counts once. See [`Sharing`].
+    /// Weight of the page: 1 / number of places in the population that show the same page. Summed
+    /// over the population, each page counts once. See [`Sharing`].
     pub share: f64,
-    /// Whether it is mapped as part of a huge page, where the kernel tells: by PAGEMAP_SCAN, or
-    /// to root by `/proc/kpageflags`.
+    /// Whether it is mapped as part of a huge page, if known: from PAGEMAP_SCAN or, for root, from
+    /// `/proc/kpageflags`.
     pub huge: Option<bool>,
 }
 
 /// What backs a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageKind {
-    /// Private memory: swap takes it.
+    /// Private memory, which can be swapped.
     Anonymous,
-    /// Shared memory and tmpfs: swap takes it.
+    /// Shared memory and tmpfs, which can be swapped.
     Shmem,
-    /// The page cache of a file: dropped and read again, never swapped.
+    /// Page cache of a file, which is dropped and read again, never swapped.
     File,
-    /// No memory of a process: a page-sized piece of a file or a device.
+    /// Not memory of a process, but a page-sized piece of a file or a device.
     Stored,
 }
 
-/// What a part is.
+/// The kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
     /// One process.
@@ -54,7 +54,7 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// As `--json` has it.
+    /// The word in `--json`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -69,95 +69,95 @@ impl PartKind {
 /// One source: a process, or the one file.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// What it is.
+    /// The kind of source.
     pub kind: PartKind,
-    /// The command's name as the kernel keeps it, or the file's path.
+    /// The name of the command (`comm`), or the path of the file.
     pub name: Name,
-    /// Of a process.
+    /// The pid of a process.
     pub pid: Option<u32>,
-    /// The memory cgroup of a process, where it was looked up (cgroup and host).
+    /// The memory cgroup of a process, if it was read (for a cgroup or the host).
     pub cgroup: Option<Name>,
-    /// The population: pages that could have been shown, when they were found.
+    /// The population: number of pages that could be shown when they were found.
     pub pages: Pages,
     /// Pages that were shown.
     pub sampled: Pages,
-    /// Of the shown ones: pages that others map too (or nobody can say).
+    /// Number of shown pages that others map too, or for which this is unknown.
     pub sampled_shared: Pages,
-    /// Anonymous pages in swap: counted, not read, not in the population. Shmem in swap is not
-    /// seen: no process maps it then.
+    /// Anonymous pages in swap: counted, not read, not part of the population. Shmem in swap is not
+    /// counted, as it is not mapped by any process.
     pub swapped: Pages,
-    /// Addresses that all show the kernel's one page of zeros, where that can be told: no memory.
+    /// Mappings of the kernel's zero page, which take no memory; 0 if they cannot be recognised.
     pub zero_page: Pages,
-    /// Pages that were to be shown and were not.
+    /// Pages that should have been shown and could not be.
     pub skipped: SkippedPages,
-    /// That it ended before all was looked at.
+    /// How the process ended, if it did before all its pages were sampled.
     pub ended: Option<ProcessEnd>,
 }
 
-/// Pages that were found and could not be shown.
+/// Numbers of pages that were found but could not be shown, by the reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedPages {
-    /// Freed since they were found, or the source ended.
+    /// Freed after they were found, or the source ended.
     pub gone: Pages,
-    /// Swapped out since they were found.
+    /// Swapped out after they were found.
     pub swapped: Pages,
-    /// The kernel did not give them: a device's memory, secret memory, an I/O error.
+    /// The kernel refused to read them: device memory, secret memory, an I/O error.
     pub refused: Pages,
-    /// A process that was looked at before shows the same page (exact, as root).
+    /// Another process had already shown the same page (only with [`Choice::Exact`], as root).
     pub duplicate: Pages,
-    /// The file ends before them.
+    /// They are after the end of the file.
     pub truncated: Pages,
 }
 
 impl SkippedPages {
-    /// All of them.
+    /// The sum of all reasons.
     #[must_use]
     pub fn sum(&self) -> Pages {
         [self.gone, self.swapped, self.refused, self.duplicate, self.truncated].into_iter().sum()
     }
 }
 
-/// How a process ended while it was looked at.
+/// How a process ended while it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEnd {
     /// It exited.
     Exited,
-    /// It runs another program now (exec): its memory from before is gone.
+    /// It called exec: its former memory is gone.
     Replaced,
 }
 
-/// A process of which no page was looked at.
+/// A process of which no page was sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadProcess {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Its name, where that could be read.
+    /// Name of the command, if it could be read.
     pub name: Name,
-    /// Why.
+    /// The reason.
     pub why: WhyUnread,
 }
 
-/// Why not.
+/// Why a process was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WhyUnread {
-    /// There is none with this id, or it ended.
+    /// It does not exist, or has ended.
     Gone,
     /// It is one of the kernel's own threads.
     KernelThread,
-    /// It has ended and waits for its parent: its memory is given back.
+    /// It has ended and has not been reaped: its memory is already freed.
     Zombie,
-    /// It belongs to another user, and nobody asked for those.
+    /// It belongs to another user, and reading those was not requested.
     OtherUser,
-    /// The kernel refused: another user's, or it forbids being looked at (ptrace).
+    /// The kernel refused (ptrace access check): it belongs to another user or is not dumpable.
     Denied,
-    /// It had not answered when it should long have: something holds its memory lock.
+    /// It did not answer in time: something holds its mmap lock.
     Stuck,
-    /// Time was up, or we were stopped, before its turn.
+    /// The time was up, or sampling was stopped, before it was its turn.
     NoTime,
 }
 
 impl WhyUnread {
-    /// Whether it was refused for who we are, or for what was asked, and would be read otherwise.
+    /// Whether it could be read by another user, or if other users' processes were requested.
     #[must_use]
     pub const fn is_refused(self) -> bool {
         matches!(self, Self::OtherUser | Self::Denied)
@@ -180,45 +180,47 @@ impl fmt::Display for WhyUnread {
     }
 }
 
-/// How pages that several processes map were counted in [`Part::pages`].
+/// How pages that several processes map are counted in [`Part::pages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// There is one source, or none of several processes.
+    /// There is one source, so nothing is shared between sources.
     One,
-    /// Shmem and file pages once, by their file; private pages that processes share since a fork, and
-    /// pages that KSM merged, once for each place. [`Origin::share`] says what each place accounts
-    /// for: of a page that k processes of the target show at the same address 1/k, found by its frame,
-    /// whoever else outside the target maps it; of a page that KSM merged 1 / all its mappings.
+    /// Shmem and file pages count once, identified by their file. Private pages that processes
+    /// share since a fork, and pages that KSM merged, count once for each place. [`Origin::share`]
+    /// is the weight of each place: 1/k for a page that k processes of the target show at the same
+    /// address (found by its frame), regardless of processes outside the target; for a page that
+    /// KSM merged, 1 / number of all its mappings.
     Weighed,
-    /// As before, but we are not told frames: [`Origin::share`] is the mean that `smaps` has for
-    /// shared pages of the same mapping (its proportional size). Processes outside the target take
-    /// their part away.
+    /// As [`Self::Weighed`], but without frame numbers: [`Origin::share`] is the average for shared
+    /// pages of the same mapping, from its proportional size in `smaps`. Processes outside the
+    /// target reduce it.
     Proportional,
-    /// Once for each place in [`Part::pages`]; but each page was *shown* once, by its frame, and
-    /// [`SkippedPages::duplicate`] has the others.
+    /// Once for each place in [`Part::pages`]; but each page was *shown* only once, identified by
+    /// its frame, and the other places are in [`SkippedPages::duplicate`].
     ByFrame,
 }
 
-/// What looking changed.
+/// What sampling changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Disturbed {
-    /// Pages of processes that the kernel now takes for recently used.
+    /// Pages of processes that are now marked as recently used.
     pub referenced_pages: Pages,
-    /// At most so many pages were copied that were shared before. Pages are only read by the call
-    /// that can do this where the kernel said that nobody shares them: this counts the races.
+    /// Upper bound of pages that were shared before and were copied. The call that can do this
+    /// reads only pages that the kernel reported as unshared, so this counts races.
     pub unshared_pages: Pages,
-    /// Page faults that our reads caused in their targets: a page moved between look and read.
+    /// Page faults that our reads caused in the targets: a page changed between pagemap and the
+    /// read.
     pub faults: u64,
 }
 
-/// Why a sample is not all that was asked for. Where several hold, the first of this list.
+/// Why a sample is incomplete. If several reasons apply, the first of this list is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Partial {
     /// The user stopped it.
     Stopped,
-    /// The time was up.
+    /// The time limit was reached.
     Budget,
-    /// A source ended, or was replaced by another program.
+    /// A source ended, or called exec.
     Ended,
     /// A process did not answer.
     Stuck,
@@ -238,41 +240,41 @@ impl fmt::Display for Partial {
     }
 }
 
-/// What was looked at.
+/// The result of sampling.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// What a page is here.
+    /// Page size of the host.
     pub page_size: Bytes,
-    /// What was asked for.
+    /// The requested amount.
     pub choice: Choice,
-    /// Each source with pages, also where none was shown.
+    /// Each source with pages, even if none was shown.
     pub parts: Vec<Part>,
-    /// Processes that were not looked at.
+    /// Processes that were not sampled.
     pub not_read: Vec<UnreadProcess>,
     /// How shared pages were counted.
     pub sharing: Sharing,
-    /// What looking changed.
+    /// What sampling changed.
     pub disturbed: Disturbed,
-    /// Why this is not all that was asked for.
+    /// Why the sample is incomplete; `None` if it is complete.
     pub partial: Option<Partial>,
-    /// What could not be understood.
+    /// Files that could not be understood.
     pub problems: Vec<Problem>,
 }
 
 impl Sample {
-    /// The population of all parts.
+    /// The population: pages of all parts.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.parts.iter().map(|part| part.pages).sum()
     }
 
-    /// Pages shown, of all parts.
+    /// Number of pages shown, of all parts.
     #[must_use]
     pub fn sampled(&self) -> Pages {
         self.parts.iter().map(|part| part.sampled).sum()
     }
 
-    /// Pages in swap, of all parts.
+    /// Number of pages in swap, of all parts.
     #[must_use]
     pub fn swapped(&self) -> Pages {
         self.parts.iter().map(|part| part.swapped).sum()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A target → its pages, found; and pages that were found → pages that are shown.
+//! Finds the pages of a target, and shows a sample of them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,18 +27,18 @@ use crate::{
     exact_needs, share, who,
 };
 
-/// How far a [`Sampler::draw`] came.
+/// Result of a [`Sampler::draw`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
     /// Pages shown by this call.
     pub shown: Pages,
-    /// Pages of the population that were not drawn yet.
+    /// Pages of the population that are not drawn yet.
     pub left: Pages,
-    /// Why fewer were drawn than asked for.
+    /// Why fewer pages were drawn than requested.
     pub partial: Option<Partial>,
 }
 
-/// Pages that were found and wait to be looked at.
+/// The pages that were found, and the state of sampling.
 #[derive(Debug)]
 pub struct Sampler {
     sample: Sample,
@@ -46,28 +46,28 @@ pub struct Sampler {
     spans: Vec<Spans>,
     pace: Pace,
     order: Permutation,
-    /// Pages drawn so far.
+    /// Number of pages drawn so far.
     drawn: u64,
-    /// The kernel's page of zeros, where we are told frames.
+    /// Frame of the kernel's zero page, if frame numbers are available.
     zero: Option<u64>,
-    /// Frames that were shown, where shared pages are shown once.
+    /// Frames that were shown, if each shared page is shown once.
     frames: Option<Mutex<SeenFrames>>,
-    /// What the kernel says of frames, where it tells us.
+    /// The kernel's information about frames, if available.
     kernel: Arc<Frames>,
-    /// What `smaps` says of parts that share pages, where it was asked.
+    /// Shares from `smaps` of parts that share pages, as far as they were read.
     proportions: Mutex<share::SmapsShares>,
 }
 
-/// Finds the pages of a target. Reads no page. From here on this process leaves no core dump.
+/// Finds the pages of a target, without reading a page. From here on this process is not dumpable.
 ///
 /// # Errors
-/// Where there is nothing to look at: see [`OpenError`]. Of several processes, those that cannot be
-/// read are in [`Sample::not_read`] instead.
+/// If there is nothing to sample: see [`OpenError`]. If the target is several processes, those that
+/// cannot be read are listed in [`Sample::not_read`] instead.
 pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sampler, OpenError> {
     if !host.is_live() {
         return Err(OpenError::NotLive(host.label().clone()));
     }
-    // before the first page is read, so that no core dump of ours ever holds one
+    // before the first page is read, so that no core dump of this process ever contains one
     pagewise_sandbox::forbid_dumps();
     let pace = Pace::start(options);
     let sampler = match target {
@@ -103,7 +103,7 @@ fn of_processes(
     let GatheredRuns { parts, identities, spans, not_read, partial, problems, .. } = gathered;
     let sharing = match (&frames, parts.len()) {
         (Some(_), _) => Sharing::ByFrame,
-        // of one process, too: KSM may have merged its pages
+        // also for a single process, as KSM may have merged its pages
         (None, _) if told => Sharing::Weighed,
         (None, ..=1) => Sharing::One,
         (None, _) => Sharing::Proportional,
@@ -170,7 +170,7 @@ impl Sampler {
         Self { sample, sources, spans, pace, order, drawn: 0, zero, frames, kernel, proportions }
     }
 
-    /// Refuses to read everything where the host has no memory for it.
+    /// Refuses to read everything if the host has too little memory for that.
     fn carried_by(self, host: &HostRoot) -> Result<Self, OpenError> {
         if self.sample.choice != Choice::Exact || self.pace.options().bounded {
             return Ok(self);
@@ -183,25 +183,25 @@ impl Sampler {
         Ok(self)
     }
 
-    /// What a page is here.
+    /// Page size of the host.
     #[must_use]
     pub fn page_size(&self) -> Bytes {
         self.sample.page_size
     }
 
-    /// The population: how many pages there are to draw from.
+    /// The population: number of pages that can be drawn.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.sample.pages()
     }
 
-    /// The sources; an [`Origin`](crate::Origin) has an index into these.
+    /// The sources; [`Origin::part`](crate::Origin::part) is an index into these.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.sample.parts
     }
 
-    /// What is known so far, before and between draws.
+    /// The result so far, before and between draws.
     #[must_use]
     pub fn so_far(&self) -> &Sample {
         &self.sample
@@ -214,8 +214,8 @@ impl Sampler {
     }
 
     /// Shows up to `more` pages that were not drawn before, uniformly over all sources together; in
-    /// order of address where that is every page there is. One thread for each worker; without
-    /// workers nothing is drawn.
+    /// order of address if these are all pages. Uses one thread for each worker; without workers
+    /// nothing is drawn.
     pub fn draw<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> Drawn {
         let (total, partial) = (self.pages().get(), None);
         let more = more.min(total - self.drawn);
@@ -230,8 +230,8 @@ impl Sampler {
         Drawn { shown: Pages::new(ledger.shown), left: Pages::new(total - self.drawn), partial }
     }
 
-    /// Lets the workers work; answers what they noted, why they ended early, and how many pages are
-    /// drawn by now.
+    /// Runs the workers; returns their counts, why they ended early, and the number of pages drawn
+    /// by now.
     fn shown<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> (Ledger, Option<Partial>, u64) {
         let ledger = Ledger {
             parts: std::mem::take(&mut self.sample.parts),
@@ -269,7 +269,8 @@ impl Sampler {
         (ledger, partial, at.unwrap_or(until))
     }
 
-    /// All pages in order of address where all are wanted, else the next ones of the order.
+    /// A sweep in order of address if all pages are requested at once, otherwise the next pages of
+    /// the permutation.
     fn plan(&self, more: u64) -> (Plan<'_>, u64) {
         let until = self.drawn + more;
         if self.drawn == 0 && until == self.pages_in_spans() {
@@ -282,14 +283,14 @@ impl Sampler {
         self.spans.iter().map(Spans::total).sum()
     }
 
-    /// Says what was looked at.
+    /// Returns the result.
     #[must_use]
     pub fn finish(self) -> Sample {
         self.sample
     }
 }
 
-/// One worker works on this thread, so that a single one costs no thread.
+/// Runs one worker on this thread, so that a single worker needs no other thread.
 fn run_all<V: Visit>(bench: &Bench<'_>, workers: &mut [V]) {
     let Some((own, others)) = workers.split_first_mut() else { return };
     std::thread::scope(|scope| {
@@ -300,7 +301,7 @@ fn run_all<V: Visit>(bench: &Bench<'_>, workers: &mut [V]) {
     });
 }
 
-/// What the host could give; nothing where it does not say.
+/// Available memory of the host; 0 if it cannot be read.
 fn available(snapshot: &Snapshot) -> Bytes {
     let memory = &snapshot.memory;
     let known = |reading: &Reading<Bytes>| reading.get();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Page frames that were seen: one bit for each, kept for stretches where there are any.
+//! A set of page frames, with one bit for each; bitmaps exist only for ranges that contain any.
 //!
-//! Only frames that several processes map are put in, so this is at most one bit per page of RAM.
+//! Only frames that several processes map are added, so this takes at most one bit per page of RAM.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct SeenFrames {
 }
 
 impl SeenFrames {
-    /// Whether this is the first time.
+    /// Adds a frame; whether it was not in the set before.
     pub(crate) fn is_new(&mut self, frame: u64) -> bool {
         let bits = self.stretches.entry(frame / STRETCH).or_insert_with(|| Box::new([0; WORDS]));
         let place = usize::try_from(frame % STRETCH / 64).unwrap_or(0);

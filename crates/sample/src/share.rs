@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page that several places show → the part of it that one of them accounts for.
+//! A page that several places show → its weight at one of these places.
 //!
-//! A fork leaves parent and child with the same private pages, at the same addresses. A population of
-//! places would count such a page once for each process, though swap takes it once. So each place that
-//! is drawn is given 1/k of its page, where k places of the population show it.
+//! After a fork, parent and child have the same private pages at the same addresses. A count over
+//! processes would include such a page once for each of them, although swap stores it once. So each
+//! place that is drawn gets the weight 1/k if k places of the population show its page.
 //!
-//! With frames (root) the other processes of the target are asked what they show at the same address:
-//! a process outside the target changes nothing, since swap takes the page once all the same.
-//! `/proc/kpagecount` has the number of all mappings, so that no more are looked for than there are;
-//! it alone counts for pages that KSM merged, which may be at any address.
+//! With frame numbers (root), the other processes of the target are checked for the same frame at
+//! the same address. A process outside the target changes nothing, since swap stores the page once
+//! anyway. `/proc/kpagecount` has the number of all mappings, so the search ends when all are
+//! found; for pages that KSM merged, which may be at any address, only this number is used.
 //!
-//! Without frames, `smaps` tells of each mapping how much is shared, and the proportional size of it:
-//! their quotient is the mean part of its shared pages. That is right for the sum where all sharers
-//! are in the target; those outside take their part away. `smaps` takes the kernel a walk over all
-//! pages: where that would take more than a quarter of the time allowed (the report's glance), the
-//! processes are counted that have any shared page at the same address.
+//! Without frame numbers, `smaps` shows for each mapping how much is shared, and its proportional
+//! size: their quotient is the average weight of its shared pages. The sum is correct if all
+//! sharers are in the target; those outside reduce it. For `smaps` the kernel walks all pages. If
+//! that would take more than a quarter of the time limit (in the short look of `report`), processes
+//! with any shared page at the same address are counted instead.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -29,12 +29,13 @@ use crate::lock::locked;
 use crate::spans::Spans;
 use crate::{PageKind, Sharing};
 
-/// Processes that are asked whether they show a page, at most; of more, so many are taken for all.
+/// Maximum number of processes that are checked for a page; if there are more, the result is
+/// extrapolated from these.
 const MOST_ASKED: usize = 64;
-/// Processes that are kept open.
+/// Maximum number of processes that are kept open.
 const MOST_OPEN: usize = 256;
 
-/// What all threads use to tell who shares a page.
+/// What all threads use to find out who shares a page.
 #[derive(Debug)]
 pub(crate) struct Sharers<'a> {
     sharing: Sharing,
@@ -42,15 +43,15 @@ pub(crate) struct Sharers<'a> {
     spans: &'a [Spans],
     kernel: &'a Frames,
     proportions: &'a Mutex<SmapsShares>,
-    /// Of looking as a whole.
+    /// The time limit of sampling as a whole.
     budget: Option<Duration>,
 }
 
-/// What `smaps` said of parts that share pages.
+/// Results of `smaps` for parts that share pages.
 #[derive(Debug, Default)]
 pub(crate) struct SmapsShares {
     of_parts: HashMap<usize, Proportions>,
-    /// Time that reading it took.
+    /// Time that reading took so far.
     spent: Duration,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Sharers<'a> {
         Self { sharing, identities, spans, kernel, proportions, budget }
     }
 
-    /// What a private page of a part accounts for, which is not exclusively its.
+    /// Weight of a private page that is not exclusive to the part.
     pub(crate) fn share(
         &self,
         part: usize,
@@ -109,7 +110,7 @@ impl<'a> Sharers<'a> {
         }
     }
 
-    /// Places of the population that show a frame, as far as they have the same address.
+    /// Number of places in the population that show a frame at the same address.
     fn places_of_frame(
         &self,
         part: usize,
@@ -127,8 +128,8 @@ impl<'a> Sharers<'a> {
         }
     }
 
-    /// How many other processes show such a page at this address, and whether that is as many as
-    /// there can be.
+    /// Number of other processes that show such a page at this address, and whether that is the
+    /// maximum.
     fn others(
         &self,
         part: usize,
@@ -159,7 +160,8 @@ impl<'a> Sharers<'a> {
         (of_asked, found >= most)
     }
 
-    /// `None` where there is no time to read that.
+    /// Average weight of shared pages in the page's mapping; `None` if there is no time to read
+    /// `smaps`.
     fn proportion(&self, part: usize, page: u64) -> Option<f64> {
         let identity = self.identities.get(part)?;
         let mut known = locked(self.proportions);
@@ -176,7 +178,7 @@ impl<'a> Sharers<'a> {
     }
 }
 
-/// What reading `smaps` takes: measured on small pages of 4 KiB.
+/// Time for reading `smaps`, measured with small pages of 4 KiB.
 fn cost(pages: u64) -> Duration {
     const NANOS_PER_PAGE: u64 = 46;
     Duration::from_nanos(pages.saturating_mul(NANOS_PER_PAGE))
@@ -199,7 +201,7 @@ mod tests {
 
     const MIB: f64 = 256.0;
 
-    /// Shares of all private pages of these processes, added up.
+    /// Sum of the weights of all private pages of these processes.
     fn pages(pids: &[u32], sharing: Sharing, budget: Option<Duration>) -> f64 {
         let (method, zero_frame) = (Method::ScanWithGuards, zero_frame(4096));
         let kernel = Arc::default();
@@ -227,9 +229,9 @@ mod tests {
         sum
     }
 
-    /// By frames (where we are told them), by proportional sizes, and by addresses where there is no
-    /// time for those: a parent and five children share 4 MiB, of which each child has written a
-    /// sixteenth; beside that each has little of its own.
+    /// By frames (if available), by proportional sizes, and by addresses if there is no time for
+    /// those: a parent and five children share 4 MiB, of which each child has written a sixteenth;
+    /// otherwise each has little memory of its own.
     #[test]
     fn pages_that_a_family_shares_count_once() {
         let target = Target::start("family 4 5");
@@ -244,7 +246,7 @@ mod tests {
         if tells_frames(4096) {
             let by_frame = pages(&pids, Sharing::Weighed, None);
             assert!(within(by_frame), "{by_frame}, {expected} of the 4 MiB");
-            // of two of six the rest changes nothing
+            // with two of the six as the target, the others have no effect
             let two = pages(&pids[1..3], Sharing::Weighed, None);
             assert!((4.25 * MIB - 2.0..4.25 * MIB + 160.0).contains(&two), "{two}");
         }

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The pages of a part that may be shown, as spans: a bounded number of them, however large and
-//! however scattered the memory.
+//! The pages of a part that may be shown, as spans: a limited number of them, however large and
+//! scattered the memory is.
 //!
-//! A span is *dense* where each of its pages is one to show. Where there are too many spans,
-//! neighbours become one *coarse* span that only knows how many of its pages are to be shown;
-//! which ones is asked again when some are drawn. A span never reaches from one mapping into
-//! another, so that asking again does not meet a page of another kind, or a device.
+//! A span is *dense* if each of its pages is to be shown. If there are too many spans, neighbours
+//! are joined into *coarse* spans that only store how many of their pages are to be shown; which
+//! ones is determined again when some are drawn. A span never crosses from one mapping into
+//! another, so that this later check does not find a page of another kind, or a device.
 
 use crate::PageKind;
 
-/// Pages of one kind, one after the other.
+/// Consecutive pages of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Number of the first page.
     pub(crate) first: u64,
-    /// How many.
+    /// Number of pages.
     pub(crate) length: u64,
     pub(crate) kind: PageKind,
-    /// Mapped as part of a huge page.
+    /// Whether it is mapped as part of a huge page.
     pub(crate) huge: Option<bool>,
-    /// First run of its mapping.
+    /// Whether it is the first run of its mapping.
     pub(crate) apart: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: u64,
-    /// Pages to show in all spans before this one.
+    /// Number of pages to show in all spans before this one.
     before: u64,
     pub(crate) length: u32,
-    /// How many of them are to be shown.
+    /// Number of its pages that are to be shown.
     pub(crate) held: u32,
     pub(crate) kind: PageKind,
     pub(crate) huge: Option<bool>,
@@ -54,12 +54,12 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// No spans yet, and about `most` of them later.
+    /// An empty list that will hold about `most` spans.
     pub(crate) fn new(most: usize) -> Self {
         Self { list: Vec::new(), total: 0, most: most.max(2) }
     }
 
-    /// Pages to show.
+    /// Number of pages to show.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -72,7 +72,7 @@ impl Spans {
         self.list.get(index)
     }
 
-    /// Runs must come in order of their pages.
+    /// Adds a run. Runs must be added in order of their pages.
     pub(crate) fn push(&mut self, mut run: Run) {
         while run.length > 0 {
             let length = u32::try_from(run.length).unwrap_or(u32::MAX);
@@ -108,7 +108,7 @@ impl Spans {
         true
     }
 
-    /// Makes one span of every two neighbours in the same mapping.
+    /// Joins pairs of neighbours in the same mapping.
     fn coarsen(&mut self) {
         let mut merged: Vec<Span> = Vec::with_capacity(self.most);
         let mut open = false;
@@ -121,20 +121,22 @@ impl Spans {
             }
         }
         self.list = merged;
-        // where hardly anything could be joined, trying again at once would take all our time
+        // if hardly any could be joined, raise the limit; otherwise joining would be retried at
+        // each push
         if self.list.len() > self.most - self.most / 4 {
             self.most = self.most.saturating_mul(2);
         }
     }
 
-    /// Whether a page of this number and kind may be among them: of a coarse span not all are.
+    /// Whether a page of this number and kind may be among the pages to show; not certain in a
+    /// coarse span.
     pub(crate) fn may_hold(&self, page: u64, kind: PageKind) -> bool {
         let after = self.list.partition_point(|span| span.first <= page);
         let span = after.checked_sub(1).and_then(|at| self.list.get(at));
         span.is_some_and(|span| page < span.end() && span.kind == kind)
     }
 
-    /// The span that has the `index`-th page to show, and which of its pages to show that is.
+    /// The span that has the `index`-th page to show, and the page's place within it.
     pub(crate) fn find(&self, index: u64) -> Option<(&Span, u64)> {
         let after = self.list.partition_point(|span| span.before <= index);
         let span = self.list.get(after.checked_sub(1)?)?;
@@ -161,7 +163,7 @@ mod tests {
         Run { first, length, kind: PageKind::Anonymous, huge: Some(false), apart }
     }
 
-    /// Runs in order, with gaps, some of them beginning a mapping.
+    /// Sorted runs with gaps, some of them starting a mapping.
     fn runs() -> impl Strategy<Value = Vec<Run>> {
         prop::collection::vec((0u64..5, 1u64..6, prop::bool::weighted(0.2)), 0..120).prop_map(
             |pieces| {
@@ -177,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        /// With room for all, the n-th page is the n-th page of a plain list.
+        /// Without joining, the n-th page is the n-th page of a plain list.
         #[test]
         fn dense_spans_are_a_list_of_pages(runs in runs()) {
             let mut spans = Spans::new(1000);
@@ -191,8 +193,8 @@ mod tests {
             prop_assert!(spans.find(spans.total()).is_none());
         }
 
-        /// Without, every page is still in exactly one span, which counts it, and no gap in a
-        /// span reaches over the beginning of a mapping.
+        /// With joining, every page is still counted in exactly one span, and no gap within a span
+        /// crosses the start of a mapping.
         #[test]
         fn coarse_spans_hold_the_same_pages(runs in runs(), most in 2usize..20) {
             let mut spans = Spans::new(most);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file, a device or a core → its pages.
+//! A file, a device or a core dump → its pages.
 //!
-//! A file is taken as it is, in pieces of a page from its beginning; the last piece is filled up
-//! with zeros, as the page cache does it. A device is read past the page cache.
+//! A file is divided into pages from its beginning; the last piece is padded with zeros, as in the
+//! page cache. A device is read with O_DIRECT.
 //!
-//! A core leaves holes in its file for pages that its process never touched. Where the file still
-//! has these holes they are no pages: reserved address space costs nothing here either. In a copy
-//! without holes they are pages of zeros, and nobody can tell them from others.
+//! A core has holes for pages that its process never touched. As long as the file still has these
+//! holes, they are not pages: reserved address space costs nothing here either. In a copy without
+//! holes they are pages of zeros, indistinguishable from others.
 
 use std::fs::File;
 use std::io;
@@ -21,16 +21,16 @@ use crate::process::{PageRequest, ReadOutcome};
 use crate::spans::{Run, Span};
 use crate::{OpenError, PageKind, PartKind, open};
 
-/// Where pages lie in the file.
+/// Where the pages are in the file.
 #[derive(Debug)]
 enum Layout {
     /// One after the other.
     Flat,
-    /// In stretches, in order of address.
+    /// In segments, in order of address.
     Core(Vec<Segment>),
 }
 
-/// Something whose pages are stored.
+/// A file, device or core whose pages are read.
 #[derive(Debug)]
 pub(crate) struct Stored {
     file: File,
@@ -39,12 +39,12 @@ pub(crate) struct Stored {
     layout: Layout,
 }
 
-/// What opening a core showed.
+/// Flaws found while opening a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flaws {
-    /// Stretches that make no sense.
+    /// Number of invalid segments.
     pub(crate) garbled: u64,
-    /// Pages that its head lists behind the end of the file.
+    /// Number of pages that the headers place after the end of the file.
     pub(crate) truncated: u64,
 }
 
@@ -54,7 +54,8 @@ impl Stored {
     }
 
     pub(crate) fn device(path: &Path, page_size: u64) -> Result<Self, OpenError> {
-        // as any file first: what is no device may not like to be opened past the cache
+        // opened normally first: opening something else than a device with O_DIRECT may fail with a
+        // misleading error
         Self::flat(path, PartKind::Device, open::named(path), page_size)?;
         Self::flat(path, PartKind::Device, open::direct(path), page_size)
     }
@@ -80,7 +81,8 @@ impl Stored {
         Ok((stored, Flaws { garbled: core.garbled, truncated: 0 }))
     }
 
-    /// Hands over its runs of pages, in order; answers how many the file is too short for.
+    /// Passes its runs of pages to `take`, in order; returns the number of pages after the end of
+    /// the file.
     pub(crate) fn find(&self, file_backed: bool, mut take: impl FnMut(Run)) -> u64 {
         let Layout::Core(stretches) = &self.layout else {
             let length = self.size.div_ceil(self.page_size);
@@ -105,8 +107,7 @@ impl Stored {
         pages(stretch.length) - pages(there)
     }
 
-    /// The parts of `length` bytes at `offset` that are no hole, none of which shares a page with
-    /// another.
+    /// The parts of `length` bytes at `offset` that are not holes; no two of them share a page.
     fn data(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
         let end = offset.saturating_add(length);
         let mut at = offset;
@@ -119,7 +120,7 @@ impl Stored {
         })
     }
 
-    /// `None` where there is nothing more; `otherwise` where the file system knows no holes.
+    /// `None` if there is no more data; `otherwise` if the file system does not support holes.
     fn seek(&self, to: SeekFrom, otherwise: u64, end: u64) -> Option<u64> {
         match rustix::fs::seek(&self.file, to) {
             Ok(place) => Some(place.min(end)),
@@ -140,7 +141,7 @@ impl Stored {
         pages
     }
 
-    /// Where a page begins in the file, and how many bytes of it are there at most.
+    /// The offset of a page in the file, and the maximum number of its bytes there.
     fn place(&self, page: u64) -> Option<(u64, u64)> {
         let Layout::Core(stretches) = &self.layout else {
             return Some((page.checked_mul(self.page_size)?, self.page_size));
@@ -153,7 +154,7 @@ impl Stored {
         Some((stretch.offset + inside, left.min(self.page_size)))
     }
 
-    /// Reads the wanted pages, which are in order, each to its place in `buffer`.
+    /// Reads these pages, which must be in order, each to its place in `buffer`.
     pub(crate) fn read(
         &self,
         requests: &[PageRequest],
@@ -171,7 +172,7 @@ impl Stored {
                     let there = bytes.div_ceil(size);
                     fates.extend((0..pages).map(|page| fate(page < there)));
                 }
-                // one bad sector must not take its neighbours along
+                // one bad sector must not affect the neighbouring pages
                 Some(Err(_)) if pages > 1 => {
                     rest.iter().take(pages).for_each(|one| self.read_one(one, buffer, fates));
                 }
@@ -191,8 +192,8 @@ impl Stored {
         });
     }
 
-    /// How many of these pages follow each other in the file too, where they begin and how many
-    /// bytes they have.
+    /// The number of leading pages that are consecutive in the file too, with their offset and
+    /// length.
     fn together(&self, requests: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
         let Some(first) = requests.first().and_then(|wanted| self.place(wanted.page)) else {
             return (None, 1);
@@ -213,10 +214,11 @@ impl Stored {
         (Some((first.0, end - first.0)), pages)
     }
 
-    /// Reads `bytes`, and zeros behind them; answers how many bytes there were.
+    /// Reads `bytes` and pads with zeros; returns the number of bytes read.
     fn fill(&self, offset: u64, bytes: u64, to: &mut [u8]) -> io::Result<usize> {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX).min(to.len());
-        // past the cache only whole blocks can be asked for; a flat file has whole pages anyway
+        // O_DIRECT needs whole blocks; a file or device without a core layout always has whole
+        // pages
         let asked = to.get_mut(..length).unwrap_or_default();
         let read = self.file.read_some(offset, asked)?;
         to.get_mut(read..).unwrap_or_default().fill(0);
@@ -228,7 +230,7 @@ fn fate(there: bool) -> ReadOutcome {
     if there { ReadOutcome::Read { exclusive: false, frame: None } } else { ReadOutcome::Truncated }
 }
 
-/// A path, safe to print.
+/// A path, escaped for printing.
 pub(crate) fn shown(path: &Path) -> Name {
     Name::from_bytes(path.as_os_str().as_encoded_bytes())
 }
@@ -325,7 +327,7 @@ mod tests {
         ));
     }
 
-    /// A core of one stretch: two pages, a large hole, two pages.
+    /// A core with one segment: two pages, a large hole, two pages.
     fn core_with_hole(pages_of_hole: u64) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let length = (pages_of_hole + 4) * PAGE as u64;

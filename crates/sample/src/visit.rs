@@ -3,11 +3,10 @@
 
 use crate::Origin;
 
-/// Sees pages, one after the other. Any `FnMut(&Origin, &[u8])` that may go to another thread is
-/// one.
+/// Receives pages, one after the other. Implemented by any `FnMut(&Origin, &[u8])` that is `Send`.
 pub trait Visit: Send {
-    /// One page; it is gone when this returns. All are of the host's page size: the last piece of
-    /// a file that is no whole number of pages is filled up with zeros, as the page cache does it.
+    /// Receives one page, which is valid only during the call. All pages have the host's page size:
+    /// the last piece of a file is padded with zeros, as in the page cache.
     fn page(&mut self, origin: &Origin, page: &[u8]);
 }
 

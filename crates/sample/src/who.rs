@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A target → the processes it means, as observe knows them.
+//! A target → its processes, from a snapshot of the host.
 
 use pagewise_model::{Name, Process, Snapshot};
 use pagewise_observe::{HostRoot, Scope, snapshot};
@@ -19,7 +19,7 @@ pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candida
     }
 }
 
-/// Each once, in order: counted twice, a process would weigh twice.
+/// Sorts the ids and removes duplicates, as a duplicate would count twice.
 fn once(pids: &[u32]) -> Vec<u32> {
     let mut pids = pids.to_vec();
     pids.sort_unstable();
@@ -39,7 +39,7 @@ fn known(process: &Process) -> Candidate {
     Candidate { pid: process.pid, name: process.name.clone(), cgroup }
 }
 
-/// Processes in a group and in those below it.
+/// Processes of a cgroup and its descendants.
 fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
     let group = resolved(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
     let inside = |process: &&Process| {
@@ -48,8 +48,8 @@ fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenErro
     Ok(snapshot.processes.list.iter().filter(inside).map(known).collect())
 }
 
-/// The group's path as the snapshot has it. A folder below `/sys/fs/cgroup` is one too: version 1
-/// has the controller's name before the group's path.
+/// The cgroup's path as in the snapshot. Also accepts a folder below `/sys/fs/cgroup`, where v1 has
+/// the controller's name before the cgroup's path.
 fn resolved(snapshot: &Snapshot, path: &str) -> Option<String> {
     let path = Name::from(path);
     let below = path.as_str().strip_prefix("/sys/fs/cgroup");
@@ -60,7 +60,7 @@ fn resolved(snapshot: &Snapshot, path: &str) -> Option<String> {
         let process = |process: &Process| {
             process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), path))
         };
-        // a group that was left out of the snapshot is known by its processes
+        // a cgroup that was left out of the snapshot is known from its processes
         snapshot.cgroups.groups.iter().any(group) || snapshot.processes.list.iter().any(process)
     };
     candidates.into_iter().flatten().find(|path| exists(path)).map(str::to_owned)

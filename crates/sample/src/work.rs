@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Batches → pages that are shown: what one worker thread does.
+//! A worker thread: takes batches, reads their pages and shows them.
 //!
-//! A worker has a buffer of one batch and the process that it read from last, open. Nothing of a
-//! batch outlives it: the next one overwrites the buffer, and its end wipes it.
+//! A worker has a buffer for one batch, and keeps the last process open. No page outlives its
+//! batch: the next batch overwrites the buffer, and at the end it is wiped.
 
 use std::sync::Mutex;
 
@@ -21,16 +21,16 @@ use crate::spans::Span;
 use crate::stored::Stored;
 use crate::{Disturbed, Origin, PageKind, Part, Partial, ProcessEnd, Visit};
 
-/// Where pages come from.
+/// Where the pages are read from.
 #[derive(Debug)]
 pub(crate) enum Sources {
-    /// One for each part.
+    /// One process for each part.
     Processes(Vec<Identity>),
-    /// The one part.
+    /// The single part.
     Stored(Stored),
 }
 
-/// What all workers write to.
+/// The counts of all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) parts: Vec<Part>,
@@ -51,11 +51,11 @@ pub(crate) struct Bench<'a> {
     pub(crate) page_size: usize,
 }
 
-/// Tells pages by their frames.
+/// Recognises pages by their frames.
 #[derive(Debug)]
 pub(crate) struct FrameJudge<'a> {
     pub(crate) zero: Option<u64>,
-    /// Frames seen, where shared pages are shown once.
+    /// Frames that were shown, if each shared page is shown once.
     pub(crate) seen: Option<&'a Mutex<SeenFrames>>,
 }
 
@@ -69,22 +69,22 @@ impl Judge for FrameJudge<'_> {
     }
 }
 
-/// A thread's own.
+/// The state of one thread.
 struct Worker<'a, 'b, V> {
     bench: &'a Bench<'b>,
     visit: &'a mut V,
     open: Option<(usize, Opened)>,
-    /// One page longer than a batch, so that a batch can begin at a whole page.
+    /// One page larger than a batch, so that the batch can be page-aligned.
     buffer: Buffer,
     scratch: Scratch,
     fates: Vec<ReadOutcome>,
     neighbours: Neighbours,
 }
 
-/// Works until nothing is left.
+/// Works until no batch is left.
 pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
-    // bytes that are not zero are written, so that the memory is there: our own page faults would
-    // else be taken for faults of the target
+    // filled with bytes that are not zero, so that the pages are allocated now: our own page faults
+    // would otherwise be counted as faults of the target
     let mut buffer = Buffer::zeroed((BATCH + 1) * bench.page_size);
     buffer.get_mut().fill(0xff);
     let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
@@ -109,7 +109,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    /// The pages of a coarse span that are there now. One that is at none of the places is gone.
+    /// The pages of a coarse span that exist now. A place without a page counts as gone.
     fn resolve(&mut self, part: usize, span: &Span, places: Option<Vec<u64>>) -> Vec<PageRequest> {
         let held = match self.bench.sources {
             Sources::Stored(stored) => stored.pages_of(span),
@@ -152,7 +152,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         pages
     }
 
-    /// The process of a part, opened.
+    /// Opens the process of a part, or returns the open one.
     fn opened(&mut self, part: usize) -> Result<&Opened, ProcessEnd> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
             self.open = None;
@@ -188,7 +188,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    /// `Err(None)` where the memory went away under the read.
+    /// `Err(None)` if the memory was gone after the read.
     fn read_process(
         &mut self,
         part: usize,
@@ -266,8 +266,7 @@ fn count(part: &mut Part, fate: ReadOutcome) {
     add(pages, 1);
 }
 
-/// Where the first whole page of a buffer begins: devices are read past the cache, straight into
-/// the buffer, and that takes whole blocks.
+/// Offset of the first page boundary in a buffer: O_DIRECT needs aligned memory.
 fn aligned(buffer: &[u8], page_size: usize) -> usize {
     buffer.as_ptr().align_offset(page_size).min(page_size)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Real processes, looked at: what is found, what is shown, and that they keep what they have.
+//! Sampling of real processes: what is found, what is shown, and that their memory is not changed.
 //!
-//! How much memory is in use is judged by the proportional sizes of the processes that share it:
-//! their sum is what they take together, whatever else happens on the machine.
+//! Memory use is measured by the proportional set sizes of the processes that share it: their sum
+//! is what they use together, whatever else happens on the machine.
 
 #![expect(unsafe_code, reason = "the control reads as we must not")]
 
@@ -29,7 +29,7 @@ fn exact() -> Options {
     Options { choice: Choice::Exact, others_allowed: true, ..Options::default() }
 }
 
-/// Looks at all of it, and counts how often each first word of a page was seen.
+/// Samples every page, and counts how often each first word of a page was seen.
 fn words(pid: u32) -> (HashMap<u64, u64>, Sample) {
     let mut words = HashMap::new();
     let visit = |_: &Origin, page: &[u8]| {
@@ -49,7 +49,7 @@ fn complete(sample: &Sample) {
     }
 }
 
-/// The word that `target` writes at the beginning of a page.
+/// The word that `target` writes at the start of a page.
 fn written(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -121,7 +121,8 @@ fn the_same_seed_draws_the_same_pages() {
     assert_ne!(draw(5), draw(6));
 }
 
-/// Reads all of a process as we must not: by process_vm_readv, whoever shares the page.
+/// Reads all pages of a process with process_vm_readv, even shared ones, which this crate must not
+/// do.
 fn read_pinning(pid: u32, from: u64, pages: u64) {
     let mut page = [0u8; 4096];
     for number in from..from + pages {
@@ -161,7 +162,7 @@ fn a_forked_child_keeps_sharing() {
     assert!(after.1.abs_diff(before.1) < 512, "KiB of the child: {before:?} to {after:?}");
     assert!(sample.disturbed.unshared_pages.get() < 32, "{:?}", sample.disturbed);
 
-    // the control: the test above would see it
+    // the control: the test above would notice such reads
     for run in pages.chunk_by(|a, b| a + 1 == *b).filter(|run| run.len() as u64 >= 32 * MIB) {
         read_pinning(child, run[0], run.len() as u64);
     }
@@ -227,7 +228,7 @@ fn memory_that_its_owner_may_not_read_is_shown_too() {
     assert!((1..=4 * MIB).all(|page| words.contains_key(&written(page))));
 }
 
-/// Looks at a target that does something else after its first pages were seen.
+/// Samples a target that receives an order after its first pages were seen.
 fn interrupted(order: &str, wait: fn(&Target)) -> Sample {
     let mut target = Target::start("hold 32");
     let mut sampler = opened(target.pid(), exact()).expect("what tests need");

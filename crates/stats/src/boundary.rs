@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many pairs at most → after how many it may be looked, and how sure it must be then.
+//! The maximum number of pairs → after how many pairs there is an interim look, and the
+//! significance bound at each look.
 //!
-//! Who looks after every pair and stops when the interval leaves out 1 is wrong far more often than
-//! in 5 of 100. Here only some looks are allowed, from `FIRST` pairs on, and what may be wrong is
-//! spent over them as O'Brien and Fleming do (in the form of Lan and DeMets): nearly nothing early,
-//! so that the last look costs little. With fewer than twelve pairs there is the one look at the end.
+//! Looking after every pair, and stopping as soon as the interval excludes 1, gives a wrong result
+//! far more often than in 5 of 100 experiments. Here only some looks are allowed, from `FIRST`
+//! pairs on, and the error probability is spent over them with O'Brien-Fleming type boundaries
+//! (Lan-DeMets spending function): very little early, so that the last look loses little. With
+//! fewer than twelve pairs there is only the look at the end.
 //!
-//! The bounds come from playing: where nothing differs every sign of a pair is a coin's, whatever the
-//! distribution, so that the signed-rank sums of all looks can be drawn together. They are bounds of
-//! the interval, so it holds at every look at once, and "equivalent" may end an experiment too.
+//! The bounds are computed by simulation: if there is no difference, the sign of every pair is
+//! random, whatever the distribution, so the signed-rank sums at all looks can be drawn together.
+//! The bounds are bounds of the interval, which is therefore valid at all looks simultaneously, so
+//! "equivalent" may end an experiment too.
 //!
 //! Source: Lan, DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983).
 
@@ -20,17 +23,17 @@ use pagewise_model::TrialLook;
 
 use crate::paired::{MISSES, rank};
 
-/// No look before so many pairs.
+/// No look before this number of pairs.
 const FIRST: usize = 9;
-/// Experiments played.
+/// Number of simulated experiments.
 const PLAYED: usize = 20_000;
 
-/// The looks, the last one after all pairs.
+/// The looks; the last one is after all pairs.
 pub fn looks(pairs: u32) -> Vec<TrialLook> {
     looks_until(pairs, pairs)
 }
 
-/// The looks of an experiment that was to have `planned` pairs and ended after `pairs`.
+/// The looks of an experiment that was planned with `planned` pairs and ended after `pairs`.
 pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     let (planned, pairs) = (planned as usize, pairs as usize);
     static KNOWN: Mutex<KnownBoundaries> =
@@ -40,10 +43,11 @@ pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     looks.entry((planned, pairs)).or_insert_with(|| played(planned, pairs, plays)).clone()
 }
 
-/// What was played before. Evidence may hold an arm for each number of pairs: its experiments are played once.
+/// Cached results. Evidence may have arms with different numbers of pairs, whose experiments are
+/// simulated once.
 struct KnownBoundaries {
     looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
-    /// Those of the number of pairs that was planned last.
+    /// The simulated experiments for the most recent number of planned pairs.
     plays: Option<NullExperiments>,
 }
 
@@ -69,19 +73,20 @@ fn played(planned: usize, pairs: usize, plays: &mut Option<NullExperiments>) -> 
     after.into_iter().zip(bounds).map(look).collect()
 }
 
-/// After half, three quarters and all of the pairs; more looks would each cost something.
+/// After half, three quarters and all of the pairs; each further look would cost power.
 fn after(pairs: usize) -> Vec<usize> {
     let early = [pairs.div_ceil(2), (pairs * 3).div_ceil(4)];
     let early = early.into_iter().filter(|look| (FIRST..pairs).contains(look));
     early.chain([pairs]).collect()
 }
 
-/// What may be spent until this share of all pairs was seen.
+/// The error probability that may be spent until this fraction of the pairs.
 fn spent(share: f64) -> f64 {
     2.0 * upper_tail(1.959_964 / share.sqrt())
 }
 
-/// How likely a standard normal is larger. Source: Abramowitz, Stegun, 26.2.17; off by 7.5e-8.
+/// Upper tail probability of the standard normal distribution. Source: Abramowitz, Stegun, 26.2.17;
+/// error below 7.5e-8.
 fn upper_tail(z: f64) -> f64 {
     const B: [f64; 5] =
         [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
@@ -99,7 +104,8 @@ fn allowed(share: f64) -> usize {
     (spent(share) * PLAYED as f64) as usize
 }
 
-/// The bound at each look: as many of the experiments that still run may cross it as is spent by then.
+/// The bound at each look: of the experiments that are still running, as many may cross it as the
+/// spending function allows.
 fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
@@ -109,7 +115,7 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
         let room = allowed.saturating_sub(PLAYED - running.len());
         let mut sums: Vec<usize> = running.iter().copied().map(sum).collect();
         sums.sort_unstable();
-        // all with a sum below this cross, and they are no more than there is room for
+        // all experiments with a sum below this cross the bound, and they are not more than allowed
         let bound = sums.get(room).copied().unwrap_or(0).min(rank(seen, MISSES).unwrap_or(0));
         running.retain(|&experiment| sum(experiment) >= bound);
         bounds.push((bound > 0).then_some(bound));
@@ -117,12 +123,12 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     bounds
 }
 
-/// Experiments in which nothing differs.
+/// Simulated experiments without a difference.
 struct NullExperiments {
-    /// How many pairs each has.
+    /// Number of pairs of each.
     planned: usize,
-    /// After each pair, of each experiment: the lesser of the two signed-rank sums, which is the number
-    /// of Walsh averages on the one side of zero.
+    /// For each number of pairs and each experiment the smaller of the two signed-rank sums, which
+    /// is the number of Walsh averages on one side of zero.
     lesser_sums: Vec<Vec<u32>>,
 }
 
@@ -137,7 +143,7 @@ impl NullExperiments {
     }
 }
 
-/// One experiment more.
+/// Simulates one more experiment.
 fn play(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
     let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
     let (mut above, mut all) = (0, 0);
@@ -179,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Who ends early keeps to what may be spent by then.
+    /// An experiment that ends early may spend only what is allowed until then.
     #[test]
     fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
         let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
@@ -191,7 +197,7 @@ mod tests {
         assert_eq!(looks_until(20, 0)[0].bound, None);
     }
 
-    /// Whatever was played before, for this number of planned pairs or another.
+    /// Regardless of earlier calls with this or another number of planned pairs.
     #[test]
     fn what_is_kept_gives_the_same_looks_as_playing_again() {
         let mut plays = None;
@@ -204,7 +210,7 @@ mod tests {
         }
     }
 
-    /// The published boundaries for four equal looks are 4.05, 2.86, 2.34 and 2.02.
+    /// The published boundaries for four equally spaced looks are 4.05, 2.86, 2.34 and 2.02.
     #[test]
     fn what_is_spent_is_what_lan_and_de_mets_published() {
         let all = [0.25, 0.5, 0.75, 1.0].map(spent);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The clock of a machine → which metrics it can judge.
+//! The clock of a machine → which metrics can be judged with it.
 
 use pagewise_model::{Clock, MetricKind};
 
-/// Why a metric of this kind cannot be judged by this clock; none where it can.
+/// Why a metric of this kind cannot be judged with this clock; `None` if it can.
 pub(crate) fn not_judged(kind: MetricKind, clock: Clock) -> Option<&'static str> {
     match (kind, clock) {
         (MetricKind::Count | MetricKind::Said, _) | (_, Clock::Real) => None,

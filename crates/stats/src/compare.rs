@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The paired values of one metric → what may be said of B against A, and what more pairs would tell.
+//! The paired values of one metric → the verdict of B against A, and how many more pairs would be
+//! needed.
 //!
-//! Better and worse mean that the interval leaves out 1, equivalent that all of it is nearer to 1 than
-//! the least effect that matters; where both are so the effect is real and does not matter, and it is
-//! called equivalent. Nothing is dropped: the estimate bears outliers, and they are named.
+//! Better and worse mean that the interval excludes 1; equivalent means that the whole interval is
+//! closer to 1 than the smallest effect that matters. If both hold, the effect is real but does not
+//! matter, and the verdict is equivalent. No value is dropped: the estimate is robust against
+//! outliers, which are only reported.
 
 use pagewise_model::{TrialMetric, Verdict};
 
 use crate::metric::Metric;
 use crate::paired::{PairedRatio, median};
 
-/// Two standard errors show a difference in half of all experiments; it takes 0.84 more to show it in 80
-/// of 100.
+/// A difference of 1.96 standard errors is found in half of all experiments; 0.84 more are needed
+/// to find it in 80 of 100.
 const PROBABLY: f64 = (1.959_964 + 0.841_621) / 1.959_964;
-/// More pairs than this are no advice.
+/// Larger numbers of pairs are not suggested.
 const TOO_MANY: f64 = 1000.0;
 
-/// The n-th value of each belongs to the n-th pair.
+/// The values of both arms; those with the same index are a pair.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
     pub(crate) a: Vec<f64>,
@@ -26,7 +28,7 @@ pub(crate) struct Series {
     pub(crate) b_runs: Vec<u32>,
 }
 
-/// The same where the values may not be compared: they stay, and nothing is said of them.
+/// The comparison; if the metric cannot be judged for the given reason, without a verdict.
 pub(crate) fn compared_unless(
     not_judged: Option<&str>,
     metric: &Metric,
@@ -44,7 +46,7 @@ pub(crate) fn compared_unless(
     found
 }
 
-/// What a metric says of its pairs.
+/// Compares the pairs of a metric.
 pub(crate) fn compared(
     metric: &Metric,
     host_wide: bool,
@@ -75,7 +77,7 @@ pub(crate) fn compared(
     }
 }
 
-/// Half an event more on both sides of a count: none against some has a ratio then.
+/// Adds half an event to the values of a count, so that zero events have a ratio too.
 pub(crate) fn comparable(metric: &Metric, values: &[f64]) -> Vec<f64> {
     let more = if metric.is_whole() { 0.5 } else { 0.0 };
     values.iter().map(|value| value + more).collect()
@@ -100,16 +102,17 @@ fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) 
     }
 }
 
-/// Half of it as a logarithm.
+/// Half the width of the interval, on a logarithmic scale.
 fn half_width([low, high]: [f64; 2]) -> f64 {
     (high / low).ln() / 2.0
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to a thousand")]
-/// So many more would probably bring the interval away from 1, or into what does not matter.
+/// The number of additional pairs after which the interval would probably exclude 1, or lie within
+/// what does not matter.
 fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
     let Some(interval) = ratio.interval else {
-        // what six pairs say nobody knows yet
+        // with fewer than six pairs there is no interval to extrapolate from
         return u32::try_from(6_usize.saturating_sub(ratio.pairs)).ok().filter(|more| *more > 0);
     };
     let (effect, least) = (ratio.estimate.ln().abs(), min_effect.ln_1p());
@@ -119,7 +122,8 @@ fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
     (more <= TOO_MANY).then_some(more as u32)
 }
 
-/// Values further from the median than 3.5 times what is usual, and than 2 %.
+/// Runs whose values differ from the median by more than 3.5 robust standard deviations, and by
+/// more than 2 %.
 fn outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let Some(middle) = median(&logs) else { return Vec::new() };
@@ -128,16 +132,18 @@ fn outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
     logs.iter().zip(runs).filter(far).map(|(_, run)| *run).collect()
 }
 
-/// As a standard deviation, but moved by no outlier: from the median of distances.
+/// A robust standard deviation, from the median of absolute deviations.
 pub(crate) fn deviation(values: &[f64], middle: f64) -> f64 {
     let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     median(&away).unwrap_or(0.0) * 1.4826
 }
 
-/// The least effect that so many pairs will probably show where a run varies so much.
+/// The smallest effect that this number of pairs will probably detect, given the variation of a
+/// run.
 pub fn detectable_effect(run_spread: f64, pairs: u32) -> f64 {
     let pairs = f64::from(pairs.max(1));
-    // the interval of few pairs is wider than their number alone says; 0.955 is what ranks lose
+    // with few pairs the interval is wider than their number alone implies; 0.955 is the efficiency
+    // of rank statistics
     let width = 1.959_964 / (0.955 * pairs).sqrt() * (1.0 + 1.77 / pairs);
     (PROBABLY * width * run_spread * std::f64::consts::SQRT_2).exp_m1()
 }
@@ -192,7 +198,7 @@ mod tests {
         assert!(time.lack.unwrap().contains("above zero") && time.interval.is_none());
     }
 
-    /// A share is none: half an event more would be half of it.
+    /// A share is not a count, and gets no half event, which would distort it.
     #[test]
     fn shares_are_compared_as_they_are() {
         let efficiency = Metric::parse("scan-efficiency").unwrap();

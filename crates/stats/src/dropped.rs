@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Raw runs → the arms that were given up, and those that are left to compare.
+//! Raw runs → the arms that were dropped, and those that are left to compare.
 //!
-//! An arm that this machine refuses, or that is killed for lack of memory again and again, has had its
-//! answer; the others go on. Two are always kept: with one there is nothing to compare, and what happens to
-//! one of two is trouble, which whoever conducts says. A command that fails by itself is no answer of an arm.
+//! If this machine refuses an arm, or its command is repeatedly killed for lack of memory or
+//! exceeds its deadline, that is the result for the arm; the others continue. At least two arms are
+//! always kept, as a single one cannot be compared; a failure of one of the last two is an error,
+//! which the conductor reports. A command that fails by itself is not a result of its arm.
 //!
-//! All follows from the runs in their order, so that who judges them again finds the same.
+//! Everything follows from the runs in their order, so judging them again gives the same result.
 
 use pagewise_model::{RunEnd, TrialArm, TrialDropped, TrialRun};
 
 use crate::experiment::Experiment;
 
-/// So many runs in a row are an answer.
+/// Number of consecutive failed runs after which an arm is dropped.
 const IN_A_ROW: usize = 3;
-/// So many altogether, of pairs, are one too.
+/// Number of failed runs in pairs, not necessarily consecutive, after which an arm is dropped.
 const ALTOGETHER: usize = 4;
 
-/// Whether a run ended so because of what its arm is.
+/// Whether this end of a run is due to the settings of its arm.
 pub fn is_outcome(end: RunEnd) -> bool {
     matches!(end, RunEnd::OutOfMemory { .. } | RunEnd::TimedOut)
 }
 
-/// Arms that were given up, in the order in which they were.
+/// The dropped arms, in the order in which they were dropped.
 pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDropped> {
     let mut dropped: Vec<TrialDropped> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
@@ -39,13 +40,13 @@ pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDrop
     dropped
 }
 
-/// Arms that go on.
+/// The arms that were not dropped.
 pub fn kept_arms<'a>(experiment: &'a Experiment, dropped: &[TrialDropped]) -> Vec<&'a TrialArm> {
     let is_gone = |arm: &&TrialArm| dropped.iter().any(|gone| gone.arm == arm.name);
     experiment.arms.iter().filter(|arm| !is_gone(arm)).collect()
 }
 
-/// Why the arm of the last run is given up after it.
+/// Why the arm of the last run is dropped after it; `None` if it is not.
 fn why(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let last = runs.last()?;
     if last.end == RunEnd::NotRun {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is run, what is compared, how often: the description of an experiment, and whether it makes sense.
+//! The description of an experiment (program, arms, metrics, number of runs), and checks of its
+//! consistency.
 
 use std::time::Duration;
 
@@ -11,75 +12,76 @@ use crate::clock::not_judged;
 use crate::metric::{Metric, NotAMetric};
 use crate::swap_kinds::{INSTEAD, not_comparable};
 
-/// Pairs where nothing else is said: fewer than six tell nothing, and seven cover 95 %.
+/// Default number of pairs: with fewer than six there is no interval, and seven give a coverage of
+/// 95 %.
 pub const USUAL_PAIRS: u32 = 7;
-/// The most pairs.
+/// Maximum number of pairs.
 pub const MOST_PAIRS: u32 = 100;
-/// The longest line from which on may be counted, in bytes.
+/// Maximum length of the line from which on a run is measured, in bytes.
 const LONGEST_LINE: usize = 200;
 
-/// What is run, and what is to be found out.
+/// The description of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// What is run.
+    /// The program to run.
     #[serde(flatten)]
     pub program: Program,
-    /// At least two; the first is what the others are compared with.
+    /// At least two arms; the others are compared with the first.
     pub arms: Vec<TrialArm>,
-    /// At least one; the first decides.
+    /// At least one metric; the first decides the verdict.
     pub metrics: Vec<Metric>,
-    /// At most so many pairs.
+    /// Maximum number of pairs.
     pub pairs: u32,
-    /// Effects up to this do not matter, as 0.02 for 2 %.
+    /// Effects up to this size do not matter; 0.02 means 2 %.
     pub min_effect: f64,
-    /// Rounds that are discarded, after a first run that is discarded too.
+    /// Number of warm-up rounds, which are discarded, as is the first run before them.
     pub warm_up: u32,
-    /// Draws the order of the runs.
+    /// Seed of the order of the runs.
     pub seed: u64,
-    /// The most memory that the command may use.
+    /// Memory limit of the command's cgroup.
     pub memory_limit_bytes: Option<u64>,
-    /// A run that lasts longer is ended.
+    /// Time limit of a run.
     pub deadline: Duration,
-    /// Whose clock it runs by.
+    /// The clock of the machine on which it runs.
     #[serde(default)]
     pub clock: Clock,
-    /// Look where the kernel's reclaim thread spends its time.
+    /// Sample where the kernel's reclaim thread spends its time.
     #[serde(default)]
     pub profile: bool,
-    /// The line of the command's output from which on events, processor time and stalls are counted; none for its
-    /// start.
+    /// The line of the command's output from which on events, CPU time and stalls are counted;
+    /// `None`: from its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from: Option<String>,
-    /// What runs beside it.
+    /// A program that runs beside the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
 }
 
-/// A program that runs beside the one that is measured, in a cgroup of its own, until that ends.
+/// A program that runs beside the measured one, in its own cgroup, until that ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// What is run.
+    /// The program to run.
     #[serde(flatten)]
     pub program: Program,
-    /// The most memory that it may use.
+    /// Memory limit of its cgroup.
     pub memory_limit_bytes: Option<u64>,
-    /// The line that it prints when the measured program may start; at once if there is none.
+    /// The line that it prints when the measured program may start; `None`: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
 }
 
 impl Experiment {
-    /// The metric that decides; time where there is none.
+    /// The metric that decides; time if there is none.
     #[must_use]
     pub fn primary(&self) -> &Metric {
         static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::time);
         self.metrics.first().unwrap_or(&TIME)
     }
 
-    /// Whether it makes sense as it stands.
+    /// Checks that the description is consistent.
     ///
     /// # Errors
-    /// What does not.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), Unsound> {
         if self.program.argv().is_empty() || self.arms.len() < 2 {
             return Err(Unsound::Empty);
@@ -114,13 +116,14 @@ impl Experiment {
         self.checked_clock()
     }
 
-    /// What an arm runs.
+    /// The program of an arm.
     #[must_use]
     pub fn program_of<'a>(&'a self, arm: &'a TrialArm) -> &'a Program {
         arm.program.as_ref().unwrap_or(&self.program)
     }
 
-    /// The most runs: a first one and the rounds of warm-up, which are discarded, and the pairs.
+    /// Maximum number of runs: the first one and the warm-up rounds, which are discarded, and the
+    /// pairs.
     #[must_use]
     pub fn runs(&self) -> u32 {
         let arms = u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
@@ -128,13 +131,13 @@ impl Experiment {
         arms.saturating_mul(rounds).saturating_add(1)
     }
 
-    /// Whether an arm brings swap: then that of the host has to be off, or to be allowed beside it.
+    /// Whether an arm has its own swap: then the host's swap must be off, or allowed in addition.
     #[must_use]
     pub fn lends_swap(&self) -> bool {
         self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
     }
 
-    /// Whether it needs somebody who lends: settings, swap or a limit on memory.
+    /// Whether it needs a lender: for settings, swap or a memory limit.
     #[must_use]
     pub fn borrows(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
@@ -176,85 +179,85 @@ impl Experiment {
     }
 }
 
-/// Whether a command can print it as a line.
+/// Whether this can be one line of output.
 fn is_line(text: &str) -> bool {
     (1..=LONGEST_LINE).contains(&text.len()) && !text.contains('\n')
 }
 
-/// Why an experiment makes no sense.
+/// Why an experiment is inconsistent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unsound {
-    /// Nothing to run, or nothing to compare.
+    /// No command, or fewer than two arms.
     #[error("expected a command and two arms")]
     Empty,
-    /// A setting stands twice in an arm.
+    /// An arm has a setting twice.
     #[error("arm {arm} sets {knob} twice")]
     SetTwice {
-        /// Which arm.
+        /// Name of the arm.
         arm: String,
-        /// Which setting.
+        /// Name of the setting.
         knob: String,
     },
-    /// A metric of which only the other direction makes sense.
+    /// The direction of a metric is reversed.
     #[error("{less} of {metric} is never wanted")]
     NeverWanted {
         /// `more` or `less`.
         less: &'static str,
-        /// Which.
+        /// Name of the metric.
         metric: String,
     },
-    /// A metric stands twice.
+    /// A metric is listed twice.
     #[error("{0} is asked for twice")]
     MetricTwice(String),
-    /// A metric is none.
+    /// A metric is invalid.
     #[error(transparent)]
     Metric(#[from] NotAMetric),
-    /// Too few or too many pairs or rounds of warm-up.
+    /// Too few or too many pairs or warm-up rounds.
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
-    /// No line of output.
+    /// The text cannot be a line of output.
     #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
-    /// No effect is that large.
+    /// The smallest effect that matters is out of range.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),
-    /// An arm is not complete.
+    /// An arm is incomplete.
     #[error("arm {arm} has {what}")]
     Lacking {
-        /// Which arm.
+        /// Name of the arm.
         arm: String,
-        /// What it lacks.
+        /// What is missing.
         what: &'static str,
     },
-    /// The kernel takes none below zero.
+    /// A negative swap priority, which swapon cannot set.
     #[error("arm {arm}: expected a swap priority from 0 on, found {found}")]
     Priority {
-        /// Which arm.
+        /// Name of the arm.
         arm: String,
         /// Its priority.
         found: i16,
     },
-    /// A setting of zram without zram.
+    /// A setting of zram in an arm without zram.
     #[error("arm {arm} sets {knob} and has no zram device of its own")]
     NoZram {
-        /// Which arm.
+        /// Name of the arm.
         arm: String,
-        /// Which setting.
+        /// Name of the setting.
         knob: String,
     },
-    /// The clock of the machine does not tell.
+    /// The primary metric cannot be judged with the machine's clock.
     #[error("{metric} cannot decide: {why}; let a count decide, as {instead}")]
     CannotDecide {
-        /// The metric that was to decide.
+        /// The primary metric.
         metric: String,
-        /// Why it cannot.
+        /// Why it cannot be judged.
         why: &'static str,
-        /// What can.
+        /// A metric that can.
         instead: &'static str,
     },
 }
 
-/// zswap stores no page that has no place in swap.
+/// zswap needs a swap area: each page in its pool has a slot there.
 const ZSWAP_ALONE: &str =
     "zswap in the wrong place: expected it first, with a swap area after it, as zswap:lz4+file:1G";
 

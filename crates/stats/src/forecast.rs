@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Warm-up runs → what the planned pairs will probably show, said before they cost any time.
+//! Warm-up runs → what the planned pairs will probably show, computed before they are run.
 //!
-//! Two or three differences say little about a spread: a forecast may be off by half. The first run of
-//! all fills caches and is left out.
+//! Two or three differences say little about the spread, so a forecast may be wrong by half. The
+//! first run fills caches and is left out.
 
 use pagewise_model::{TrialForecast, TrialRun};
 
@@ -10,10 +10,10 @@ use crate::compare::{comparable, detectable_effect};
 use crate::experiment::Experiment;
 use crate::name::TIME;
 
-/// More pairs than this are not counted.
+/// Larger numbers of pairs are not computed.
 const TOO_MANY: u32 = 10_000;
 
-/// None where no arm ran well twice.
+/// `None` if no arm had two successful runs.
 #[must_use]
 pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForecast> {
     let warm: Vec<&TrialRun> = runs
@@ -32,7 +32,7 @@ pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForec
     })
 }
 
-/// How much a run of the same arm varies in the primary metric: from each two that follow each other.
+/// Variation between runs of the same arm in the primary metric, from consecutive runs.
 fn spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
     let metric = experiment.primary();
     let mut squares = Vec::new();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings that only act when memory is reclaimed, in a trial in which none was.
+//! Settings that act only during reclaim, in a trial in which nothing was reclaimed.
 //!
-//! More pairs of such runs tell nothing: what tells is less memory.
+//! More pairs of such runs do not help; a lower memory limit does.
 
 use pagewise_model::{Bytes, Trial, TrialRun};
 
@@ -9,7 +9,7 @@ use crate::name::{
     PEAK_MEMORY, REFAULTS, SCANNED, STOLEN, SWAP_USED, SWAPPED_OUT, ZERO_OUT, ZSWAP_OUT,
 };
 
-/// Names of settings, or how they begin, that act through reclaim alone.
+/// Names, or prefixes, of settings that act through reclaim only.
 const OF_RECLAIM: [&str; 12] = [
     "vm.swappiness",
     "vm.page-cluster",
@@ -24,7 +24,7 @@ const OF_RECLAIM: [&str; 12] = [
     "cgroup.memory.swap.",
     "cgroup.memory.zswap.",
 ];
-/// What is counted where pages are reclaimed. A run has those that its machine tells.
+/// Metrics that show reclaim. A run has those that its machine provides.
 const TRACES: [(&str, f64); 7] = [
     (SCANNED, FEW_PAGES),
     (STOLEN, FEW_PAGES),
@@ -34,14 +34,16 @@ const TRACES: [(&str, f64); 7] = [
     (REFAULTS, FEW_PAGES),
     (SWAP_USED, FEW_BYTES),
 ];
-/// Pages in a run that are no reclaim to speak of: the machine drops some on its own account.
+/// Number of pages per run below which reclaim is negligible: the machine reclaims some pages
+/// anyway.
 const FEW_PAGES: f64 = 64.0;
-/// The same in bytes.
+/// The same threshold in bytes.
 const FEW_BYTES: f64 = 64.0 * 4096.0;
-/// Of what the command used at most, the part that forces some of it out and does not kill it.
+/// Suggested limit as a fraction of the command's peak memory: enough to cause reclaim, and not so
+/// small that the command is killed.
 const PART: f64 = 0.75;
 
-/// That the arms could not differ, and what to do; `None` where they could, or nobody knows.
+/// A note that the arms could not differ, with advice; `None` if they could, or if that is unknown.
 pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let acting = acting(trial)?;
     let compared = || runs.iter().filter(|run| run.pair.is_some() && run.end.is_good());
@@ -58,7 +60,7 @@ pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     ))
 }
 
-/// What the arms set or have that acts through reclaim alone; `None` where something else is set, too.
+/// The settings of the arms that act through reclaim only; `None` if there are others, too.
 fn acting(trial: &Trial) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for arm in &trial.arms {
@@ -81,7 +83,7 @@ fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
     !lines.is_empty() && lines.iter().all(|(count, few)| count < few) && below_limit
 }
 
-/// Whole mebibytes, as they can be typed.
+/// The size in whole MiB, so that it can be typed.
 fn size(bytes: f64) -> Bytes {
     #[expect(
         clippy::cast_possible_truncation,
@@ -111,7 +113,7 @@ mod tests {
         experiment
     }
 
-    /// Pairs that took as long, with so many pages written to swap and so much memory used.
+    /// Pairs with equal times, with this number of pages written to swap and this peak memory.
     fn runs(swapped: f64, peak_mib: f64) -> Vec<TrialRun> {
         let one = |number: u32, arm: &str, pair| {
             let mut run = run(number, arm, Some(pair), RunEnd::Exited { status: 0 });

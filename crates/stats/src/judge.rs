@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment and its raw runs → what it found.
+//! An experiment and its raw runs → the result.
 //!
-//! Nothing else goes in, so that who has the raw runs can judge again and finds the same. Pairs of
-//! which a run failed are not compared, and counted. Arms that were given up are compared with nothing;
-//! where that is the first one, the next takes its place.
+//! There is no other input, so anybody who has the raw runs gets the same result. Pairs with a
+//! failed run are counted but not compared. Dropped arms are not compared; if the first arm is
+//! dropped, the next one takes its place.
 
 use pagewise_model::{
     MetricKind, Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
@@ -22,7 +22,7 @@ use crate::swap_kinds::not_comparable;
 use crate::workload_metrics::SAID;
 use crate::{dropped, idle, notes};
 
-/// What the runs say.
+/// Computes the result of an experiment from its runs.
 #[must_use]
 pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     let dropped = dropped::dropped_arms(experiment, runs);
@@ -68,7 +68,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     trial
 }
 
-/// More of the same would not tell.
+/// Removes advice about more pairs, which would not help.
 fn advise_no_pairs(trial: &mut Trial) {
     let others = trial.others.iter_mut().flat_map(|other| &mut other.metrics);
     trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);
@@ -78,7 +78,7 @@ fn counted(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// How long it took; 0 where it failed so early that nobody knows.
+/// Duration of a run in seconds; 0 if it failed before that was measured.
 pub(crate) fn seconds(run: &TrialRun) -> f64 {
     run.values.get(TIME).copied().unwrap_or(0.0)
 }
@@ -94,7 +94,7 @@ fn stopped(trial: &Trial) -> Option<String> {
 /// A pair of runs.
 type Pair<'a> = (&'a TrialRun, &'a TrialRun);
 
-/// The pairs of the first arm and another, in order, whatever became of them.
+/// The pairs of the first arm and another one, in order, including failed runs.
 fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pair<'a>> {
     let first = experiment.arms.first().map_or("a", |arm| &arm.name);
     let of = |name: &str, pair: u32| {
@@ -103,7 +103,7 @@ fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pa
     (1..=experiment.pairs).filter_map(|pair| of(first, pair).zip(of(arm, pair))).collect()
 }
 
-/// One arm against the first.
+/// Compares one arm with the first.
 fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialComparison {
     let (good, failed): (Vec<_>, Vec<_>) = pairs(experiment, runs, arm)
         .into_iter()
@@ -131,17 +131,17 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
     }
 }
 
-/// What was asked for, and of the others those that every run has, in the order of trust.
+/// The requested metrics, and all others that every run has, the most reliable kind first.
 fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
     let runs = || good.iter().flat_map(|(a, b)| [a, b]);
     let describe = |known: &StandardMetric| {
         let values = || runs().map(|run| run.values.get(known.name).copied());
-        // no time at all is nothing to compare, as where kswapd never ran
+        // values that are all zero are not compared, such as kswapd's CPU time if it never ran
         let is_some = known.kind == MetricKind::Count || values().flatten().any(|it| it > 0.0);
         values().all(|value| value.is_some()) && (is_some || good.is_empty())
     };
-    // without any run a workload's values would all seem to be there
+    // without any run, `all` would be true for every metric
     let message = SAID.iter().filter(|_| !good.is_empty());
     let known = KNOWN.iter().chain(message);
     let guards = known.filter(|known| !asked(known.name) && describe(known));
@@ -151,7 +151,7 @@ fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     experiment.metrics.iter().cloned().chain(guards).collect()
 }
 
-/// The pairs of which both runs tell it.
+/// The values of the pairs in which both runs have the metric.
 fn series(metric: &Metric, good: &[Pair<'_>]) -> Series {
     let mut series = Series::default();
     for (a, b) in good {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment and its raw runs → which arm is better, or that no difference shows. Pure: no I/O, no clock.
+//! An experiment and its raw runs → which arm is better, or that no difference was found. Pure: no
+//! I/O, no clock.
 //!
-//! [`judge`] needs the description of an [`Experiment`] and its runs and nothing else: whoever kept them can
-//! judge again. [`paired`] estimates how much B is of A and between what bounds (Hodges and Lehmann's estimate,
-//! the signed-rank interval), [`boundary`] says after how many pairs the result may be read and how wide its
-//! interval has to be then, [`order`] draws which arm runs first, [`dropped`] gives up arms.
+//! [`judge`] needs only the description of an [`Experiment`] and its runs: recorded runs can be
+//! judged again. [`paired`] estimates the ratio of B to A with its interval (Hodges-Lehmann
+//! estimate, signed-rank interval), [`boundary`] determines after how many pairs the result may be
+//! read and how wide its interval must be then, [`order`] draws the order of the arms, [`dropped`]
+//! determines which arms are dropped.
 //!
-//! The tests in `simulation` hold all of it against made-up machines that drift and have bursts. What is
-//! measured and how is not known here; see `pagewise_lab` and `pagewise_bench`.
+//! The tests in `simulation` verify all of it with simulated machines that drift and have bursts of
+//! load. This crate does not know how runs are made and measured; see `pagewise_lab` and
+//! `pagewise_bench`.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

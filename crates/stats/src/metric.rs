@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be measured of a run, and a regular expression → a number out of a command's output.
+//! The metrics of a run; and regular expressions → a number in a command's output.
 
 use pagewise_model::MetricKind;
 use regex_lite::Regex;
@@ -9,25 +9,25 @@ use crate::name::TIME;
 use crate::standard_metrics::{KNOWN, SHARE, StandardMetric};
 use crate::workload_metrics::SAID;
 
-/// The row of this name.
+/// The row of the table with this name.
 pub(crate) fn known(name: &str) -> Option<&'static StandardMetric> {
     KNOWN.iter().chain(SAID).find(|known| known.name == name)
 }
 
-/// A metric that somebody asked for.
+/// A requested metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// A name of the table, or a regular expression with a group around a number.
     pub name: String,
-    /// Whether more of it is wanted; only of what the command says itself.
+    /// Whether larger values are better; for a regular expression the user decides that.
     pub higher_is_better: bool,
 }
 
 impl Metric {
-    /// A name of the table, or a regular expression.
+    /// Parses a name of the table, or a regular expression.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, NotAMetric> {
         if known(text).is_none() {
             Pattern::new(text)?;
@@ -36,32 +36,32 @@ impl Metric {
         Ok(Self { name: text.to_owned(), higher_is_better })
     }
 
-    /// Time, which decides where nothing else was asked for.
+    /// Elapsed time, the default primary metric.
     #[must_use]
     pub fn time() -> Self {
         Self { name: TIME.to_owned(), higher_is_better: false }
     }
 
-    /// What it is of.
+    /// What kind of quantity it measures.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
         self.known().map_or(MetricKind::Said, |known| known.kind)
     }
 
-    /// Whether it counts events or bytes one by one.
+    /// Whether it counts whole events or bytes.
     pub(crate) fn is_whole(&self) -> bool {
         self.known().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
-    /// Its row in the table; none for a regular expression.
+    /// Its row in the table; `None` for a regular expression.
     #[must_use]
     pub fn known(&self) -> Option<&'static StandardMetric> {
         known(&self.name)
     }
 }
 
-/// More is better of all that the command says itself, which nobody else can know; false where there is
-/// none of those.
+/// Sets "higher is better" for all metrics that are regular expressions, since only the user knows
+/// their direction; `false` if there are none.
 pub fn prefer_more(metrics: &mut [Metric]) -> bool {
     let mut message = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
     let any = message.peek().is_some();
@@ -69,13 +69,13 @@ pub fn prefer_more(metrics: &mut [Metric]) -> bool {
     any
 }
 
-/// Text that is no metric.
+/// Why a text is not a metric.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotAMetric {
-    /// Not a name, and no regular expression either.
+    /// Neither a name nor a valid regular expression.
     #[error("{what}: {0}", what = expected())]
     Unreadable(Box<regex_lite::Error>),
-    /// A regular expression that picks nothing out.
+    /// A regular expression without a group.
     #[error("{what}: {0:?} has no group in parentheses", what = expected())]
     NoGroup(String),
 }
@@ -86,15 +86,15 @@ fn expected() -> String {
     format!("expected {names}, or a regular expression with a group around a number")
 }
 
-/// Finds a number in what a command says.
+/// Extracts a number from a command's output.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// A regular expression with a group.
+    /// Compiles a regular expression, which must have a group.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If it is invalid or has no group.
     pub fn new(text: &str) -> Result<Self, NotAMetric> {
         let regex = Regex::new(text).map_err(|error| NotAMetric::Unreadable(Box::new(error)))?;
         match regex.captures_len() {
@@ -103,7 +103,7 @@ impl Pattern {
         }
     }
 
-    /// The number in the first group where it matches last: programs say what counts at their end.
+    /// The number in the first group of the last match: programs print their totals at the end.
     #[must_use]
     pub fn number(&self, message: &str) -> Option<f64> {
         let last = self.0.captures_iter(message).last()?;
@@ -113,7 +113,7 @@ impl Pattern {
     }
 }
 
-/// Rounded to 15 digits, so that its text in a file means exactly this number again.
+/// Rounded to 15 digits, so that writing it as text and parsing it gives the same number.
 fn storable(number: f64) -> f64 {
     format!("{number:.14e}").parse().unwrap_or(number)
 }

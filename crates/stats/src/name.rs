@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The names of the metrics that every run has, as they are typed, printed and kept in evidence.
+//! The names of the metrics that every run has, as they are typed, printed and recorded.
 
 #![expect(missing_docs, reason = "the row of each in KNOWN says what it counts")]
 

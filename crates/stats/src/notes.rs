@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was found → what a reader should know before believing it.
+//! Notes about a result that a reader should know before relying on it.
 
 use pagewise_model::{Clock, MetricKind, RunEnd, Trial, TrialArm, TrialRun, Verdict};
 
@@ -9,12 +9,12 @@ use crate::paired::median;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// Processors that others may keep busy before it is worth a word.
+/// Number of CPUs that other processes may use on average without a note.
 const OTHERS: f64 = 0.2;
-/// Processors that a hypervisor may keep.
+/// Number of CPUs that may be lost to steal without a note.
 const STOLEN: f64 = 0.01;
 
-/// `first`: the arm with which all were to be compared.
+/// Composes the notes. `first`: the arm that all others should have been compared with.
 pub(crate) fn compose(
     trial: &Trial,
     runs: &[TrialRun],
@@ -65,7 +65,7 @@ fn clock(trial: &Trial) -> Option<String> {
     Some(format!("the machine was emulated: {what}{own}"))
 }
 
-/// Samples were wanted, and no run has any.
+/// A note if samples were requested, but no run has any.
 fn without_profile(runs: &[TrialRun]) -> Option<String> {
     if runs.iter().any(|run| !run.profile.is_empty()) {
         return None;
@@ -81,7 +81,7 @@ fn without_profile(runs: &[TrialRun]) -> Option<String> {
     Some(format!("no profile of kswapd: {why}"))
 }
 
-/// `a 0 and b 2 of 7 runs failed (b: killed for lack of memory)`.
+/// A note such as `a 0 and b 2 of 7 runs failed (b: killed for lack of memory)`.
 fn failures(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let of_arm = |name: &str| {
         let failed = runs.iter().filter(|run| run.arm == name && !run.end.is_good());
@@ -100,7 +100,7 @@ fn runs_word(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
-/// How a run ended, in words.
+/// How a run ended, as text.
 #[must_use]
 pub fn end_in_words(end: RunEnd) -> String {
     match end {
@@ -112,7 +112,7 @@ pub fn end_in_words(end: RunEnd) -> String {
     }
 }
 
-/// A guard that says the opposite of what decided.
+/// A note if another metric contradicts the primary one.
 fn contradiction(trial: &Trial) -> Option<String> {
     let opposite = match trial.verdict {
         Verdict::Better => Verdict::Worse,
@@ -125,7 +125,7 @@ fn contradiction(trial: &Trial) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} {says} the opposite", names.join(", ")))
 }
 
-/// Counts or processor time that differ where time does not show it.
+/// A note if counts or CPU time differ, but the time does not.
 fn hidden(trial: &Trial) -> Option<String> {
     let primary = trial.metrics.first().filter(|primary| primary.kind == MetricKind::Time)?;
     let differs = trial.metrics.iter().skip(1).filter(|guard| {
@@ -140,8 +140,8 @@ fn hidden(trial: &Trial) -> Option<String> {
     (!names.is_empty()).then_some(what)
 }
 
-/// What compressed pages took of RAM in the arms, where one is better and they differ in it: a gain may
-/// only be memory that was spent.
+/// A note with the RAM that compressed pages took in the arms, if one arm is better and they differ
+/// in it: a gain may merely be due to more memory.
 fn pool(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     if !matches!(trial.verdict, Verdict::Better | Verdict::Worse) {
         return None;
@@ -221,7 +221,7 @@ mod tests {
     use crate::judge::judge;
     use crate::testing::{experiment, run};
 
-    /// Runs of which b's take half the time, with pools of these sizes in MiB.
+    /// Runs in which b takes half the time, with pools of these sizes in MiB.
     fn runs(a_pool: Option<f64>, b_pool: Option<f64>) -> Vec<TrialRun> {
         let one = |number: u32, arm: &str, pair, seconds: f64, pool: Option<f64>| {
             let mut run = run(number, arm, Some(pair), RunEnd::Exited { status: 0 });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed → which arm runs when.
+//! A seed → the random order in which the arms run.
 //!
-//! Each pair is a coin's: that makes the comparison valid whatever drifts, as changing the names of two
-//! equal arms then changes nothing but signs. An order that alternates would be in step with whatever
-//! else alternates.
+//! The order within each pair is random. That makes the comparison valid for any drift: if two arms
+//! are equal, exchanging their names changes only signs. An alternating order could be in step with
+//! something else that alternates.
 
 use fastrand::Rng;
 
-/// For each round the arms, by number, in the order in which they run.
+/// For each round the indices of the arms, in the order in which they run.
 pub fn rounds(seed: u64, arms: usize, rounds: u32) -> Vec<Vec<usize>> {
     let mut rng = Rng::with_seed(seed);
     let shuffled = |_| {

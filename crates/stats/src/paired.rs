@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pairs of runs → how much B is of A, and between what bounds.
+//! Pairs of runs → the ratio of B to A, with its interval.
 //!
-//! The estimate is Hodges and Lehmann's: the median of all averages of two log ratios (Walsh
-//! averages), a pair with itself included. Its interval is the signed-rank test turned round: the
-//! ratios that the test would not reject. It needs no normal errors, only that the two runs of a
-//! pair were in random order. At seven pairs it covers 95 %; a bootstrap of the median covers 88.
+//! The estimate is that of Hodges and Lehmann: the median of all averages of two log ratios (Walsh
+//! averages), including each ratio with itself. Its interval inverts the signed-rank test: it
+//! contains the ratios that the test would not reject. It does not assume normal errors, only that
+//! the two runs of a pair were in random order. With seven pairs its coverage is 95 %; that of a
+//! bootstrap of the median is 88 %.
 //!
 //! Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edition, 3.1 to 3.3.
 
-/// How much B is of A.
+/// The ratio of B to A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// B per A.
+    /// The estimate of B / A.
     pub estimate: f64,
-    /// Holds the truth in at least 95 of 100 experiments; none with fewer than six pairs, which
-    /// cannot tell as much.
+    /// Contains the true ratio in at least 95 of 100 experiments; `None` with fewer than six pairs,
+    /// which cannot give this coverage.
     pub interval: Option<[f64; 2]>,
-    /// How many pairs were compared.
+    /// Number of pairs that were compared.
     pub pairs: usize,
 }
 
-/// The share of experiments whose interval may miss the truth.
+/// Accepted probability that the interval misses the true ratio.
 pub(crate) const MISSES: f64 = 0.05;
 
 impl PairedRatio {
-    /// Compares the n-th of `b` with the n-th of `a`; none where there is no pair, or a value that
-    /// is not above zero.
+    /// Compares the values of `b` and `a` with the same index; `None` if there is no pair, or if a
+    /// value is not above zero.
     #[must_use]
     pub fn from_runs(a: &[f64], b: &[f64]) -> Option<Self> {
         Self::bounded_by(a, b, rank(a.len(), MISSES))
     }
 
-    /// The same where somebody else says which Walsh average, counted from either end and from 1, is
-    /// the bound: who looks several times must keep to wider intervals.
+    /// Like [`Self::from_runs`], with a given rank of the Walsh average (counted from either end,
+    /// from 1) that bounds the interval: with several looks the intervals must be wider.
     #[must_use]
     pub fn bounded_by(a: &[f64], b: &[f64], rank: Option<usize>) -> Option<Self> {
         let sound = |value: &f64| value.is_finite() && *value > 0.0;
@@ -51,14 +52,14 @@ impl PairedRatio {
         Some(Self { estimate: median_of_sorted(&averages).exp(), interval, pairs: logs.len() })
     }
 
-    /// Whether A and B differ at all, as far as these pairs can tell.
+    /// Whether the interval excludes a ratio of 1.
     #[must_use]
     pub fn differs(&self) -> bool {
         self.interval.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
     }
 }
 
-/// The average of each two values and of each with itself, in order.
+/// All averages of two values, including each value with itself, sorted.
 fn walsh(values: &[f64]) -> Vec<f64> {
     let pairs = values.iter().enumerate();
     let mut all: Vec<f64> =
@@ -67,8 +68,9 @@ fn walsh(values: &[f64]) -> Vec<f64> {
     all
 }
 
-/// Which Walsh average, counted from either end and from 1, is the bound of the interval; none
-/// where even the first is too near. The interval misses the truth in `misses` of all experiments.
+/// The rank of the Walsh average (counted from either end, from 1) that bounds the interval; `None`
+/// if even the first one is too narrow. The interval misses the true value in `misses` of all
+/// experiments.
 pub(crate) fn rank(pairs: usize, misses: f64) -> Option<usize> {
     let mut below = 0.0;
     let likely = signed_rank_distribution(pairs);
@@ -79,8 +81,8 @@ pub(crate) fn rank(pairs: usize, misses: f64) -> Option<usize> {
     (reached > 0).then_some(reached)
 }
 
-/// How likely each sum of positive ranks is where A and B are alike: every rank is as likely to
-/// count as not.
+/// The probability of each sum of positive ranks if A and B are equal: every rank counts with
+/// probability 1/2.
 fn signed_rank_distribution(pairs: usize) -> Vec<f64> {
     let mut likely = vec![0.0; pairs * (pairs + 1) / 2 + 1];
     likely[0] = 1.0;
@@ -95,7 +97,7 @@ fn signed_rank_distribution(pairs: usize) -> Vec<f64> {
     likely
 }
 
-/// The middle value; of two middle ones their mean. None of nothing.
+/// The median; of two middle values their mean. `None` if there are no values.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -117,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The table A.4 of the book: the critical sums at 2.5 %.
+    /// Table A.4 of the book: the critical sums at 2.5 %.
     #[test]
     fn bounds_are_those_of_the_published_tables() {
         let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];
@@ -140,7 +142,7 @@ mod tests {
         assert_eq!(PairedRatio::from_runs(&[1.0], &[]), None);
     }
 
-    /// What the test does, the slow way: the share of sign patterns whose rank sum is no larger.
+    /// A naive version of the test: the share of sign patterns whose rank sum is not larger.
     fn one_sided(differences: &[f64]) -> f64 {
         let mut order: Vec<usize> = (0..differences.len()).collect();
         order.sort_by(|a, b| differences[*a].abs().total_cmp(&differences[*b].abs()));
@@ -162,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        /// A shift lies inside the interval exactly where the test does not reject it.
+        /// A shift is inside the interval exactly if the test does not reject it.
         #[test]
         fn the_interval_is_the_test_turned_round(
             logs in prop::collection::vec(-1.0f64..1.0, 6..11),
@@ -177,7 +179,7 @@ mod tests {
             prop_assert_eq!((low.ln()..=high.ln()).contains(&shift), kept);
         }
 
-        /// Changing sides turns the ratio over.
+        /// Exchanging A and B inverts the ratio.
         #[test]
         fn a_per_b_is_b_per_a_turned_over(
             pairs in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..20),

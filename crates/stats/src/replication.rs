@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two experiments → whether the second one found what the first did.
+//! Two experiments → whether the second one confirms the first.
 //!
-//! The two are independent, so what lies between their estimates has both intervals' widths, added as
-//! squares. That two intervals overlap says less: they may, and the two still differ.
+//! The two are independent, so the interval of the difference of their estimates has the square
+//! root of the sum of their squared widths. Whether two intervals overlap is not enough: they may
+//! overlap although the estimates differ significantly.
 
 use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
-/// The metrics that both have and one of them could estimate, in the first's order.
+/// The metrics that both have and that at least one could estimate, in the order of the first.
 #[must_use]
 pub fn replicated(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
@@ -53,7 +54,7 @@ mod tests {
         compared(&Metric::time(), false, &series, Some(3), 0.02)
     }
 
-    /// The intervals of the third pair overlap, and yet they differ.
+    /// The intervals of the third pair overlap, although they differ significantly.
     #[test]
     fn what_lies_between_two_experiments_is_judged_by_both() {
         assert_eq!(replicate(&metric(1.1, 0.05), &metric(1.12, 0.05)).agreement, Agreement::Agree);

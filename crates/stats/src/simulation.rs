@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Made-up machines against the judge: how often it is wrong where nothing differs, how often it finds
-//! what does, how often its interval holds the truth. Every number is drawn from a fixed seed.
+//! Tests of the judge with simulated machines: how often it is wrong without a difference, how
+//! often it finds one, how often its interval contains the true ratio. All random numbers have
+//! fixed seeds.
 
 use fastrand::Rng;
 use pagewise_model::{TrialMetric, Verdict};
@@ -10,31 +11,31 @@ use crate::compare::{Series, compared, detectable_effect};
 use crate::metric::Metric;
 use crate::order::rounds;
 
-/// A machine on which a command takes about a second.
+/// A simulated machine on which a command takes about a second.
 #[derive(Debug, Clone, Copy)]
 struct Machine {
-    /// How much a run varies by itself, as 0.02 for 2 %.
+    /// Variation of a run; 0.02 means 2 %.
     noise: f64,
-    /// How much slower it gets over the experiment.
+    /// How much slower the machine gets over the experiment.
     drift: f64,
-    /// How likely each run begins a burst of somebody else's work, which lasts for a few runs and
-    /// slows each by up to this.
+    /// Probability that a run begins a burst of other load, which lasts for a few runs, and the
+    /// maximum slowdown of these runs.
     bursts: (f64, f64),
-    /// The least effect that matters to whoever asks.
+    /// The smallest effect that matters.
     min_effect: f64,
 }
 
 const CALM: Machine = Machine { noise: 0.02, drift: 0.0, bursts: (0.0, 0.0), min_effect: 0.02 };
 const ROUGH: Machine = Machine { drift: 0.3, bursts: (0.05, 0.8), ..CALM };
 
-/// Normal with mean 0 and deviation 1, by Box and Muller.
+/// Normally distributed with mean 0 and deviation 1 (Box-Muller).
 fn normal(rng: &mut Rng) -> f64 {
     let (radius, angle) =
         ((-2.0 * (1.0 - rng.f64()).ln()).sqrt(), std::f64::consts::TAU * rng.f64());
     radius * angle.cos()
 }
 
-/// The runs of all pairs, where B takes `effect` times A's time.
+/// The runs of all pairs, in which B takes `effect` times A's time.
 fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
     let mut rng = Rng::with_seed(seed ^ 0x5eed);
     let (mut burst_left, mut slowed) = (0_u32, 0.0);
@@ -61,7 +62,7 @@ fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
     series
 }
 
-/// As an experiment goes: it ends at the first look that tells.
+/// Runs an experiment, which ends at the first look with a verdict.
 fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
     let all = runs(machine, effect, pairs, seed);
     let mut last = None;
@@ -86,7 +87,7 @@ fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetri
 
 const TRIALS: u64 = 2000;
 
-/// Of all trials the share for which it holds.
+/// The share of all trials for which `holds` is true.
 fn share(machine: Machine, effect: f64, pairs: u32, holds: impl Fn(&TrialMetric) -> bool) -> f64 {
     let held = (0..TRIALS).filter(|seed| holds(&concluded(machine, effect, pairs, *seed)));
     held.count() as f64 / TRIALS as f64
@@ -96,8 +97,8 @@ fn differs(metric: &TrialMetric) -> bool {
     matches!(metric.verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// Whether A/A is called better or worse does not depend on the machine; that it may be called
-/// equivalent only lessens it.
+/// How often A/A is called better or worse does not depend on the machine; the verdict "equivalent"
+/// can only reduce it.
 #[test]
 fn nothing_is_called_a_difference_in_at_most_6_of_100() {
     let noisy = Machine { noise: 0.2, ..ROUGH };
@@ -108,7 +109,7 @@ fn nothing_is_called_a_difference_in_at_most_6_of_100() {
     }
 }
 
-/// The mistake that the planned looks avoid: it is measured so that the test above is known to see it.
+/// The mistake that planned looks avoid, measured to show that the test above would detect it.
 #[test]
 fn looking_after_every_pair_would_be_wrong_far_more_often() {
     let machine = Machine { noise: 0.2, ..ROUGH };
@@ -123,9 +124,9 @@ fn looking_after_every_pair_would_be_wrong_far_more_often() {
     assert!(wrong > 0.12, "{wrong}");
 }
 
-/// Where runs vary by 2 %, by somebody to whom 1 % matters: an effect of just the least that matters is
-/// rightly called equivalent now and then. As a ratio 5 % less is a larger effect than 5 % more, and
-/// found more often.
+/// On a machine where runs vary by 2 %, if 1 % matters. (With an effect of exactly the smallest
+/// that matters, the verdict "equivalent" is correct now and then.) As a ratio, 5 % less is a
+/// larger effect than 5 % more, and is found more often.
 #[test]
 fn five_percent_are_found_with_7_pairs_and_two_with_20() {
     for (effect, pairs, wanted) in
@@ -154,7 +155,7 @@ fn the_interval_holds_the_truth_in_at_least_94_of_100() {
     }
 }
 
-/// "Equivalent" is a claim too: an effect just above what matters must not be called so.
+/// "Equivalent" is a claim too: it must not be made about an effect just above what matters.
 #[test]
 fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
     for pairs in [7, 20] {
@@ -167,7 +168,7 @@ fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
     assert!(same >= 0.95, "{same}");
 }
 
-/// What is said before the first pair comes true about as often as it says.
+/// The forecast before the first pair is right about as often as it claims.
 #[test]
 fn the_least_effect_forecast_is_found_in_about_80_of_100() {
     for pairs in [7_u32, 9, 20] {

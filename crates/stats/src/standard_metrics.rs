@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of metrics that every run has where the host tells them.
+//! The table of metrics that every run has, if the host provides them.
 
 use pagewise_model::MetricKind;
 
@@ -11,22 +11,22 @@ use crate::name::{
     ZSWAP_OUT, ZSWAP_REFUSED,
 };
 
-/// A metric that every run has where the host tells it.
+/// A metric that every run has, if the host provides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StandardMetric {
     /// Its name, as typed and printed.
     pub name: &'static str,
-    /// What it is measured in.
+    /// Its unit.
     pub unit: &'static str,
-    /// What it is of.
+    /// What kind of quantity it measures.
     pub kind: MetricKind,
-    /// Whether more of it is wanted.
+    /// Whether larger values are better.
     pub higher_is_better: bool,
-    /// One sentence: where it comes from.
+    /// One sentence about what it counts or where it comes from.
     pub doc: &'static str,
 }
 
-/// In the order in which they are to be trusted: counts, then processor time, then time.
+/// Sorted by reliability: counts, then CPU time, then elapsed time.
 pub const KNOWN: &[StandardMetric] = &[
     count(MAJOR_FAULTS, "count", "page faults of the command's processes that had to read a page"),
     count(REFAULTS, "pages", "pages read again soon after they were dropped or swapped out"),
@@ -98,5 +98,5 @@ const fn seconds(name: &'static str, kind: MetricKind, doc: &'static str) -> Sta
     StandardMetric { name, unit: "seconds", kind, higher_is_better: false, doc }
 }
 
-/// The unit of a part of a whole, from 0 to 1.
+/// The unit of a fraction from 0 to 1.
 pub(crate) const SHARE: &str = "share";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters that count something else in an arm with zswap than in one without.
+//! Counters whose meaning differs between arms with and without zswap.
 //!
-//! The kernel counts a page that comes from zram among those swapped in, and one that comes from zswap's
-//! pool not: from 26,244 pages swapped in to none is no gain, if all of them came from the pool. A page that zswap
-//! writes back is read into the swap cache first (`__read_swap_cache_async`), which counts as a refault, and is
-//! reclaimed from there.
+//! The kernel counts a page that is read from zram as swapped in, but not one from zswap's pool: a
+//! decrease from 26,244 pages to none is no gain if all of them came from the pool. A page that
+//! zswap writes back is first read into the swap cache (`__read_swap_cache_async`), which counts as
+//! a refault, and is reclaimed from there.
 
 use pagewise_model::{TrialArm, TrialSwap};
 
@@ -12,14 +12,14 @@ use crate::name::{
     REFAULTS, REFAULTS_ANON, STOLEN, SWAPPED_IN, SWAPPED_OUT, WRITTEN_BACK, ZSWAP_IN, ZSWAP_OUT,
 };
 
-/// What to compare instead.
+/// Metrics to compare instead.
 pub(crate) const INSTEAD: &str = "swap-ins, disk-swap-reads or major-faults";
 
 const OF_DEVICES: [&str; 5] = [SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT, WRITTEN_BACK];
 const WITH_WRITEBACK: [&str; 3] = [REFAULTS, REFAULTS_ANON, STOLEN];
 const SWITCH: &str = "zswap.enabled";
 
-/// Why this metric does not compare the two arms; `None` if it does.
+/// Why this metric cannot be compared between the two arms; `None` if it can.
 pub(crate) fn not_comparable(metric: &str, a: &TrialArm, b: &TrialArm) -> Option<&'static str> {
     if has_zswap(a) == has_zswap(b) {
         None

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a workload is to do → whether it can be done at all, said before anything is.
+//! Checks the parameters of a workload before it starts.
 
 use super::error::Error;
 use super::{ColdPages, HugePages, Redis, Size, Swap, Tiers};
 use crate::contents::Mix;
 
-/// Refuses with what was expected and what was found.
+/// Refuses if `holds` is false, naming what was expected and what was found.
 fn must(
     holds: bool,
     key: &str,
@@ -33,7 +33,7 @@ fn exponent(value: f64) -> Result<(), Error> {
     must((0.0..=5.0).contains(&value), "exponent", "a number from 0 to 5", value)
 }
 
-/// The pages of a size, one at least.
+/// The number of pages of a size, at least one.
 fn some_pages(key: &str, size: Size) -> Result<usize, Error> {
     let pages = pages(key, size)?;
     must(pages > 0, key, "a page at least", size)?;
@@ -44,13 +44,13 @@ pub(super) fn pages(key: &str, size: Size) -> Result<usize, Error> {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
     let bytes = size.0.get();
     must(bytes % page == 0, key, &format!("whole pages of {page} bytes"), size)?;
-    // Page numbers of 32 bits are kept for each page.
+    // Page numbers are stored in 32 bits.
     let number = u32::try_from(bytes / page).ok().and_then(|number| usize::try_from(number).ok());
     must(number.is_some(), key, "fewer pages", size)?;
     Ok(number.unwrap_or_default())
 }
 
-/// What the pages are to hold.
+/// The contents of the pages.
 pub(super) fn contents(text: &str) -> Result<Mix, Error> {
     text.parse().map_err(|error| Error::Unsound(format!("contents: {error}")))
 }

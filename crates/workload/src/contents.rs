@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `zero:10,text:60,random:30` and a seed → pages made up from those kinds.
+//! A mix such as `zero:10,text:60,random:30` and a seed → pages with these kinds of contents.
 //!
-//! Made-up pages stand in where no real memory is at hand, and where an experiment needs to know
-//! what it compresses. They are no substitute for real ones: a program's heap is neither text nor
-//! noise. The same seed makes the same pages.
+//! Generated pages are used if no real memory is available, or if an experiment must know what it
+//! compresses. They do not replace real ones: a program's heap is neither text nor noise. The same
+//! seed generates the same pages.
 
 use std::fmt;
 use std::str::FromStr;
 
 use fastrand::Rng;
 
-/// What a page is made of.
+/// Kind of contents of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Zeros.
     Zero,
-    /// A record of 64 bytes again and again, with a counter in it: compresses to a few per cent.
+    /// A record of 64 bytes, repeated, with a counter in it: compresses to a few per cent.
     Repeated,
-    /// Words of a small vocabulary, frequent ones more often: compresses two- to threefold.
+    /// Words of a small vocabulary with uneven frequencies: compresses two- to threefold.
     Text,
     /// Noise: does not compress.
     Random,
@@ -30,17 +30,17 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::Random, "random"),
 ];
 
-/// In a mix, the word for pages that are a copy of an earlier one.
+/// The keyword for pages that are a copy of an earlier one.
 const DUPLICATES: &str = "duplicates";
 
-/// How many of 100 pages are of each kind, and how many of 100 are copies of an earlier page.
+/// Percentages of pages of each kind, and of pages that are copies of an earlier page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix {
     parts: Vec<(Kind, u32)>,
     duplicates: u32,
 }
 
-/// A mix that was not understood.
+/// A mix that could not be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected parts of 100 such as zero:10,text:60,random:30 (kinds: zero, repeated, text, random; \
@@ -84,7 +84,7 @@ impl fmt::Display for Mix {
 }
 
 impl Mix {
-    /// Pages of `page` bytes, one after the other.
+    /// Generates `count` pages of `page` bytes.
     #[must_use]
     pub fn pages(&self, count: usize, page: usize, seed: u64) -> Vec<u8> {
         let mut rng = Rng::with_seed(seed);
@@ -113,7 +113,7 @@ impl Mix {
     }
 }
 
-/// Words of letters.
+/// Random words.
 fn vocabulary(rng: &mut Rng) -> Vec<String> {
     let mut word = || (0..rng.usize(2..10)).map(|_| rng.lowercase()).collect();
     (0..600).map(|_| word()).collect()
@@ -148,7 +148,7 @@ fn repeat_record(all: &mut Vec<u8>, end: usize, rng: &mut Rng) {
 
 fn write_words(all: &mut Vec<u8>, end: usize, words: &[String], rng: &mut Rng) {
     while all.len() < end {
-        // the least of many draws: frequent words come often, as in a language
+        // the minimum of several draws makes some words frequent, as in a language
         let at = (0..12).map(|_| rng.usize(0..words.len())).min().unwrap_or_default();
         all.extend_from_slice(words[at].as_bytes());
         all.push(b' ');

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a workload did not reach its end.
+//! Why a workload did not finish.
 
 use std::io;
 
-/// What kept a workload from its end.
+/// What prevented a workload from finishing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for makes no sense.
+    /// The parameters are inconsistent.
     #[error("{0}")]
     Unsound(String),
-    /// The machine did not give what it needs.
+    /// A system call failed.
     #[error("{what}")]
     Kept {
-        /// What it was about.
+        /// The operation or file.
         what: String,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Another program is missing, or could not do it.
+    /// Another program is missing or failed.
     #[error("workload redis")]
     Program(#[source] pagewise_guest::Error),
-    /// It ended before it was to.
+    /// A server or the workload ended early.
     #[error("{0}")]
     Ended(String),
 }
 
-/// Names what it was about.
+/// Adds the operation to a system error.
 pub(super) trait ErrorContext<T> {
     fn about(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A described workload → a command that runs it, and what it said → values and its course.
+//! A described workload → the command that runs it; and the output of that command → values and
+//! course.
 //!
-//! A workload of ours is this program itself (`pagewise lab workload`), so that an experiment starts it
-//! as it starts anybody's command. Its last line of output is its answer ([`WorkloadSummary`]).
+//! A workload is run by this program itself (`pagewise lab workload`), so that an experiment starts
+//! it like any other command. The last line of its output is the result ([`WorkloadSummary`]).
 //!
-//! Each has one thread, and ends after so many operations or so much time. Nothing is left of it,
-//! however it ends: its files have no names, and what it starts ends with it. [`contents`] makes up
-//! pages of a named mix for them.
+//! Each workload has one thread, and ends after a number of operations or a time. It leaves nothing
+//! behind, however it ends: its files are unnamed, and its child processes end with it.
+//! [`contents`] generates pages with a given mix of contents.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![cfg_attr(
@@ -45,17 +46,18 @@ pub use size::Size;
 pub use summary::{WorkloadSummary, said};
 pub use typed::KINDS;
 
-/// The line that is printed where the second half of a workload begins ([`Workload::is_marked`]): an experiment may
-/// count from there on.
+/// The line that is printed before the second half of a workload ([`Workload::is_marked`]): an
+/// experiment may measure from there on.
 pub const STEADY: &str = "steady";
-/// The line that `tiers` prints when all of its memory is written: another program may begin then.
+/// The line that `tiers` prints when all of its memory is written: another program may start then.
 pub const FILLED: &str = "filled";
 
-/// Runs it, here and now; one thread must be all that this process has. `mark` gets [`FILLED`] and [`STEADY`] where
-/// the workload has such a moment.
+/// Runs a workload in this process, which must have only one thread. `mark` receives [`FILLED`] and
+/// [`STEADY`] if the workload has these moments.
 ///
 /// # Errors
-/// Where it makes no sense, or this machine lacks what it needs, or a server that it started was killed.
+/// If the parameters are inconsistent, this machine lacks something, or a server that it started
+/// was killed.
 pub fn run(
     workload: &Workload,
     progress: &mut Progress<'_>,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! "0.25 of these for each of those" → how many now.
+//! A fractional rate, such as 0.25 operations per step → how many operations are due now.
 
-/// Counts up by a rate that need not be whole; nothing is lost between two steps.
+/// Accumulates a rate that need not be an integer; fractions are carried over to the next step.
 #[derive(Debug, Default)]
 pub(super) struct Pace(f64);
 
 impl Pace {
-    /// How many are due with one more step.
+    /// Number of operations that are due after one more step.
     pub(super) fn due(&mut self, rate: f64) -> u32 {
         self.0 += rate;
         let mut due = 0;

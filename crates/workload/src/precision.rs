@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which pages are wanted how often and which were evicted → the share of the evicted that were the
-//! least wanted.
+//! Access frequencies of pages, and which pages were evicted → the share of the evicted pages that
+//! were among the least used.
 //!
-//! The ideal has as many pages as were evicted: those that are wanted least. Where the border of the
-//! ideal runs through pages that are wanted equally often, each of them counts by its share, so that
-//! no order among them is better than another.
+//! The ideal set has as many pages as were evicted: the least used ones. If the border of the ideal
+//! set lies within pages of equal frequency, each of them counts partially, so that no order among
+//! them is better than another.
 
 /// A page that was in memory at some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Page {
-    /// How often it is wanted, by any measure that is the same for all.
+    /// Access frequency, in any unit that is the same for all pages.
     pub(crate) requested: f64,
     /// It is not in memory any more.
     pub(crate) evicted: bool,
 }
 
-/// Fewer evicted pages say nothing.
+/// Minimum number of evicted pages for a meaningful result.
 pub(crate) const LEAST: usize = 100;
 
-/// 1 where exactly the least wanted pages were evicted; none where hardly any were.
+/// 1 if exactly the least used pages were evicted; `None` if too few were evicted.
 pub(crate) fn precision(pages: &mut [Page]) -> Option<f64> {
     let evicted = pages.iter().filter(|page| page.evicted).count();
     if evicted < LEAST {
@@ -65,8 +65,8 @@ mod tests {
     }
 
     proptest! {
-        /// The ideal is filled page by page, and equal pages take turns: the mean over all orders
-        /// among them is what the share says.
+        /// The ideal set is filled page by page, for each order of equal pages: the mean over all
+        /// orders equals the partial counts.
         #[test]
         fn a_naive_count_agrees(
             drawn in proptest::collection::vec((0u8..20, any::<bool>()), 250..400),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far a workload is.
+//! Progress of a workload.
 
-/// Called with what is being done and how much of that is done, from 0 to 1; often.
+/// Called frequently with the present activity and its progress from 0 to 1.
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
-/// So many of so many.
+/// The fraction that is done.
 pub(super) fn part(done: usize, all: usize) -> f64 {
     if all == 0 { 1.0 } else { done as f64 / all as f64 }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Iterations as they end → how it went, and the values of the steady state.
+//! Iterations → the course of a workload, and the values of its steady state.
 //!
-//! Which iterations belong to the steady state is known at the end only. So latencies are kept for
-//! each iteration, and where there are many, for equal numbers of them together: at most
-//! [`MOST`] histograms of 14 KiB, however long it lasts.
+//! Which iterations belong to the steady state is known only at the end. So latencies are stored
+//! for each iteration; if there are many iterations, for equal groups of them: at most [`MOST`]
+//! histograms of 14 KiB, however long the workload runs.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use pagewise_stats::median;
 
 use super::settle::settled;
 
-/// Points of a course.
+/// Maximum number of points of a course.
 const MOST: usize = 200;
-/// The longest latency that is told apart: 17 s.
+/// Maximum latency that is recorded: 17 s, in nanoseconds.
 const LONGEST_NS: u64 = (1 << 34) - 1;
 
-/// What is known so far.
+/// The iterations so far.
 #[derive(Debug)]
 pub(super) struct Record {
     points: Vec<Point>,
-    /// Iterations of a point.
+    /// Number of iterations in a point.
     width: u32,
     open: Point,
 }
@@ -44,7 +44,7 @@ impl Point {
         self.iterations += other.iterations;
         self.operations += other.operations;
         self.seconds += other.seconds;
-        // Both have the same bounds: it cannot fail.
+        // Both histograms have the same bounds, so this cannot fail.
         let _ = self.latency.add(&other.latency);
     }
 
@@ -58,12 +58,12 @@ impl Record {
         Self { points: Vec::with_capacity(MOST), width: 1, open: Point::new() }
     }
 
-    /// One operation of the iteration that runs.
+    /// Records the latency of one operation of the present iteration.
     pub(super) fn latency(&mut self, nanoseconds: u64) {
         self.open.latency.saturating_record(nanoseconds);
     }
 
-    /// An iteration has ended.
+    /// Ends an iteration.
     pub(super) fn iteration(&mut self, seconds: f64, operations: u64) {
         self.open.iterations += 1;
         self.open.operations += operations;
@@ -86,7 +86,7 @@ impl Record {
         self.width *= 2;
     }
 
-    /// Whole points so far.
+    /// Number of complete points.
     pub(super) fn points(&self) -> usize {
         self.points.len()
     }
@@ -95,14 +95,15 @@ impl Record {
         self.points.iter().map(Point::seconds_each).collect()
     }
 
-    /// What it came to. Iterations at the end that make no whole point are left out, as is one that
-    /// was cut short. Where it never settled the values are those of the second half.
+    /// The final result. Iterations at the end that do not fill a point are left out, and so is an
+    /// iteration that was cut short. If the workload did not settle, the values are those of the
+    /// second half.
     pub(super) fn concluded(self) -> (Course, BTreeMap<String, f64>) {
         let settled = settled(&self.seconds_each());
         self.steady_from(settled)
     }
 
-    /// The same where it is known which point is the first of the steady state.
+    /// The final result if the first point of the steady state is known.
     pub(super) fn concluded_from(self, point: usize) -> (Course, BTreeMap<String, f64>) {
         self.steady_from(Some(point))
     }
@@ -132,14 +133,14 @@ impl Record {
     }
 }
 
-/// None yet.
+/// An empty histogram.
 pub(super) fn latencies() -> Histogram<u32> {
-    // Bounds and digits are constants that it takes: see the test.
+    // The bounds are constants that are valid; a test checks them.
     let latency = Histogram::new_with_bounds(1, LONGEST_NS, 2);
     latency.unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
-/// Each power of two, and how many values lie between the one before it and this one.
+/// For each power of two, the number of values between the previous one and this one.
 pub(super) fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for step in latency.iter_recorded() {
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(course.latency_ns, [(1024, 5000)]);
     }
 
-    /// Whatever its course says.
+    /// Whatever the course looks like.
     #[test]
     fn where_the_steady_state_is_known_it_begins_there() {
         let mut record = Record::new();
@@ -209,7 +210,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// However many iterations there are, the course is short, and hardly any is lost.
+        /// For any number of iterations, the course is short, and few iterations are lost.
         #[test]
         fn a_long_course_is_kept_short(count in 0u32..1500) {
             let mut record = Record::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a workload does, in the field's terms; what is not said has a default.
+//! The parameters of each workload, with their defaults.
 
 use std::path::Path;
 
@@ -9,21 +9,21 @@ use serde_json::Value;
 
 use super::Size;
 
-/// A workload of ours, or a command.
+/// A workload of Pagewise, or a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
-    /// Code and data slightly above memory.
+    /// Code and data that are together slightly larger than memory.
     Swap(Swap),
-    /// Pages of known heat: which ones does the kernel evict?
+    /// Pages with known access frequencies: which ones does the kernel evict?
     Coldpages(ColdPages),
-    /// Cold pages that were there first, and hot ones: which of them has the fast swap?
+    /// Cold pages that were written first, and hot ones: which of them occupy the fast swap area?
     Tiers(Tiers),
-    /// Memory filled for the first time: what huge pages cost and bring.
+    /// Memory that is filled for the first time: costs and benefits of huge pages.
     Hugepages(HugePages),
     /// A real redis-server under redis-benchmark.
     Redis(Redis),
-    /// Anybody's command.
+    /// A user's command.
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
@@ -31,7 +31,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// What runs it; `own` is this program's own file.
+    /// The program that runs it; `own` is the path of this program.
     #[must_use]
     pub fn program(&self, own: &Path) -> Program {
         if let Self::Command { argv } = self {
@@ -50,7 +50,8 @@ impl Workload {
         matches!(self, Self::Swap(_) | Self::Coldpages(_) | Self::Tiers(_))
     }
 
-    /// The workload that a program is, if it is one and its keys are known to this version.
+    /// The workload that a program runs; `None` if it is not one, or has parameters unknown to this
+    /// version.
     #[must_use]
     pub fn of_program(program: &Program) -> Option<Self> {
         let keys = program.workload()?;
@@ -58,11 +59,12 @@ impl Workload {
     }
 }
 
-/// What stands between this program's own file and the description of a workload.
+/// The arguments between this program's path and the description of a workload.
 const LINE: [&str; 3] = ["lab", "workload", "--described"];
 
-/// A command line as a program: a workload if it is one that [`Workload::program`] makes. So are read
-/// commands that a person typed, and evidence of versions that did not name the keys of workloads.
+/// Converts a command line to a program: a workload if it has the form that [`Workload::program`]
+/// makes. Used for commands that a user typed, and for evidence of versions that did not record the
+/// parameters of workloads.
 #[must_use]
 pub fn recognised(argv: Vec<String>) -> Program {
     let keys = match argv.as_slice() {
@@ -77,63 +79,66 @@ pub fn recognised(argv: Vec<String>) -> Program {
     }
 }
 
-/// Which pages of a set are touched.
+/// Order in which the pages of a set are touched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Each as likely.
+    /// Each page with the same probability.
     #[default]
     Uniform,
-    /// Few often, many seldom: a zipf distribution with the exponent 1, in no order.
+    /// A Zipf distribution with exponent 1; the ranks of pages are shuffled.
     Zipf,
-    /// One after the other.
+    /// Sequentially.
     Scan,
 }
 
-/// What the kernel may read ahead of a file.
+/// Readahead of a mapped file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Readahead {
-    /// Nothing (`MADV_RANDOM`): a fault reads a page.
+    /// None (`MADV_RANDOM`): a fault reads one page.
     #[default]
     None,
-    /// What it likes; a host with a large `read_ahead_kb` reads thousands of pages for one fault.
+    /// The kernel's default; a host with a large `read_ahead_kb` reads thousands of pages for one
+    /// fault.
     Kernel,
 }
 
-/// Code in a file and data in memory, together slightly more than there is.
+/// Code in a file and data in memory, together slightly larger than the available memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Swap {
-    /// Code: a file that is mapped and read.
+    /// Size of the code: a file that is mapped and read.
     pub code: Size,
-    /// Share of code touches that go to the hottest tenth of it; the others go anywhere.
+    /// Share of code touches that go to the hottest tenth of it; the others go to any page.
     pub code_hot_share: f64,
-    /// Touches of code for each touch of data.
+    /// Touches of code per touch of data.
     pub code_per_data: f64,
-    /// What the kernel reads ahead of the code.
+    /// Readahead for the code.
     pub readahead: Readahead,
-    /// Data: anonymous memory.
+    /// Size of the data: anonymous memory.
     pub data: Size,
-    /// Shared data (shmem) instead of private.
+    /// Use shared data (shmem) instead of private.
     pub shared: bool,
-    /// The data's pages, as `zero:10,text:60,random:30,duplicates:5`.
+    /// Contents of the data's pages, as `zero:10,text:60,random:30,duplicates:5`.
     pub contents: String,
-    /// Data that an iteration works on, all parts together.
+    /// Size of the data that an iteration works on, all parts together.
     pub window: Size,
-    /// Parts of the window, at equal distances in the data: the published workload has three.
+    /// Number of parts of the window, at equal distances in the data: the published workload has
+    /// three.
     pub parts: u32,
-    /// How far the window moves after an iteration.
+    /// How far the window moves after each iteration.
     pub step: Size,
-    /// Which pages of the window an iteration touches: as many touches as it has pages.
+    /// Which pages of the window an iteration touches; the number of touches is the number of its
+    /// pages.
     pub pattern: Pattern,
-    /// Share of data touches that write.
+    /// Share of data touches that are writes.
     pub write_share: f64,
-    /// At most so many iterations.
+    /// Maximum number of iterations.
     pub iterations: u32,
-    /// At most so long.
+    /// Time limit in seconds.
     pub seconds: f64,
-    /// Draws contents and touches.
+    /// Seed of contents and touches.
     pub seed: u64,
 }
 
@@ -159,34 +164,34 @@ impl Default for Swap {
     }
 }
 
-/// Anonymous memory with a zipf access pattern, a library, and a file that is streamed through.
+/// Anonymous memory with a Zipf access pattern, a library, and a streamed file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ColdPages {
-    /// Anonymous memory.
+    /// Size of the anonymous memory.
     pub data: Size,
-    /// The exponent of the zipf distribution over its pages and over the library's.
+    /// Exponent of the Zipf distribution over its pages and over the library's.
     pub exponent: f64,
-    /// The anonymous pages, as `zero:10,text:60,random:30,duplicates:5`.
+    /// Contents of the anonymous pages, as `zero:10,text:60,random:30,duplicates:5`.
     pub contents: String,
-    /// A file that is mapped and read by the same kind of distribution.
+    /// Size of a file that is mapped and read with the same kind of distribution.
     pub library: Size,
-    /// Touches of the library for each touch of data.
+    /// Touches of the library per touch of data.
     pub library_per_data: f64,
-    /// A file that is read from its start to its end, again and again.
+    /// Size of a file that is read from start to end, repeatedly.
     pub stream: Size,
-    /// Pages of it that are read for each touch of data.
+    /// Pages of the stream that are read per touch of data.
     pub stream_per_data: f64,
-    /// Processes that map the same data, of which one touches it; 1 has it for itself. With more there
-    /// must be no writes: they would copy the page.
+    /// Number of processes that map the same data, of which one touches it; 1: not shared. With
+    /// more than one, `write_share` must be 0, as writes would copy the pages.
     pub sharers: u32,
-    /// Share of data touches that write.
+    /// Share of data touches that are writes.
     pub write_share: f64,
-    /// Touches of data.
+    /// Number of touches of data.
     pub operations: u64,
-    /// At most so long.
+    /// Time limit in seconds.
     pub seconds: f64,
-    /// Draws contents and touches.
+    /// Seed of contents and touches.
     pub seed: u64,
 }
 
@@ -213,21 +218,21 @@ impl Default for ColdPages {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tiers {
-    /// Anonymous memory that is written first; it may have no page.
+    /// Size of the anonymous memory that is written first; may be 0.
     pub cold: Size,
-    /// Anonymous memory that is written after it, and then accessed.
+    /// Size of the anonymous memory that is written after it and then accessed.
     pub hot: Size,
-    /// Share of the accesses that go to the cold set, to each page of it as likely.
+    /// Share of accesses that go to the cold set, evenly over its pages.
     pub cold_share: f64,
-    /// The exponent of the zipf distribution over the hot set's pages; with 0 each is as likely.
+    /// Exponent of the Zipf distribution over the hot set's pages; 0: uniform.
     pub exponent: f64,
-    /// The pages of both, as `zero:10,text:60,random:30,duplicates:5`.
+    /// Contents of the pages of both sets, as `zero:10,text:60,random:30,duplicates:5`.
     pub contents: String,
-    /// Share of the accesses that write.
+    /// Share of accesses that are writes.
     pub write_share: f64,
-    /// Accesses; the first half of them is the settling phase.
+    /// Number of accesses; the first half is the settling phase.
     pub operations: u64,
-    /// Draws contents and accesses.
+    /// Seed of contents and accesses.
     pub seed: u64,
 }
 
@@ -246,16 +251,16 @@ impl Default for Tiers {
     }
 }
 
-/// When the kernel is told that huge pages are wanted (`MADV_HUGEPAGE`).
+/// When the memory is advised with `MADV_HUGEPAGE`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advise {
-    /// Before memory is touched: faults make them.
+    /// Before it is touched: page faults allocate huge pages.
     #[default]
     Before,
-    /// Once it is there: khugepaged makes them.
+    /// After it was filled: khugepaged collapses it.
     After,
-    /// Never: what the machine's policy does.
+    /// Never: the machine's policy applies.
     Never,
 }
 
@@ -263,17 +268,17 @@ pub enum Advise {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HugePages {
-    /// Memory to fill.
+    /// Size of the memory to fill.
     pub data: Size,
-    /// When the kernel is told that it shall be in huge pages.
+    /// When it is advised.
     pub advise: Advise,
-    /// Every so many-th page of it is written: 8 leaves seven of eight out.
+    /// One of this many pages is written: with 8, seven of eight are left out.
     pub touch_each: u32,
-    /// Memory of which every second page is given back before: free memory in single pages.
+    /// Size of memory of which every second page is freed beforehand, which fragments free memory.
     pub fragment: Size,
-    /// Memory beside it that is never advised.
+    /// Size of a second region that is never advised.
     pub neighbour: Size,
-    /// How long to wait for huge pages after it was filled, at most.
+    /// Maximum time in seconds to wait for huge pages after the fill.
     pub seconds: f64,
 }
 
@@ -290,25 +295,25 @@ impl Default for HugePages {
     }
 }
 
-/// A redis-server whose data does not fit, and redis-benchmark beside it.
+/// A redis-server whose data does not fit into memory, and redis-benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Redis {
-    /// Keys that are written before anything is measured.
+    /// Number of keys that are written before the measurement.
     pub records: u64,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_bytes: u32,
-    /// Requests of each kind.
+    /// Number of requests of each kind.
     pub requests: u64,
-    /// Connections at a time.
+    /// Number of parallel connections.
     pub clients: u32,
-    /// Requests in flight on each.
+    /// Requests in flight per connection.
     pub pipeline: u32,
-    /// Huge pages as the machine's policy has them; redis-server refuses them where it is not told.
+    /// Use huge pages as the machine's policy says; by default redis-server disables them.
     pub thp: bool,
-    /// At most so long, filling included: where it takes longer there is no answer.
+    /// Time limit in seconds, including the fill; if it is exceeded there is no result.
     pub seconds: f64,
-    /// Draws values, which are text; and keys where redis-benchmark lets us.
+    /// Seed of the values, which are texts, and of the keys if redis-benchmark supports that.
     pub seed: u64,
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A series → from where on it is steady: the marginal standard error rule (MSER).
+//! A series → where its steady state begins: the marginal standard error rule (MSER).
 //!
-//! What is cut off at the start is what makes the standard error of the mean of the rest smallest.
-//! No threshold is chosen by hand. Only the first half may be cut off: the rule is easily misled by a
-//! few last values that are close together, and a minimum at the half itself means that the series
-//! still moves.
+//! The rule cuts off so many values at the start that the standard error of the mean of the rest is
+//! minimal; there is no threshold to choose. At most the first half may be cut off: the rule is
+//! easily misled by a few similar values at the end, and a minimum at the half itself means that
+//! the series has not settled.
 //!
 //! Source: White, "An effective truncation heuristic for bias reduction in simulation output",
 //! Simulation 69 (1997); Hoad, Robinson, Davies, "Automating warm-up length estimation" (2010).
 
-/// Fewer values say nothing about this.
+/// Minimum number of values for a result.
 const LEAST: usize = 10;
 
-/// The first value that belongs to the steady state; none where the series never settles.
+/// Index of the first value of the steady state; `None` if the series does not settle.
 #[must_use]
 pub(crate) fn settled(values: &[f64]) -> Option<usize> {
     let half = values.len() / 2;
@@ -24,10 +24,10 @@ pub(crate) fn settled(values: &[f64]) -> Option<usize> {
     errors[..=half].iter().position(|error| *error == least).filter(|at| *at < half)
 }
 
-/// For each number of values cut off: the squared standard error of the others' mean.
+/// For each number of values cut off: the squared standard error of the mean of the rest.
 fn errors(values: &[f64]) -> Vec<f64> {
     let (mut mean, mut squares, mut count) = (0.0, 0.0, 0.0);
-    // from the end, as Welford adds one value
+    // from the end, adding one value at a time (Welford's algorithm)
     let mut errors: Vec<f64> = values
         .iter()
         .rev()
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// As it is written in the paper.
+    /// The formula as in the paper.
     fn naive(values: &[f64]) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

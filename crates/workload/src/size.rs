@@ -8,19 +8,19 @@ use pagewise_model::Bytes;
 use pagewise_model::typed::NotASize;
 use serde::{Deserialize, Serialize};
 
-/// A size with a binary unit, as it is typed.
+/// A size with a binary unit, as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Size(pub Bytes);
 
 impl Size {
-    /// Of so many MiB.
+    /// A size of `count` MiB.
     #[must_use]
     pub const fn mib(count: u64) -> Self {
         Self(Bytes::new(count << 20))
     }
 
-    /// Of so many KiB.
+    /// A size of `count` KiB.
     #[must_use]
     pub const fn kib(count: u64) -> Self {
         Self(Bytes::new(count << 10))

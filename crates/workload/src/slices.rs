@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Operations → iterations of equal length, so that a course can be told.
+//! Divides operations into iterations of equal length, so that a course can be recorded.
 
 use super::progress::part;
 
-/// Iterations.
+/// Number of iterations.
 pub(super) const SLICES: u64 = 160;
 
-/// Operations that are done when so many iterations are.
+/// Number of operations that are done after this iteration.
 pub(super) fn slice_end(slice: u64, operations: u64) -> u64 {
     let all = u128::from(operations) * u128::from(slice) / u128::from(SLICES);
     u64::try_from(all).unwrap_or(operations)
 }
 
-/// So many operations of so many.
+/// The fraction of operations that is done.
 pub(super) fn part_of(done: u64, operations: u64) -> f64 {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     part(number(done), number(operations))
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// No operation is lost, and no iteration has two more than another.
+        /// No operation is lost, and the lengths of iterations differ by at most one.
         #[test]
         fn iterations_share_all_operations_alike(operations: u64) {
             let lengths: Vec<u64> = (1..=SLICES)

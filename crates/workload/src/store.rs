@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A size and a seed → anonymous memory that is filled, or a file that is on disk and not in memory.
+//! A size and a seed → filled anonymous memory, or a file that is on disk and not in the page
+//! cache.
 //!
-//! A piece of [`PIECE`] bytes is made and written again and again: making text takes far longer than writing it, and
-//! the workload's own memory stays small beside what it is about. A number in each page keeps pages of different pieces
-//! apart, for a kernel that merges equal ones. Pages of one word, which the kernel does not compress, have none.
+//! A piece of [`PIECE`] bytes is generated once and written repeatedly: generating text takes far
+//! longer than writing it, and the workload's own memory stays small compared with what it
+//! measures. A number in each page makes pages of different pieces distinct, for kernels that merge
+//! equal pages. Same-filled pages, which the kernel does not compress, get no number.
 //!
-//! A file lies in the folder that TMPDIR names, else where a disk is (`pagewise_guest::files`).
-//! Pages of a file in memory (tmpfs, a guest's initramfs) cannot be dropped and read again, so a
-//! folder there is refused by what is found, not by its name. The file has no name: nothing is left
-//! of it.
+//! A file is made in the folder that TMPDIR names, otherwise in one on a disk (see
+//! `pagewise_guest::files`). Pages of a file in memory (tmpfs, a guest's initramfs) cannot be
+//! dropped and read again, so such a folder is refused; this is tested by the effect, not by the
+//! name. The file is unnamed, so that nothing is left of it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,12 +23,12 @@ use super::error::{Error, ErrorContext};
 use super::progress::{Progress, part};
 use crate::contents::Mix;
 
-/// What is made at a time.
+/// Bytes that are generated at a time.
 const PIECE: usize = 4 << 20;
-/// Bytes of a number in a page.
+/// Size of the number in each page, in bytes.
 const WORD: usize = size_of::<usize>();
 
-/// Memory without huge pages, filled.
+/// Allocates and fills memory, without huge pages.
 pub(super) fn memory(
     pages: usize,
     shared: bool,
@@ -52,12 +54,12 @@ pub(super) fn memory(
     Ok(region)
 }
 
-/// Whether the kernel stores it as one word.
+/// Whether a page is filled with one repeated word.
 fn is_one_word(bytes: &[u8]) -> bool {
     bytes[..bytes.len() - WORD] == bytes[WORD..]
 }
 
-/// A file that is on disk, and its mapping.
+/// A file on disk, and its mapping.
 #[derive(Debug)]
 pub(super) struct MappedStore {
     pub(super) file: File,
@@ -90,7 +92,7 @@ impl MappedStore {
     }
 }
 
-/// Where files are made.
+/// The folder in which files are made.
 fn folder() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
     named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())
@@ -141,7 +143,7 @@ mod tests {
         assert_ne!(start, first_of_each(4)[0]);
     }
 
-    /// As many pages are zeros, and as many are copies of another, as were asked for.
+    /// The shares of zero-filled pages and of copies are those of the mix.
     #[test]
     fn a_number_in_a_page_changes_no_share() {
         let (page, piece) = (rustix::param::page_size(), PIECE / rustix::param::page_size());

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The last line that a workload of ours prints ↔ its values and its course.
+//! The last line of a workload's output ↔ its values and its course.
 
 use std::collections::BTreeMap;
 
 use pagewise_model::Course;
 use serde::{Deserialize, Serialize};
 
-/// What a workload of ours says at its end.
+/// The result of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSummary {
-    /// Which one it was.
+    /// Name of the workload.
     pub workload: String,
-    /// By name, as in [`pagewise_stats::SAID`].
+    /// Values by name, as in [`pagewise_stats::SAID`].
     pub values: BTreeMap<String, f64>,
-    /// How it went.
+    /// Course over the iterations.
     pub course: Course,
 }
 
-/// The answer of a workload of ours, where the command is one.
+/// Parses the result in the output of a command; `None` if it is not a workload.
 #[must_use]
 pub fn said(output: &str) -> Option<WorkloadSummary> {
     let line = output.lines().rev().find(|line| line.starts_with("{\"workload\":"))?;

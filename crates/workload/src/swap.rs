@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `swap`: code in a file and data in memory, together slightly more than there is → how long an
-//! iteration takes once it is steady, and how long that took.
+//! `swap`: code in a file and data in memory, together slightly larger than the available memory →
+//! the time of an iteration in the steady state, and the time until then.
 //!
-//! Where the kernel may not swap data out it has only the code to take, which has to be read again
-//! from disk for each touch of it. An iteration touches the data of a window that moves.
+//! If the data is barred from swapping, the kernel can only reclaim the code, which must be read
+//! again from disk for each touch. An iteration touches the data in a window that moves.
 //!
-//! Each touch of data is timed by itself; a touch of code is not, but belongs to its iteration.
-//! Besides data and code it has about 8 MiB of memory of its own, the program included.
+//! Each touch of data is timed separately. A touch of code is not, but counts for the time of its
+//! iteration. Besides data and code the workload has about 8 MiB of memory of its own, including
+//! the program.
 
 use std::time::{Duration, Instant};
 
@@ -22,10 +23,10 @@ use super::window::Window;
 use super::zipf::Zipf;
 use super::{Pattern, Readahead, STEADY, Swap, WorkloadSummary, check};
 
-/// What makes up the hottest part of the code.
+/// The hottest part of the code is one of this many parts.
 const HOT: usize = 10;
 
-/// Does it; `mark` is called before the second half of its iterations, or of its time.
+/// Runs the workload; `mark` is called before the second half of its iterations, or of its time.
 pub(super) fn run(
     settings: &Swap,
     progress: &mut Progress<'_>,
@@ -60,14 +61,14 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "swap".to_owned(), values, course })
 }
 
-/// Whichever of its two ends is nearer.
+/// Progress, by iterations or by time, whichever is further.
 fn share_done(iteration: u32, settings: &Swap, end: Instant) -> f64 {
     let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
     let of_time = 1.0 - left / settings.seconds;
     of_time.max(f64::from(iteration) / f64::from(settings.iterations))
 }
 
-/// A file that is mapped as a library is.
+/// A file that is mapped like a library.
 #[derive(Debug)]
 struct Code {
     map: Option<MappedStore>,
@@ -106,7 +107,8 @@ struct TouchPattern {
     window: Window,
     step: usize,
     pattern: Pattern,
-    /// Ranks, and the page of the window that has each: empty where all are the same.
+    /// The distribution, and the page of the window for each rank; `None` if the pattern is not
+    /// Zipf.
     zipf: Option<(Zipf, Vec<usize>)>,
     write_share: f64,
     of_the_last: u64,
@@ -140,7 +142,7 @@ impl TouchPattern {
         self.window.page(number)
     }
 
-    /// How many touches it had; none where its time was over before.
+    /// Runs an iteration; returns the number of touches, or `None` if the time was over first.
     fn iteration(
         &mut self,
         data: &mut Region,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `swap data=224M seconds=8` → a [`Workload`]. What can be said, and what holds where it is not, comes
-//! from the workload itself, so that no list of it can be out of date.
+//! Text such as `swap data=224M seconds=8` → a [`Workload`]. The keys and their defaults come from
+//! the workload's type itself, so no separate list can become outdated.
 
 use serde_json::{Map, Value};
 
 use super::error::Error;
 use super::{ColdPages, HugePages, Redis, Swap, Tiers, Workload, check};
 
-/// The kinds that can be named.
+/// The names of the workloads.
 pub const KINDS: [&str; 5] = ["swap", "coldpages", "tiers", "hugepages", "redis"];
 
 impl Workload {
-    /// What is typed: a kind, and `KEY=VALUE` for what shall differ from its defaults.
+    /// Parses a name, and `KEY=VALUE` for parameters that differ from their defaults.
     ///
     /// # Errors
-    /// Where a key or a value is not one of that kind's, or all together make no sense.
+    /// If a key or value is not valid for this workload, or the parameters are inconsistent.
     pub fn typed(kind: &str, settings: &[String]) -> Result<Self, Error> {
         let mut message = defaults(kind).ok_or_else(|| {
             Error::Unsound(format!("expected {}, found {kind:?}", KINDS.join(", ")))
@@ -27,10 +27,10 @@ impl Workload {
         Ok(workload)
     }
 
-    /// What [`Workload::program`] says.
+    /// Parses the JSON that [`Workload::program`] makes.
     ///
     /// # Errors
-    /// Where it describes none, or one that makes no sense.
+    /// If it does not describe a workload, or the parameters are inconsistent.
     pub fn described(text: &str) -> Result<Self, Error> {
         let wrong = |error| Error::Unsound(format!("expected a workload as JSON: {error}"));
         let workload: Self = serde_json::from_str(text).map_err(wrong)?;
@@ -38,10 +38,10 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Whether it can be done at all.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// What is wrong.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::Swap(swap) => check::swap(swap),
@@ -56,7 +56,7 @@ impl Workload {
         }
     }
 
-    /// What can be said of a kind, with what holds where it is not.
+    /// The parameters of a workload with their defaults.
     #[must_use]
     pub fn keys(kind: &str) -> Vec<(String, String)> {
         let message = defaults(kind).unwrap_or_default().into_iter();
@@ -84,7 +84,7 @@ fn read(summary: &Map<String, Value>) -> Result<Workload, String> {
     serde_json::from_value(Value::Object(summary.clone())).map_err(|error| error.to_string())
 }
 
-/// One setting; tried at once, so that what is wrong can be named.
+/// Sets one parameter; checked at once, so that the error can name it.
 fn set(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::Unsound(why));
     let Some((key, text)) = setting.split_once('=') else {

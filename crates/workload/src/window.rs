@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The moving window of `swap` → pages of the data.
 
-/// Part of the data that an iteration works on, in pieces at equal distances.
+/// The part of the data that an iteration works on, in pieces at equal distances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Pages of all the data.
+    /// Number of pages of all the data.
     pub(super) data: usize,
-    /// Pages of all pieces together: no more than the data has.
+    /// Number of pages of all pieces together; at most those of the data.
     pub(super) pages: usize,
-    /// Pieces: no more than there are pages in them.
+    /// Number of pieces; at most the number of pages in them.
     pub(super) parts: usize,
-    /// Where it is.
+    /// The first page of the window.
     pub(super) start: usize,
 }
 
 impl Window {
-    /// Where its n-th page lies in the data.
+    /// Position of its n-th page in the data.
     pub(super) fn page(&self, number: usize) -> usize {
         let piece = number * self.parts / self.pages;
         let between = piece * (self.data - self.pages) / self.parts;
         (self.start + number + between) % self.data
     }
 
-    /// Moves on; behind the end it comes in again at the start.
+    /// Moves the window, wrapping around at the end of the data.
     pub(super) fn step(&mut self, pages: usize) {
         self.start = (self.start + pages) % self.data;
     }
@@ -48,7 +48,7 @@ mod tests {
     }
 
     proptest! {
-        /// All its pages are different ones of the data.
+        /// All pages of the window are distinct pages of the data.
         #[test]
         fn no_page_comes_twice(
             data in 1usize..300, pages in 1usize..300, parts in 1usize..20, start in 0usize..300,

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An exponent → ranks drawn from the zipf distribution, by the inverse of its cumulative table, and pages.
+//! An exponent → ranks drawn from the Zipf distribution (inverse transform with a cumulative
+//! table), and pages by rank.
 //!
-//! Eight bytes for each rank, and exact, as the probabilities are what a choice of pages is judged by.
+//! The table takes eight bytes for each rank. It is exact, since the choice of evicted pages is
+//! judged by these probabilities.
 
 use fastrand::Rng;
 
-/// Rank k, from 0, is drawn in proportion to (k + 1) to the power of minus the exponent.
+/// Rank k, from 0, has a probability proportional to (k + 1) to the power of minus the exponent.
 #[derive(Debug)]
 pub(crate) struct Zipf {
     cumulative: Vec<f64>,
 }
 
 impl Zipf {
-    /// Of so many ranks, one at least.
+    /// A distribution over `ranks` ranks, at least one.
     pub(crate) fn new(ranks: usize, exponent: f64) -> Self {
         let mut sum = 0.0;
         let mut cumulative: Vec<f64> = Vec::with_capacity(ranks);
@@ -33,14 +35,14 @@ impl Zipf {
         at.min(self.cumulative.len() - 1)
     }
 
-    /// How likely a rank is.
+    /// The probability of a rank.
     pub(crate) fn probability(&self, rank: usize) -> f64 {
         let before = rank.checked_sub(1).map_or(0.0, |before| self.cumulative[before]);
         self.cumulative[rank] - before
     }
 }
 
-/// Pages that are accessed by a zipf distribution, in no order.
+/// Pages that are accessed with a Zipf distribution, with shuffled ranks.
 #[derive(Debug)]
 pub(crate) struct ZipfPages {
     zipf: Zipf,
@@ -59,7 +61,7 @@ impl ZipfPages {
         usize::try_from(self.order[self.zipf.draw(rng)]).unwrap_or(usize::MAX)
     }
 
-    /// How often each page is wanted.
+    /// The access frequency of each page.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = (usize, f64)> {
         let page = |rank: usize| usize::try_from(self.order[rank]).unwrap_or(usize::MAX);
         (0..self.order.len()).map(move |rank| (page(rank), self.zipf.probability(rank)))
@@ -73,7 +75,7 @@ mod tests {
 
     use super::Zipf;
 
-    /// Chi-squared, against its 0.1 % point for nine degrees of freedom.
+    /// Chi-squared test at the 0.1 % level, with nine degrees of freedom.
     #[test]
     fn ranks_come_as_often_as_they_should() {
         const DRAWS: u32 = 100_000;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A contestant in one shape of requests, and its rounds → [`Figures`]: medians, and what the least and the largest round said.
+//! The rounds of a contestant in one shape of requests → [`Figures`]: medians, and the smallest and
+//! largest value of a round.
 
 use pagewise_model::{Bytes, Direction, Ends, Figures, Shape};
 
 use super::latencies::{Latencies, latencies, quantile};
 use super::round::Round;
 
-/// A contestant in one shape.
+/// A contestant in one shape of requests.
 #[derive(Debug)]
 pub struct Cell {
-    /// Its place in the list of contestants.
+    /// Index in the list of contestants.
     pub contestant: usize,
-    /// What is asked for.
+    /// The shape of the requests.
     pub shape: Shape,
-    /// What came of it.
+    /// The measured rounds.
     pub rounds: Vec<Round>,
-    /// Why no more rounds came.
+    /// Why there are no more rounds.
     pub ended: Option<String>,
     pub(super) latencies: Latencies,
 }
@@ -25,7 +26,7 @@ impl Cell {
         Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: latencies() }
     }
 
-    /// As `4.0 KiB read by 2`.
+    /// For progress messages, as `4.0 KiB read by 2`.
     pub(super) fn shown(&self) -> String {
         let Shape { block_bytes, jobs, direction } = self.shape;
         let direction = match direction {
@@ -41,7 +42,7 @@ impl Cell {
 }
 
 impl Cell {
-    /// Nothing where not one round came to its end.
+    /// Medians over the rounds; `None` if no round was completed.
     #[must_use]
     pub fn figures(&self, page: Bytes) -> Option<Figures> {
         let over = |pick: fn(&Round) -> f64| sorted(self.rounds.iter().map(pick));
@@ -79,7 +80,7 @@ fn ends(sorted: &[f64]) -> Option<Ends<f64>> {
     Some([*sorted.first()?, *sorted.last()?])
 }
 
-/// The median of sorted values.
+/// The median of sorted values; `None` if there are none.
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
@@ -113,7 +114,8 @@ mod tests {
     }
 
     proptest! {
-        /// No value lies between the median and the middle of the list, whatever the order.
+        /// At most half of the values are below the median and at most half above, whatever their
+        /// order.
         #[test]
         fn figures_are_medians_of_rounds(values in prop::collection::vec(1.0f64..1e6, 1..30)) {
             let figures = cell(&values).figures(Bytes::new(4096)).unwrap();

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The clocks that requests are timed with.
+//! The clocks with which requests are timed.
 //!
-//! CLOCK_MONOTONIC is read without a system call. A thread's processor time is exact
-//! (CLOCK_THREAD_CPUTIME_ID is the scheduler's sum), but how it is divided between kernel and user is
-//! not: with CONFIG_TICK_CPU_ACCOUNTING, which distributions use, getrusage divides it by what ran at
-//! each timer tick, and a slice of 50 ms has a dozen. So kernel time is worked out from the share of the
-//! time that was spent inside of requests; see [`super::slice`].
+//! CLOCK_MONOTONIC is read without a system call (vDSO). The CPU time of a thread is exact
+//! (CLOCK_THREAD_CPUTIME_ID is the scheduler's sum), but its division between kernel and user is
+//! not: with CONFIG_TICK_CPU_ACCOUNTING, which distributions use, getrusage divides it by samples
+//! at timer ticks, and a slice of 50 ms has about a dozen of these. So kernel time is computed from
+//! the share of the time that was spent inside requests; see [`super::slice`].
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Nanoseconds since some moment.
+/// Nanoseconds since an arbitrary moment.
 pub(super) fn now() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// Processor time of this thread, in nanoseconds.
+/// CPU time of this thread, in nanoseconds.
 pub(super) fn thread_cpu() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Processor time of this process, in nanoseconds.
+/// CPU time of this process, in nanoseconds.
 pub(super) fn process_cpu() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
@@ -29,8 +29,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// What lies between two readings of the clock with nothing between them, in nanoseconds: every
-/// request looks longer by this.
+/// Difference of two consecutive readings of the clock, in nanoseconds: every request appears
+/// longer by this.
 pub(super) fn reading_takes() -> f64 {
     const READINGS: u32 = 1000;
     let batch = || {
@@ -38,12 +38,12 @@ pub(super) fn reading_takes() -> f64 {
         (0..READINGS).for_each(|_| _ = std::hint::black_box(now()));
         (now() - start) as f64 / f64::from(READINGS + 1)
     };
-    // the least: a batch in which something else ran says nothing
+    // the minimum, because a batch may have been interrupted
     (0..9).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
-/// By how much the clock goes forward at a time, in nanoseconds: a machine without a time stamp
-/// counter may know the time by its timer's ticks alone.
+/// Resolution of the clock in nanoseconds, from its smallest observed step. A machine without a
+/// time stamp counter may have no more than its timer's ticks.
 pub(super) fn step() -> Option<f64> {
     const LONGEST: u32 = 10_000_000;
     let mut last = now();

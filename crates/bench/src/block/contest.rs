@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Contestants and a plan → what every shape of each cost, round by round.
+//! Contestants and a plan → the cost of every shape of requests of each contestant, round by round.
 //!
-//! Each cell (a contestant in one shape) has its slice of every round, in another order each time, so
-//! that whatever else the machine does hits all alike. The first round only warms. A cell whose
-//! contestant fails is left out from then on, with the reason; the others go on.
+//! Each cell (a contestant in one shape) gets a slice of every round, in a different order each
+//! time, so that disturbances affect all cells equally. The first round is a warm-up. If a
+//! contestant fails, its cell is left out from then on, with the reason; the others continue.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::plan::Plan;
 use super::round::Round;
 use super::slice::Runner;
 
-/// Who may stop it, and who is told.
+/// How to stop a contest, and who receives its progress.
 pub struct Watch<'a> {
-    /// Set to stop; what is there by then is kept.
+    /// Set to stop; results until then are kept.
     pub stop: &'a AtomicBool,
-    /// Told before every step.
+    /// Called before every step.
     pub progress: &'a mut dyn FnMut(&Progress),
 }
 
@@ -32,21 +32,21 @@ impl std::fmt::Debug for Watch<'_> {
     }
 }
 
-/// What came of a contest.
+/// Results of a contest.
 #[derive(Debug)]
 pub struct ContestResults {
     /// Every contestant in each of its shapes, in the order of the lists.
     pub cells: Vec<Cell>,
-    /// Rounds that did not fit into the budget.
+    /// Number of rounds that did not fit into the budget.
     pub rounds_left_out: u32,
-    /// What else the machine did.
+    /// Other activity of the machine.
     pub noise: Noise,
     /// Whether the user stopped it.
     pub stopped: bool,
 }
 
-/// Measures all of them. The spread of the cell of `calm` tells how steady the machine was: its
-/// place among all cells, counted along the shapes of each contestant.
+/// Measures all contestants. `calm` is the index (counted along the shapes of each contestant) of
+/// the cell whose spread is reported as a measure of how steady the machine was.
 pub fn measure(
     contestants: &[Contestant<'_>],
     plan: &Plan,
@@ -81,7 +81,7 @@ pub fn measure(
     ContestResults { stopped: runner.stopped(), noise, cells, rounds_left_out }
 }
 
-/// All cells; those that cannot be measured say why.
+/// A cell for each contestant and shape; cells that cannot be measured have the reason in `ended`.
 fn laid_out(contestants: &[Contestant<'_>]) -> Vec<Cell> {
     let shapes = contestants.iter().enumerate();
     let shapes = shapes.flat_map(|(at, one)| one.shapes.iter().map(move |shape| (at, one, shape)));
@@ -99,7 +99,7 @@ fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
     Runner::new(jobs, largest, plan.seed, stop)
 }
 
-/// The places of the cells that can be measured, each round otherwise.
+/// The indices of the measurable cells, in a different order for each round.
 fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.ended.is_none());
     let mut order: Vec<usize> = measured.map(|(at, _)| at).collect();
@@ -107,13 +107,13 @@ fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     order
 }
 
-/// How many can be measured.
+/// Number of measurable cells.
 fn measurable(cells: &[Cell]) -> u32 {
     let measurable = cells.iter().filter(|cell| cell.ended.is_none());
     u32::try_from(measurable.count()).unwrap_or(u32::MAX)
 }
 
-/// A slice of it; `number` is missing in the round that only warms.
+/// Runs one slice of a cell; `number` is `None` in the warm-up round.
 fn take(
     runner: &mut Runner<'_>,
     contestant: &Contestant<'_>,
@@ -145,7 +145,7 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// Pages in memory that notes what was asked of it and fails on demand.
+    /// Pages in memory; records the requests and can be made to fail.
     struct Memory {
         bytes: Mutex<Vec<u8>>,
         requests: Mutex<Vec<(Direction, u64, usize)>>,
@@ -279,11 +279,11 @@ mod tests {
         let (measured, told) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
         assert!(measured.stopped);
         assert_eq!(told.len(), 8);
-        // two slices warmed, five counted, the last was cut short
+        // two slices of warm-up, five that count; the last one was cut short
         assert_eq!(measured.cells.iter().map(|cell| cell.rounds.len()).sum::<usize>(), 5);
     }
 
-    /// Of nine rounds two are run even without any time.
+    /// Two of nine rounds are run even with a budget of zero.
     #[test]
     fn rounds_that_do_not_fit_into_the_budget_are_left_out_and_counted() {
         let pages = pages(16);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     proptest! {
-        /// A round has every cell that can be measured once; rounds differ in their order.
+        /// A round has every measurable cell once; the order differs between rounds.
         #[test]
         fn a_round_has_every_cell_once(ended in prop::collection::vec(any::<bool>(), 0..40), seed: u64) {
             let cell = |&ended: &bool| Cell {
@@ -337,7 +337,7 @@ mod tests {
                 sorted.sort_unstable();
                 prop_assert_eq!(&sorted, &naive);
             }
-            // 8 orders of 8 or more cells are all the same once in 10^32 times
+            // the chance that 8 orders of at least 8 cells are all equal is 1 in 10^32
             prop_assert!(naive.len() < 8 || orders.iter().any(|one| *one != orders[0]));
         }
     }

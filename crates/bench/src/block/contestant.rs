@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who takes part in a contest: a store, what is in it and what is asked of it.
+//! A contestant: a store, its contents, and the requests to measure.
 
 use pagewise_model::{Bytes, Direction, Shape};
 
 use super::pages::Pages;
 use super::store::Store;
 
-/// Something to measure.
+/// A store with its contents, and the requests to measure on it.
 pub struct Contestant<'a> {
-    /// What it is called.
+    /// Its name.
     pub label: String,
-    /// Takes the requests.
+    /// The store that receives the requests.
     pub store: Box<dyn Store + 'a>,
-    /// What is in it already, and is written again: contents never change. Repeated where the span
-    /// is longer. Without them it is only read.
+    /// The contents, which writes put back unchanged. They are repeated if the span is longer.
+    /// `None`: the store is only read.
     pub pages: Option<&'a Pages>,
-    /// Requests stay below this.
+    /// All requests are below this offset.
     pub span: Bytes,
-    /// What is asked of it.
+    /// The shapes of requests to measure.
     pub shapes: Vec<Shape>,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Contestant<'_> {
 }
 
 impl Contestant<'_> {
-    /// Why it cannot take requests of a shape.
+    /// Why it cannot take requests of this shape; `None` if it can.
     pub(super) fn refuses(&self, shape: &Shape) -> Option<String> {
         let block = shape.block_bytes;
         let fits = |pages: &Pages| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Candidates and references → a [`Bench`]: borrowed, filled, measured, given back.
+//! Candidates and references → a [`Bench`]: devices are borrowed, filled, measured and returned.
 
 use std::cell::OnceCell;
 use std::io;
@@ -24,12 +24,12 @@ use super::store::{Device, Store};
 use super::zram::{fill, filled};
 use crate::stand_in::StandIn;
 
-/// Measures zram devices that `lender` lends, all filled with `pages`, and gives them back.
+/// Measures zram devices of `lender`, all filled with `pages`, and returns them.
 ///
-/// Where no candidate gets a device, nothing is measured and [`Bench::failures`] says why.
+/// If no candidate gets a device, nothing is measured; the reasons are in [`Bench::failures`].
 ///
 /// # Errors
-/// Where there are no pages, or devices for them do not fit into memory.
+/// If there are no pages, or if memory is too small for the devices.
 pub fn measure_devices(
     lender: &mut dyn Lender,
     host: &HostRoot,
@@ -42,7 +42,7 @@ pub fn measure_devices(
         return Err(Error::NoPages);
     }
     let all = Bytes::new(pages.bytes().len() as u64);
-    // what noise, tmpfs and the pages that stand in for contents take
+    // for the noise, the tmpfs and the stand-in pages
     let references = if spec.references { 3 } else { usize::from(spec.disk.is_some()) };
     let needs = MemoryNeeds { devices: spec.candidates.len(), references };
     let span = room::span(host, all, needs)?;
@@ -65,7 +65,7 @@ pub fn measure_devices(
     Ok(Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page })
 }
 
-/// All who take part, while it is made up.
+/// The contestants while they are being prepared.
 struct Field<'a> {
     lender: &'a mut dyn Lender,
     host: &'a HostRoot,
@@ -134,14 +134,15 @@ impl<'a> Field<'a> {
         Ok((zram, device))
     }
 
-    /// The first cell of the block path, else the first of all.
+    /// Index of the first cell of the block path if it is measured, otherwise 0.
     fn calm(&self) -> usize {
         let references = |one: &Entrant| matches!(one, Entrant::Reference { .. });
         let before = self.entrants.iter().position(references).unwrap_or(0);
         self.contestants.iter().take(before).map(|one| one.shapes.len()).sum()
     }
 
-    /// Contents stay in memory and on zram: a file gets pages that stand in for them.
+    /// Adds the references. The real contents stay in memory and on zram: a file on a disk gets
+    /// stand-in pages.
     fn references(
         &mut self,
         noise: &'a Pages,
@@ -162,7 +163,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// zram with data that does not compress, and behind it as much that was never written.
+    /// Adds a zram device with incompressible data, and after it a range of the same size that is
+    /// never written.
     fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "block path";
         let span = Bytes::new(self.span.get().min(reference::MOST));
@@ -180,7 +182,7 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// As many pages as a reference holds, which compress as the first algorithm found.
+    /// Stand-in pages for a reference, which compress like the pages did with the first algorithm.
     fn stand_in(&self) -> Pages {
         let ratio = self.entrants.iter().find_map(|entrant| match entrant {
             Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
@@ -229,7 +231,7 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// Lets a reference take part: read, and written where there is something to write.
+    /// Adds a reference: it is read, and also written if it has contents to write.
     fn beside(
         &mut self,
         (name, layer, what): (&'static str, &'static str, &'static str),
@@ -246,12 +248,12 @@ impl<'a> Field<'a> {
         self.contestants.push(Contestant { label, store, pages, span, shapes });
     }
 
-    /// Before the first slice only the budget is known.
+    /// Reports progress before the first slice, when only the budget is known.
     fn tell(&self, watch: &mut Watch<'_>, what: String) {
         (watch.progress)(&Progress { done: 0, total: 0, left: self.spec.budget, what });
     }
 
-    /// Closes all devices first: one that is open cannot be reset.
+    /// Returns the devices. All are closed first, because an open zram device cannot be reset.
     fn given_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {

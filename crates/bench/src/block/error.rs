@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why nothing can be measured.
 
-/// Why nothing was measured. What keeps one contestant from it is a [`Refusal`](pagewise_model::Refusal) or the end of a
-/// [`Cell`](super::Cell), not an error.
+/// Why nothing was measured. If a single contestant cannot be measured, that is not an error but a
+/// [`Refusal`](pagewise_model::Refusal) or the end of a [`Cell`](super::Cell).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The pages cannot be read.
+    /// The file of pages cannot be read.
     #[error("the pages")]
     Input {
-        /// What the system said.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// There is not one page.
+    /// There is no complete page.
     #[error("expected pages, found not even one")]
     NoPages,
-    /// Devices for the least that is worth measuring do not fit into memory.
+    /// Memory is too small for devices with the minimum span.
     #[error(
         "expected {needed} of available memory for {devices} devices of {least}, found {available}"
     )]
     NoRoom {
-        /// What they would take.
+        /// Memory that they would need.
         needed: pagewise_model::Bytes,
-        /// How many.
+        /// Number of devices and references.
         devices: usize,
-        /// The least span.
+        /// The minimum span.
         least: pagewise_model::Bytes,
-        /// `MemAvailable`.
+        /// `MemAvailable` of the host.
         available: pagewise_model::Bytes,
     },
 }

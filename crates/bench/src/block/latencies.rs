@@ -3,18 +3,18 @@
 
 use hdrhistogram::Histogram;
 
-/// Longer ones are counted as this long: an hour.
+/// Longer latencies are counted as this long: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Latencies in nanoseconds, two digits of them certain.
+/// Latencies in nanoseconds, with two significant digits.
 pub(super) type Latencies = Histogram<u64>;
 
 pub(super) fn latencies() -> Latencies {
-    // the arguments are constants that it takes
+    // constant arguments, which are valid
     Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
 
-/// The middle of the bucket in which it lies.
+/// The value at a quantile: the middle of its bucket.
 pub(super) fn quantile(latencies: &Latencies, share: f64) -> f64 {
     latencies.median_equivalent(latencies.value_at_quantile(share)) as f64
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → what each zram algorithm makes of them at the block layer, request by request.
+//! Pages → what each zram algorithm costs with them at the block layer, request by request.
 //!
-//! [`measure_devices`] borrows a device per algorithm, fills all with the same [`Pages`], and measures them
-//! beside [references](BlockSpec::references) in interleaved rounds; [`Bench`] has every round of every
-//! cell. [`measure`] is the engine below it: it takes any [`Store`], so that codecs in user space can
-//! be measured the same way where there is no zram.
+//! [`measure_devices`] borrows a device for each algorithm, fills all with the same [`Pages`], and
+//! measures them together with [references](BlockSpec::references) in interleaved rounds; [`Bench`]
+//! has every round of every cell. [`measure`] is the engine below it: it takes any [`Store`], so
+//! that codecs in user space can be measured in the same way if there is no zram.
 //!
-//! Requests are `pread` and `pwrite` of random blocks that hold data, past the page cache, one at a
-//! time per job. Not io_uring: zram's requests are handed to a worker there, and the worker is what
-//! would be measured. Writes put the contents there that are there: neither ratio nor memory used
-//! means anything once contents changed. Where they come from is as large as the span, so that they
-//! are in no cache, like memory that is swapped out.
+//! Requests are `pread` and `pwrite` of random blocks that hold data, with O_DIRECT, one at a time
+//! per job. io_uring is not used: it hands zram's requests to a worker thread, whose cost would be
+//! measured too. Writes put back the existing contents: if the contents changed, neither the ratio
+//! nor the memory used would be meaningful. The source of the writes is as large as the span, so
+//! that it is not in the CPU's caches, like memory that is swapped out.
 //!
-//! A block of 32 KiB is not what swap does with `vm.page-cluster` 3; see the fault path for that.
+//! A block of 32 KiB is not what swap does with `vm.page-cluster` 3; see the page fault benchmark
+//! (`faults`) for that.
 //!
 //! ```text
 //! let mut pages = Pages::with_room(65_536);            // or Pages::read(&mut file, 65_536)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What else the machine did while something was measured → [`Noise`].
+//! Other activity of the machine during a measurement → [`Noise`].
 //!
-//! `/proc/stat` counts what all processors did by the timer's ticks, while our own part of it is exact:
-//! over less than some seconds the difference means little.
+//! `/proc/stat` counts the time of all CPUs in timer ticks, while our own CPU time is exact: over
+//! less than some seconds the difference means little.
 
 use pagewise_model::{Name, Noise};
 use pagewise_observe::{HostGauges, HostRoot, ProcessorTicks};
@@ -10,7 +10,7 @@ use pagewise_observe::{HostGauges, HostRoot, ProcessorTicks};
 use super::clock;
 use super::round::Round;
 
-/// The beginning of what is looked at.
+/// Counters at the start of a measurement.
 #[derive(Debug)]
 pub(super) struct Baseline {
     ticks: Option<ProcessorTicks>,
@@ -25,7 +25,7 @@ impl Baseline {
         Self { ticks, wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
     }
 
-    /// Rounds of the `calm` cell would be equal on a quiet machine.
+    /// The noise since then. The rounds of the `calm` cell would be equal on an idle machine.
     pub(super) fn until_now(&self, calm: Option<(String, &[Round])>) -> Noise {
         let now = Self::now();
         let seconds = (now.wall_ns - self.wall_ns) as f64 / 1e9;
@@ -43,8 +43,8 @@ impl Baseline {
     }
 }
 
-/// Of all processors' time: what others used, and what the host of a virtual machine kept. `ours` is
-/// how many processors we used.
+/// Shares of all CPUs' time: used by other processes, and stolen by the hypervisor. `ours` is the
+/// number of CPUs that this process used on average.
 fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f64)> {
     let grown =
         |of: fn(&ProcessorTicks) -> u64| of(&to).checked_sub(of(&from)).map(|ticks| ticks as f64);
@@ -54,7 +54,7 @@ fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f
     Some((others.clamp(0.0, 1.0), stolen / all))
 }
 
-/// How much larger the largest median is than the least.
+/// The largest median of a round relative to the smallest, minus 1.
 fn spread(rounds: &[Round]) -> Option<f64> {
     let p50 = rounds.iter().map(|round| round.p50_ns);
     let (least, largest) = p50
@@ -80,7 +80,7 @@ mod tests {
         let from = ticks_in(STAT).unwrap();
         assert_eq!(from, ProcessorTicks { busy: 250, stolen: 0, all: 1000, processors: 2 });
         let to = ticks_in("cpu  160 0 140 750 50 0 50 50 0 0\ncpu0\ncpu1\n").unwrap();
-        // of 200 ticks 100 were busy and 50 stolen; we used half of one of two processors
+        // of 200 ticks 100 were busy and 50 stolen; we used half of one of two CPUs
         assert_eq!(shares(from, to, 0.5), Some((0.25, 0.25)));
         assert_eq!(shares(from, to, 2.0), Some((0.0, 0.25)));
         assert_eq!(shares(from, from, 0.0), None);

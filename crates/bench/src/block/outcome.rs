@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What came of the block path: every round, and rows of figures made of them.
+//! Results of the block path: every round, and rows of figures computed from them.
 
 use pagewise_model::{BenchRow, Bytes, Compressor, Name, Noise, Reference, Refusal};
 
@@ -9,40 +9,40 @@ use super::zram::Filled;
 /// What a contestant is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entrant {
-    /// One of the candidates.
+    /// One of the candidate algorithms.
     Algorithm {
-        /// Which.
+        /// The algorithm.
         candidate: Compressor,
-        /// What the pages took.
+        /// Memory that the pages took.
         filled: Filled,
     },
-    /// Something to compare with.
+    /// A reference for comparison.
     Reference {
         /// Its name.
         name: &'static str,
         /// `block`, `file` or `memory`.
         layer: &'static str,
-        /// What it is and shows.
+        /// A description.
         what: &'static str,
     },
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Bench {
-    /// [`Cell::contestant`] is a place in here.
+    /// [`Cell::contestant`] is an index into this.
     pub entrants: Vec<Entrant>,
-    /// Every round of every shape of each.
+    /// All cells, with every round.
     pub cells: Vec<Cell>,
-    /// Rounds that did not fit into the time.
+    /// Number of rounds that did not fit into the budget.
     pub rounds_left_out: u32,
-    /// What could not be measured at all.
+    /// Contestants that could not be measured at all.
     pub failures: Vec<Refusal>,
-    /// What the devices held: less than all pages where memory was short.
+    /// Size of the contents of each device: less than all pages if memory is short.
     pub span: Bytes,
-    /// Whether it was.
+    /// Whether the span is less than all pages.
     pub shortened: bool,
-    /// What else the machine did.
+    /// Other activity of the machine.
     pub noise: Noise,
     /// Whether the user stopped it.
     pub stopped: bool,
@@ -50,7 +50,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Of the algorithms, those that have figures.
+    /// Rows of the algorithms that have figures.
     #[must_use]
     pub fn rows(&self) -> Vec<BenchRow> {
         let row = |cell: &Cell| {
@@ -68,7 +68,7 @@ impl Bench {
         self.cells.iter().filter_map(row).collect()
     }
 
-    /// Of what stands beside them, those that have figures.
+    /// Rows of the references that have figures.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
         let row = |cell: &Cell| {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A budget → how long each slice of a round is, and how far it is.
+//! A budget → the length of the slices of each round, and the progress.
 //!
-//! A slice takes longer than it should: threads begin and end, and on a busy machine they wait for a
-//! processor. So each round looks at the clock, and at what slices of the one before took beside their
-//! time. All slices of a round are equally long.
+//! A slice takes longer than its nominal time: threads start and end, and on a busy machine they
+//! wait for a CPU. So each round checks the remaining time and the overhead of the slices of the
+//! round before. All slices of a round are equally long.
 
 use std::time::{Duration, Instant};
 
 use super::plan::Plan;
 
-/// Shorter slices measure how a thread begins.
+/// Minimum length; shorter slices would measure the start of a thread.
 pub(super) const SHORTEST: Duration = Duration::from_millis(4);
-/// The round that warms has slices that are so much shorter.
+/// Slices of the warm-up round are shorter by this factor.
 const WARMING: u32 = 4;
 
-/// How far it is.
+/// Progress of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Steps that are done.
+    /// Number of steps that are done.
     pub done: u32,
-    /// All steps.
+    /// Number of all steps.
     pub total: u32,
-    /// Until the last.
+    /// Estimated time until the end.
     pub left: Duration,
-    /// What is done now.
+    /// The present step.
     pub what: String,
 }
 
-/// Between the first slice and the last.
+/// Timing from the first slice to the last.
 #[derive(Debug)]
 pub(super) struct Pace {
     pub(super) slice: Duration,
     deadline: Instant,
     round_began: Instant,
-    /// Slices of this round that were taken.
+    /// Slices of this round so far.
     taken: u32,
-    /// What a slice takes beside its time.
+    /// Time of a slice beyond its nominal length.
     overhead: Duration,
     /// Rounds after this one.
     rounds_left: u32,
@@ -58,7 +58,7 @@ impl Pace {
         }
     }
 
-    /// Begins a round of so many cells, with `rounds_left` behind it.
+    /// Begins a round with this number of cells, with `rounds_left` rounds after it.
     pub(super) fn begin(&mut self, rounds_left: u32, warming: bool, cells: u32) {
         let now = Instant::now();
         if let Some(took) = (now - self.round_began).checked_div(self.taken) {
@@ -74,7 +74,7 @@ impl Pace {
         Instant::now() >= self.deadline
     }
 
-    /// After a slice; the cell has no more where it `ended`.
+    /// Counts a slice; if its cell `ended`, also the slices that it will not need.
     pub(super) fn step(&mut self, ended: bool) {
         self.taken += 1;
         self.done += if ended { self.rounds_left + 1 } else { 1 };
@@ -83,13 +83,13 @@ impl Pace {
     pub(super) fn progress(&self, what: &str) -> Progress {
         let Self { done, total, .. } = *self;
         let planned = self.deadline.saturating_duration_since(Instant::now());
-        // on a busy machine what slices take beside their time does not fit into the plan
+        // on a busy machine the overhead does not fit into the plan
         let left = planned.max((SHORTEST + self.overhead) * total.saturating_sub(done));
         Progress { done, total, left, what: what.to_owned() }
     }
 }
 
-/// What is left, in slices of this round and those behind it.
+/// Nominal length of a slice, from the remaining time for this round and those after it.
 fn slice(
     left: Duration,
     cells: u32,
@@ -97,7 +97,7 @@ fn slice(
     warming: bool,
     overhead: Duration,
 ) -> Duration {
-    // in quarters of a slice that counts
+    // counted in quarters of a normal slice
     let quarters = rounds_left * WARMING + if warming { 1 } else { WARMING };
     let slices = cells.saturating_mul(rounds_left + 1).max(1);
     let left = left.saturating_sub(overhead * slices);
@@ -112,8 +112,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever a slice takes beside its time, the last ends with the budget, unless slices are
-        /// the shortest.
+        /// Whatever the overhead of a slice, the last one ends with the budget, unless slices have
+        /// the minimum length.
         #[test]
         fn slices_and_what_they_take_beside_fill_the_budget(
             milliseconds in 0u64..300_000,

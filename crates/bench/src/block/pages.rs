@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages that somebody drew → an image in memory that direct I/O can write from.
+//! Pages that the caller has read → an image in memory that can be written with direct I/O.
 //!
-//! Direct I/O wants addresses that are a multiple of the block. An image may stand for a larger span by
-//! repeating itself.
+//! Direct I/O needs addresses that are multiples of the block size. An image may stand for a larger
+//! span by being repeated.
 
 use std::io::Read;
 
@@ -10,35 +10,35 @@ use pagewise_model::Bytes;
 
 use super::error::Error;
 
-/// Bytes at an address that is a multiple of a page: no device wants more. They may be somebody's, so
-/// they are kept out of dumps.
+/// A page-aligned buffer, which is enough for every device. The contents may be private data of
+/// users, so they are excluded from core dumps.
 pub(super) use pagewise_sandbox::Buffer as Aligned;
 
-/// Whole pages, the same for everything that is measured.
+/// Complete pages, the same for all contestants.
 pub struct Pages {
     image: Aligned,
     page: usize,
-    /// Bytes that were pushed.
+    /// Number of bytes that were added.
     len: usize,
     left_over: u64,
 }
 
 impl std::fmt::Debug for Pages {
-    /// Never their contents.
+    /// Does not show the contents.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Pages({} of {} bytes)", self.count(), self.page)
     }
 }
 
 impl Pages {
-    /// Room for `most` pages of this host.
+    /// Allocates room for `most` pages of this host.
     #[must_use]
     pub fn with_room(most: usize) -> Self {
         let page = rustix::param::page_size();
         Self { image: Aligned::zeroed(most * page), page, len: 0, left_over: 0 }
     }
 
-    /// Adds a page; answers `false` where there is no room or it is not one page long.
+    /// Adds a page; returns `false` if there is no room or the length is not one page.
     pub fn push(&mut self, page: &[u8]) -> bool {
         let end = self.len + self.page;
         if page.len() != self.page || end > self.image.get().len() {
@@ -49,11 +49,11 @@ impl Pages {
         true
     }
 
-    /// The first pages of a file, at most `most`. What does not fill a page is
+    /// Reads the first pages of a file, at most `most`. The length of an incomplete last page is
     /// [`Pages::left_over`].
     ///
     /// # Errors
-    /// Where it cannot be read or has not one page.
+    /// If it cannot be read or has no complete page.
     pub fn read(from: &mut dyn Read, most: usize) -> Result<Self, Error> {
         let mut pages = Self::with_room(most);
         let mut read = 0;
@@ -74,31 +74,31 @@ impl Pages {
         }
     }
 
-    /// How many.
+    /// Number of pages.
     #[must_use]
     pub fn count(&self) -> usize {
         self.len / self.page
     }
 
-    /// Bytes of one.
+    /// Size of a page.
     #[must_use]
     pub fn page_size(&self) -> Bytes {
         Bytes::new(self.page as u64)
     }
 
-    /// All of them.
+    /// The contents of all pages.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.image.get()[..self.len]
     }
 
-    /// Bytes at the end of a file that were no whole page, and were not taken.
+    /// Bytes of an incomplete page at the end of the file, which were not used.
     #[must_use]
     pub fn left_over(&self) -> u64 {
         self.left_over
     }
 
-    /// What belongs at `offset` of a span that may be longer: it begins anew behind the last page.
+    /// The contents at `offset` of a span that may be longer than the pages: these are repeated.
     pub(super) fn slice_at(&self, offset: u64, length: usize) -> &[u8] {
         let start = usize::try_from(offset % self.len as u64).unwrap_or(0);
         &self.bytes()[start..start + length]

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long a contest lasts, and in what order it asks.
+//! How long a contest lasts, and the seed of its order.
 
 use std::time::Duration;
 
-/// How long and how often.
+/// Duration and number of rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Rounds that count.
+    /// Rounds that count, without the warm-up.
     pub rounds: u32,
-    /// Rounds that are run even if the budget is over. Of the others none begins then.
+    /// Rounds that are run even if the budget is used up; the others are then left out.
     pub fewest: u32,
-    /// For all of them, and the one that warms. Slices become no shorter than 4 ms, whatever it is.
+    /// Time for all rounds and the warm-up. Slices are never shorter than 4 ms, even if that
+    /// exceeds the budget.
     pub budget: Duration,
-    /// Of orders and offsets.
+    /// Seed of orders and offsets.
     pub seed: u64,
 }

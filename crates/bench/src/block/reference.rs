@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands beside the algorithms, each with the layer that its requests reach.
+//! References to compare the algorithms with, each with the layer that its requests reach.
 //!
-//! Read from zram, data that does not compress is the block path and one copy; written, the algorithm
-//! still tries. A hole is the path and a page of zeros. A file of tmpfs lies in memory, behind a file
-//! system instead of a block device. A copy of memory is no request at all: it says what the memory can
-//! do, and nothing about zram. A disk is what swap would go to otherwise.
+//! Reading incompressible data from zram costs the block path and one copy; when it is written, the
+//! algorithm still tries to compress. Reading a hole costs the block path and filling a page with
+//! zeros. A tmpfs file is in memory, behind a file system instead of a block device. A copy of
+//! memory is not a request at all: it shows the speed of memory, and nothing about zram. A disk is
+//! where swap would go otherwise.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,25 +20,25 @@ use super::pages::Pages;
 use super::store::{Device, Store};
 use crate::stand_in::StandIn;
 
-/// The most that a reference holds.
+/// Maximum size of a reference in bytes.
 pub(super) const MOST: u64 = 64 << 20;
-/// Repeated to fill more: zram looks for no pages that are alike.
+/// Bytes of noise, repeated to fill more: zram does not deduplicate pages.
 const NOISE: usize = 8 << 20;
-/// The most that is written to a disk in all.
+/// Maximum number of bytes written to a disk in total.
 const WEAR: u64 = 256 << 20;
 
 /// A disk to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disk {
-    /// Its device or a file on it: only read, at most 64 MiB, and nobody looks at what was read.
+    /// A device or a file on it: only read, at most 64 MiB; what was read is not examined.
     Read(PathBuf),
-    /// A folder on it: a file of at most 64 MiB is written there, and at most 256 MiB in all. It has no
-    /// name, goes with this process, and never holds the pages that are measured: made-up ones that
-    /// compress like them are written instead.
+    /// A folder on it: an unnamed file of at most 64 MiB is written there, at most 256 MiB in
+    /// total. The kernel deletes it with this process. It never contains the pages that are
+    /// measured, but stand-in pages that compress like them.
     Write(PathBuf),
 }
 
-/// Pages that no algorithm makes smaller.
+/// Incompressible pages.
 pub(super) fn noise(seed: u64) -> Pages {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut pages = Pages::with_room(NOISE / rustix::param::page_size());
@@ -47,7 +48,7 @@ pub(super) fn noise(seed: u64) -> Pages {
     pages
 }
 
-/// Pages for a reference that must not hold contents.
+/// Stand-in pages for a reference that must not hold the real contents.
 pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let mut pages = Pages::with_room(count);
@@ -55,7 +56,7 @@ pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
     pages
 }
 
-/// An unnamed file of tmpfs.
+/// An unnamed tmpfs file.
 pub(super) fn tmpfs(size: u64) -> io::Result<Device> {
     let file = memfd_create("pagewise-bench", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, size)?;
@@ -66,14 +67,14 @@ fn through_proc(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The pages as they lie in memory.
+/// Copies from the pages in memory.
 #[derive(Debug)]
 pub(super) struct Copy<'a>(pub(super) &'a Pages);
 
 impl Store for Copy<'_> {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         into.copy_from_slice(self.0.slice_at(offset, into.len()));
-        // else nothing would read what was copied, and the copy were left out
+        // otherwise the compiler could remove the copy, as nothing reads it
         std::hint::black_box(into);
         Ok(())
     }
@@ -87,7 +88,7 @@ impl Store for Copy<'_> {
     }
 }
 
-/// A disk that takes no more writes once `left` is used up.
+/// A disk that refuses writes once `left` bytes are written.
 #[derive(Debug)]
 pub(super) struct Bounded {
     device: Device,
@@ -119,7 +120,7 @@ impl Store for Bounded {
     }
 }
 
-/// A disk and how much of it is used.
+/// Opens a disk; also returns the size that is used of it.
 pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     let (device, size) = match disk {
         Disk::Read(path) => {
@@ -132,7 +133,7 @@ pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     Ok((Bounded { device, left: Arc::new(AtomicU64::new(WEAR)) }, size))
 }
 
-/// A file that has no name: nothing is left of it, however we end.
+/// A file without a name: the kernel deletes it when this process ends, in whatever way.
 fn unnamed(folder: &Path) -> io::Result<Device> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(folder, flags, Mode::RUSR | Mode::WUSR)?;

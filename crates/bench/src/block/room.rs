@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Available memory → how many of the pages every device can hold at the same time.
+//! Available memory → how many of the pages all devices can hold at the same time.
 //!
-//! All devices are filled before the first is measured, and nobody knows how the pages compress: each
-//! is counted as if they did not at all.
+//! All devices are filled before the first is measured, and their compression ratio is not known
+//! yet, so each is counted as if nothing compressed.
 
 use pagewise_model::Bytes;
 use pagewise_observe::{HostRoot, Scope, snapshot};
 
 use super::error::Error;
 
-/// Smaller spans fit into a processor's cache.
+/// Minimum span in bytes: a smaller one would fit into a CPU's cache.
 const LEAST: u64 = 2 << 20;
-/// A span that was cut holds whole ones of the largest.
+/// A shortened span is a multiple of this, the largest block size.
 const BLOCK: u64 = 32 << 10;
-/// Of what is available, the part that is left to others.
+/// One part in this many of the available memory is left free.
 const LEFT: u64 = 8;
 
-/// What takes memory beside the pages themselves.
+/// What needs memory in addition to the pages themselves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryNeeds {
-    /// Devices that hold all pages.
+    /// Number of devices that hold all pages.
     pub(super) devices: usize,
-    /// References that hold as much, but at most [`super::reference::MOST`].
+    /// Number of references of the same size, but at most [`super::reference::MOST`].
     pub(super) references: usize,
 }
 
 impl MemoryNeeds {
-    /// For a span. 1/32 is the slot table (16 or 24 bytes a page) and zsmalloc's own.
+    /// Bytes for a span. 1/32 is for the slot table (16 or 24 bytes per page) and zsmalloc's
+    /// overhead.
     fn bytes_for(self, span: u64) -> u64 {
         let references = self.references as u64 * span.min(super::reference::MOST);
         let pages = (self.devices as u64).saturating_mul(span).saturating_add(references);
@@ -34,7 +35,7 @@ impl MemoryNeeds {
     }
 }
 
-/// The largest span up to `wanted` that fits, in whole blocks of 32 KiB where it was cut.
+/// The largest span up to `requested` that fits; a multiple of 32 KiB if it had to be shortened.
 pub(super) fn span(host: &HostRoot, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     match snapshot(host, &Scope::glance()).memory.available.get() {
         Some(available) => fit(available, requested, needs),
@@ -49,7 +50,7 @@ fn fit(available: Bytes, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, 
         return Ok(requested);
     }
     let least = LEAST.min(requested.get());
-    // ends, because each is smaller than the one before and none smaller than the least is tried
+    // terminates, since each span is smaller than the one before, down to the minimum
     let smaller = std::iter::successors(Some(requested.get()), |span| Some(span / 8 * 7));
     let found = smaller.take_while(|&span| span >= least).find(fits);
     let whole = |span: u64| Bytes::new(span - span % BLOCK);
@@ -70,8 +71,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     proptest! {
-        /// A span is refused only where the least does not fit, it always fits, and one that was cut
-        /// short is at least 3/4 of the largest that would.
+        /// A span is refused only if the minimum does not fit, the result always fits, and a
+        /// shortened one is at least 3/4 of the largest that would fit.
         #[test]
         fn the_span_fits(
             available in 0u64..(1 << 36),

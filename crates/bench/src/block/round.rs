@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a shape of requests cost in one round.
+//! The cost of a shape of requests in one round.
 
-/// What a shape cost in one round. Rounds of the same number ran beside each other: pairs for a
-/// comparison.
+/// The cost of a shape in one round. Rounds with the same number ran under the same conditions:
+/// they are pairs for a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
-    /// From 0; a round that was cut short is missing.
+    /// Counted from 0; a round that was cut short is missing.
     pub number: u32,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// A second, all jobs together.
+    /// Requests per second, all jobs together.
     pub iops: f64,
-    /// Mean time of a request, one reading of the clock included, as all times here.
+    /// Mean time of a request. Like all times here it includes one reading of the clock.
     pub mean_ns: f64,
-    /// Half took at most this.
+    /// Half of the requests took at most this.
     pub p50_ns: f64,
-    /// 99 of 100 did.
+    /// 99 % of the requests took at most this.
     pub p99_ns: f64,
-    /// 999 of 1,000 did; of fewer requests it is the longest.
+    /// 99.9 % of the requests took at most this; with fewer than 1,000 it is the longest.
     pub p999_ns: f64,
-    /// Processor time of a request, in the kernel and outside.
+    /// CPU time per request, in kernel and user space.
     pub cpu_ns_per_io: f64,
-    /// Of it in the kernel; nothing where requests are no system calls.
+    /// The part of it in the kernel; `None` if requests are not system calls.
     pub kernel_ns_per_io: Option<f64>,
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One contestant, one shape, for a slice of time → what its requests took.
+//! One contestant in one shape for a slice of time → the times of its requests.
 //!
-//! Each job is a thread that has one request at a time. A request is timed by the clock right
-//! before and right after it, into a histogram with buckets of at most 0.8 %. Between two requests lie an
-//! offset, the histogram and the look at the stop flag: nothing that allocates or calls the kernel.
+//! Each job is a thread with one request at a time. The clock is read right before and right after
+//! a request; times go into a histogram with buckets of at most 0.8 %. Between two requests the
+//! thread only draws an offset, updates the histogram and checks the stop flag: nothing that
+//! allocates or calls the kernel.
 //!
-//! Kernel time is the thread's processor time by the share of the slice that was spent inside of
-//! requests, less one reading of the clock each: whoever interrupts a job does so inside as often as
-//! its share.
+//! Kernel time is the thread's CPU time multiplied by the share of the slice that was spent inside
+//! requests, minus one reading of the clock each. Interruptions do not distort this, as they hit
+//! the inside of requests in proportion to that share.
 
 use std::io;
 use std::sync::Barrier;
@@ -24,10 +25,10 @@ use super::pages::Aligned;
 use super::round::Round;
 use super::store::Store;
 
-/// Requests before the clock runs: the first find nothing in the processor's caches.
+/// Requests before the measurement, to fill the CPU's caches.
 const WARMING: u32 = 8;
 
-/// What one job did.
+/// The result of one job.
 struct Done {
     requests: u64,
     wall_ns: u64,
@@ -36,7 +37,7 @@ struct Done {
     latencies: Latencies,
 }
 
-/// What is needed to run slices: reused, so that none begins with page faults.
+/// What is needed to run slices. It is reused, so that no slice begins with page faults.
 pub(super) struct Runner<'a> {
     stop: &'a AtomicBool,
     buffers: Vec<Aligned>,
@@ -54,7 +55,7 @@ impl<'a> Runner<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Nothing where the user stopped it.
+    /// Runs one slice; `None` if the user stopped it.
     pub(super) fn run(
         &mut self,
         contestant: &Contestant<'_>,
@@ -110,7 +111,7 @@ impl Task<'_> {
             self.warm(|| request(&*store, offset()))?;
             Ok(store)
         });
-        // the others wait, whatever became of this job
+        // the other jobs wait at the barrier, even if this one failed
         self.start.wait();
         let store = ready?;
         self.timed(latencies, offset, |at| request(&*store, at))
@@ -120,7 +121,7 @@ impl Task<'_> {
         let began = clock::now();
         for _ in 0..WARMING {
             request()?;
-            // a slow disk needs no warming
+            // a slow disk needs no warm-up
             if clock::now() - began > self.slice_ns / 8 {
                 break;
             }
@@ -151,7 +152,7 @@ impl Task<'_> {
     }
 }
 
-/// All jobs together; `clock_ns` where the time of a request is the kernel's.
+/// Combines all jobs; `clock_ns` is given if the time of a request is the kernel's.
 fn round(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
     let mut latencies = latencies();
     let (mut requests, mut iops, mut inside, mut cpu, mut kernel) = (0, 0.0, 0, 0, 0.0);
@@ -200,7 +201,8 @@ mod tests {
             prop_assert!((found - naive).abs() <= naive * 0.01 + 1.0, "{found} for {naive}");
         }
 
-        /// Jobs add up: requests, requests a second, means weighted by requests.
+        /// Jobs are combined correctly: requests and requests per second are sums, means are
+        /// weighted by requests.
         #[test]
         fn a_round_is_the_sum_of_its_jobs(
             jobs in prop::collection::vec(prop::collection::vec(100u64..100_000, 1..50), 1..5),

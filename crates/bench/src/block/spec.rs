@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the block path is to measure.
+//! What to measure at the block layer.
 
 use std::time::Duration;
 
@@ -8,36 +8,37 @@ use pagewise_model::{Bytes, Compressor, Direction, Shape};
 use super::plan::Plan;
 use super::reference::Disk;
 
-/// Fewer rounds have no median that a single bad one cannot move.
+/// With fewer rounds, a single bad one could move the median.
 const FEWEST_ROUNDS: u32 = 3;
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Debug, Clone)]
 pub struct BlockSpec {
-    /// Each gets a device.
+    /// The algorithms; each gets a device.
     pub candidates: Vec<Compressor>,
     /// Sizes of requests.
     pub blocks: Vec<Bytes>,
-    /// How many threads ask.
+    /// Numbers of threads.
     pub jobs: Vec<u32>,
     /// Reading, writing or both.
     pub directions: Vec<Direction>,
-    /// Whether to measure what stands beside the algorithms; with the fewest jobs only.
+    /// Whether to measure the references; only with the smallest number of jobs.
     pub references: bool,
-    /// A disk to measure beside.
+    /// A disk to measure as a reference.
     pub disk: Option<Disk>,
-    /// Time for all of it, filling included.
+    /// Time for everything, including filling.
     pub budget: Duration,
     /// Rounds that count.
     pub rounds: u32,
-    /// Rounds that are run even if the budget is over.
+    /// Rounds that are run even if the budget is used up.
     pub fewest_rounds: u32,
-    /// Of orders and offsets.
+    /// Seed of orders and offsets.
     pub seed: u64,
 }
 
 impl BlockSpec {
-    /// Blocks of 4, 8, 16 and 32 KiB, one job and one for each processor, both ways, with references.
+    /// Blocks of 4, 8, 16 and 32 KiB, one job and one per CPU, reading and writing, with
+    /// references.
     #[must_use]
     pub fn new(candidates: Vec<Compressor>, budget: Duration, rounds: u32) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What requests go to: a device or file past the page cache, or anything that reads and writes.
+//! What receives requests: a device or file opened with O_DIRECT, or anything that can be read and
+//! written.
 
 #![expect(
     clippy::disallowed_methods,
@@ -15,58 +16,59 @@ use std::path::Path;
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::{Errno, pread, pwrite};
 
-/// Takes requests of any number of jobs at a time.
+/// Receives requests from any number of jobs at the same time.
 pub trait Store: Sync {
-    /// Fills `into` with what is at `offset`.
+    /// Fills `into` with the contents at `offset`.
     ///
     /// # Errors
-    /// Where not all of it can be read.
+    /// If not all of it can be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Puts `from` at `offset`.
+    /// Writes `from` at `offset`.
     ///
     /// # Errors
-    /// Where not all of it can be written.
+    /// If not all of it can be written.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()>;
 
-    /// The same for one job alone. Jobs that share an open file pass its reference count from one
-    /// processor to the other with every request; a codec keeps its working memory here.
+    /// A handle of the same store for one job alone. Jobs that shared an open file would move the
+    /// cache line of its reference count between CPUs with every request; a codec keeps its working
+    /// memory here.
     ///
     /// # Errors
-    /// Where it cannot be opened once more.
+    /// If it cannot be opened again.
     fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>>;
 
-    /// Whether a request is a system call and nothing else.
+    /// Whether a request is exactly one system call.
     fn in_kernel(&self) -> bool {
         false
     }
 }
 
-/// A device or file, past the page cache.
+/// A device or file, opened with O_DIRECT if possible.
 #[derive(Debug)]
 pub struct Device {
     file: OwnedFd,
-    /// What offsets count from.
+    /// Offsets are relative to this.
     base: u64,
     direct: bool,
     write: bool,
 }
 
 impl Device {
-    /// Opens it for reading and writing.
+    /// Opens it for reading and writing, with O_DIRECT.
     ///
     /// # Errors
-    /// Where the system refuses, as where direct I/O is not known.
+    /// If the system refuses, for example because direct I/O is not supported.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::opened(path, true, true)
     }
 
-    /// Opens for reading only.
+    /// Opens it read-only, with O_DIRECT.
     pub(super) fn open_to_read(path: &Path) -> io::Result<Self> {
         Self::opened(path, false, true)
     }
 
-    /// Opens a file past the page cache where its file system knows that, else through it.
+    /// Opens a file with O_DIRECT if its file system supports that, otherwise without.
     pub(super) fn open_file(path: &Path) -> io::Result<Self> {
         Self::opened(path, true, true).or_else(|_| Self::opened(path, true, false))
     }
@@ -78,23 +80,23 @@ impl Device {
         Ok(Self { file: OwnedFd::from(file), base: 0, direct, write })
     }
 
-    /// What lies behind `base` bytes of it.
+    /// The part after the first `base` bytes.
     pub(super) fn behind(&self, base: u64) -> io::Result<Self> {
         Ok(Self { base: self.base + base, ..self.again()? })
     }
 
-    /// Opened once more: nothing is shared but what it leads to.
+    /// Opens it again, so that only the underlying file is shared.
     pub(super) fn again(&self) -> io::Result<Self> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(Self { base: self.base, ..Self::opened(path.as_ref(), self.write, self.direct)? })
     }
 
-    /// Its size.
+    /// Its size in bytes.
     ///
     /// # Errors
-    /// Where it has none.
+    /// If it has no size.
     pub fn size(&self) -> io::Result<u64> {
-        // of a device, metadata has no size
+        // seek to the end, because the metadata of a device has no size
         Ok(seek(&self.file, SeekFrom::End(0))?)
     }
 }
@@ -118,7 +120,7 @@ impl Store for Device {
     }
 }
 
-/// A request that was cut short is a failure: a device is not supposed to.
+/// Treats a short read or write as an error: devices do not return any.
 fn whole(requested: usize, mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
     loop {
         match call() {

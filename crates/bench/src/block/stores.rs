@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stores that somebody else made and filled → a [`Bench`], by the same engine as for devices.
+//! Stores that the caller made and filled → a [`Bench`], with the same engine as for devices.
 //!
-//! For where there is no zram: the program puts codecs in user space behind [`Store`].
+//! Used if there is no zram: the program then passes codecs in user space as a [`Store`].
 
 use pagewise_model::{Bytes, Compressor};
 
@@ -15,11 +15,11 @@ use super::zram::Filled;
 
 /// A candidate that is ready: its store holds the pages.
 pub struct FilledStore<'a> {
-    /// What it is.
+    /// The algorithm.
     pub candidate: Compressor,
-    /// Takes the requests.
+    /// The store that receives the requests.
     pub store: Box<dyn Store + 'a>,
-    /// What the pages took.
+    /// Memory that the pages took.
     pub filled: Filled,
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for FilledStore<'_> {
     }
 }
 
-/// Measures them, without references.
+/// Measures the stores, without references.
 pub fn measure_stores(
     ready: Vec<FilledStore<'_>>,
     pages: &Pages,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A borrowed zram device, filled with the pages → what it took for them.
+//! A borrowed zram device, filled with the pages → the memory that it took for them.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,25 +12,25 @@ use pagewise_observe::{HostRoot, Scope, snapshot};
 use super::pages::Pages;
 use super::store::Store;
 
-/// A request of this size goes through zram page by page, like any other.
+/// Bytes per write while filling; zram handles any size page by page.
 const PIECE: u64 = 1 << 20;
 
-/// What `mm_stat` said right after all pages were written once, one after the other.
+/// `mm_stat` right after all pages were written once, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Filled {
-    /// Original bytes per compressed byte, same-filled pages left out of both.
+    /// Original bytes per compressed byte, both without same-filled pages.
     pub original_per_compressed: Option<f64>,
     /// `mem_used_total`.
     pub memory_used: Option<Bytes>,
-    /// Pages that one machine word fills.
+    /// Pages filled with one repeated machine word.
     pub same_filled_pages: Option<Count>,
-    /// Pages that are stored as they are.
+    /// Pages that are stored uncompressed.
     pub huge_pages: Option<Count>,
-    /// What writing took.
+    /// Time of writing, in seconds.
     pub seconds: f64,
 }
 
-/// Writes what belongs there below `span`; `false` where the user stopped it.
+/// Writes the pages below `span`; `false` if the user stopped it.
 pub(super) fn fill(
     device: &dyn Store,
     pages: &Pages,
@@ -52,7 +52,7 @@ pub(super) fn fill(
     Ok(true)
 }
 
-/// What the kernel says of it now.
+/// Reads the device's counters now.
 pub(super) fn filled(host: &HostRoot, zram: &ZramDevice, began: Instant, page: Bytes) -> Filled {
     let seconds = began.elapsed().as_secs_f64();
     let devices = snapshot(host, &Scope::glance()).zram;

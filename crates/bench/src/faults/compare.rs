@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → what zswap costs beside zram with the same algorithm.
+//! Rounds → the cost of zswap relative to zram with the same algorithm.
 //!
-//! Rounds with the same number are pairs, as the load of the machine was about the same. A difference is what
-//! `judge` takes for one. Compared is the least `vm.page-cluster`, with which nothing is read ahead.
+//! Rounds with the same number are pairs, as the load of the machine was about the same. `judge`
+//! decides what counts as a difference. The smallest measured `vm.page-cluster` is used for the
+//! comparison; with 0 there is no readahead.
 
 use std::cmp::Ordering;
 
@@ -13,7 +14,7 @@ use super::rows::{Done, Key, Middle, per, undisturbed_ns};
 use super::spec::FaultSpec;
 use super::task::Round;
 
-/// One for each algorithm, kind of memory and order that were measured with both.
+/// One comparison for each algorithm, kind of memory and order that were measured with both stores.
 pub(super) fn comparisons(spec: &FaultSpec, all: &[Done]) -> Vec<StoreComparison> {
     let is_zram = |store: usize| spec.stores[store].kind == StoreKind::Zram;
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
@@ -34,7 +35,7 @@ fn comparison(spec: &FaultSpec, all: &[Done], zram: Key) -> Option<StoreComparis
     let (of_zram, of_zswap) = (rounds_of(all, zram), rounds_of(all, Key { store, ..zram }));
     let pairs: Vec<(&Round, &Round)> = paired(&of_zram, &of_zswap).collect();
     let backing_share = backing_share(pairs.iter().map(|(_, zswap)| *zswap));
-    // a clock that did not go forward would make a ratio of nothing
+    // at least 1 ns: a clock that did not advance would give a ratio with zero
     let of_one = |ns, count| Some(f64::max(per(ns, count), 1.0));
     let relative = |cost: &dyn Fn(&Round) -> Option<f64>| {
         let ratio = |(zram, zswap): &(&Round, &Round)| Some(cost(zswap)? / cost(zram)?);
@@ -73,7 +74,7 @@ mod tests {
     use super::super::testing::wanted;
     use super::*;
 
-    /// zram and zswap with lz4 and zswap with zstd, one after the other.
+    /// Three stores: zram with lz4, zswap with lz4, and zswap with zstd.
     fn spec() -> FaultSpec {
         let [lz4, zstd] = ["lz4", "zstd"].map(Compressor::new);
         let stores =
@@ -97,7 +98,7 @@ mod tests {
         Done { round, key: Key { store, memory, access, cluster: 0 }, figures }
     }
 
-    /// Rounds get slower from one to the next; zswap costs a tenth more in each.
+    /// Rounds get slower from one to the next; zswap costs 10 % more in each.
     fn rounds(count: u32, written: u64) -> Vec<Done> {
         let one = |round: u32| {
             let cost = 1000 * u64::from(round);

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a worker measured nothing. Its words go over a pipe, so each says what the system said, too.
+//! Why a worker could not measure. The text is sent over a pipe, so it includes the error of the
+//! system call.
 
 use std::io;
 
-/// Why there is no round.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The system refused something.
+    /// A system call failed.
     #[error("{what}: {error}")]
     Refused {
-        /// A file, or a call.
+        /// The file, or the call.
         what: String,
-        /// What it said.
+        /// The error of the system call.
         error: io::Error,
     },
-    /// The task in the environment is none.
+    /// The task in the environment is invalid.
     #[error("{0}")]
     NoTask(String),
-    /// The process that wanted the answer is gone.
+    /// The process that started the worker is gone.
     #[error("was started by process {wanted}, and its parent is {found}")]
     Orphaned {
-        /// Who started it.
+        /// Pid of the process that started it.
         wanted: u32,
-        /// Whose child it is.
+        /// Pid of its present parent.
         found: i32,
     },
-    /// Memory did not stay until it was to go.
+    /// Pages were swapped out before the worker requested it.
     #[error(
         "{0} pages were swapped out while memory was filled: the group's limit is too low, or \
          something else swaps"
     )]
     SwappedEarly(u64),
-    /// A counter that every kernel with swap has.
+    /// A counter is missing that every kernel with swap has.
     #[error("/proc/vmstat does not count {0}")]
     NoCounter(&'static str),
-    /// zram would keep such pages without compressing them.
+    /// Only same-filled pages are available, which zram does not compress.
     #[error("the pages to fill memory with are all filled with one word")]
     SameFilled,
 }
 
-/// Names what the system refused.
+/// Adds the file or call to a system error.
 pub(super) trait ErrorContext<T> {
     fn context(self, what: impl ToString) -> Result<T, Failure>;
 }

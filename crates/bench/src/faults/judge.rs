@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → what follows: whether `vm.page-cluster` matters here, which one is best, and the swappiness
-//! that the cost of swap beside that of a file implies.
+//! Rounds → conclusions: whether `vm.page-cluster` matters on this machine, which value is best,
+//! and the swappiness that follows from the cost of swap relative to a file.
 //!
-//! Two settings are compared within a round, as both were measured under about the same load, and by
-//! the time that is left without waiting for a processor that others had: on a busy machine that is most
-//! of the mean. What not all of at least [`ENOUGH`] rounds agree on, or is less than [`MARGIN`], is no
-//! difference: with a dozen comparisons one of them agrees by chance. Nor is there one where the kernel
-//! reads nothing ahead, whatever the clock says. Where more than [`NOTABLE`] of the pages went past zswap's
-//! pool, nothing is judged: the swap area behind it was measured, too.
+//! Two settings are compared within a round, as both were measured under about the same load, and
+//! by the time without waiting for a CPU that other tasks used: on a busy machine most of the mean
+//! is waiting. A difference counts only if at least [`ENOUGH`] rounds all agree on it and it is at
+//! least [`MARGIN`]: with a dozen comparisons one of them may agree by chance. If the kernel reads
+//! nothing ahead, there is no difference, whatever the times say. If more than [`NOTABLE`] of the
+//! pages bypassed zswap's pool, nothing is concluded, because the swap area behind it was measured
+//! too.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -22,15 +23,16 @@ use super::spec::FaultSpec;
 use super::task::Round;
 use crate::picks::swappiness;
 
-/// Five rounds that agree by chance do so once in 16.
+/// The chance that five rounds agree without a difference is 1 in 16.
 const ENOUGH: usize = 5;
-/// A twentieth: as much as a processor's clock and the caches do to the same measurement.
+/// 5 %: the variation that CPU clocks and caches cause in repeated measurements.
 const MARGIN: f64 = 0.05;
-/// Pages per fault from which on the kernel reads ahead: beyond what strangers' pages make, which are
-/// counted too, and below the 2 of page-cluster 1.
+/// Pages swapped in per fault above which the kernel is considered to read ahead: more than the
+/// pages of other processes account for (these are counted too), and less than the 2 of
+/// page-cluster 1.
 const READS_AHEAD: f64 = 1.2;
 
-/// A hundredth: as much as a stranger may swap.
+/// 1 %: as much as other processes may swap.
 const NOTABLE: f64 = 0.01;
 
 /// The rounds of one combination.
@@ -39,7 +41,7 @@ pub(super) fn rounds_of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
     its.map(|done| (done.round, done.figures)).collect()
 }
 
-/// Of the pages that were swapped out in these rounds, those that went past zswap's pool, 0 to 1.
+/// The share (0 to 1) of the pages swapped out in these rounds that bypassed zswap's pool.
 pub(super) fn backing_share<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> f64 {
     let add = |(written, out): (u64, u64), one: &Round| {
         (written + one.backing.map_or(0, |past| past.written), out + one.out)
@@ -48,12 +50,12 @@ pub(super) fn backing_share<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> 
     per(written, out)
 }
 
-/// Whether that leaves nothing to judge.
+/// Whether that share is too large for a conclusion.
 pub(super) fn is_notable(backing_share: f64) -> bool {
     backing_share > NOTABLE
 }
 
-/// What both have, by round.
+/// The values of rounds that both have.
 pub(super) fn paired<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
@@ -61,7 +63,8 @@ pub(super) fn paired<'a, A, B>(
     one.iter().filter_map(|(round, a)| Some((a, other.get(round)?)))
 }
 
-/// One for each store, kind of memory and order of which both ends were measured.
+/// One effect for each store, kind of memory and order of which the smallest and largest
+/// page-cluster were measured.
 pub(super) fn effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
     for store in 0..spec.stores.len() {
@@ -115,7 +118,7 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
     }
 }
 
-/// What ratios of costs show, one for each round: equal where that is no difference.
+/// What the ratios of costs show, one for each round; `Equal` if there is no difference.
 pub(super) fn against_one(ratios: &[f64]) -> Ordering {
     let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
@@ -129,13 +132,13 @@ pub(super) fn against_one(ratios: &[f64]) -> Ordering {
     }
 }
 
-/// One for each zram device.
+/// One choice for each zram device.
 pub(super) fn choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
     devices(spec).filter(measured).map(|store| choice(spec, all, store)).collect()
 }
 
-/// The places of zram devices.
+/// Indices of the zram devices.
 fn devices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
     (0..spec.stores.len()).filter(|store| spec.stores[*store].kind == StoreKind::Zram)
 }
@@ -161,14 +164,14 @@ fn choice(spec: &FaultSpec, all: &[Done], store: usize) -> ClusterChoice {
     }
 }
 
-/// Whether the kernel reads ahead for it in some order with some page-cluster.
+/// Whether the kernel reads ahead for this kind of memory, with any order and page-cluster.
 fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKind) -> bool {
     let all_keys = spec.page_clusters.iter();
     let mut all_keys = all_keys.flat_map(|cluster| keys(store, &[memory], &spec.access, *cluster));
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
-/// Only the rounds that all have.
+/// Keeps only the rounds that all have.
 fn common(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
     let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
@@ -177,7 +180,7 @@ fn common(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     times
 }
 
-/// Nothing where there is no round that has them all.
+/// Time of each page-cluster relative to the best; empty if no round has them all.
 fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime> {
     let middles = times.iter().map(|time| Middle::from_numbers(time.values().copied()));
     let Some(middles) = middles.collect::<Option<Vec<Middle>>>() else { return Vec::new() };
@@ -205,7 +208,8 @@ fn keys(store: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -
     memory.iter().flat_map(both).collect()
 }
 
-/// The mean of a touch over all these combinations alike, for each round that has them all.
+/// Mean time of a touch over all these combinations with equal weight, for each round that has them
+/// all.
 fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for key in keys {
@@ -218,7 +222,8 @@ fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     whole.map(|(round, times)| (round, times.iter().sum::<f64>() / count)).collect()
 }
 
-/// One for each zram device with which private memory was touched at random in a round that read the file.
+/// One ratio for each zram device for which private memory was touched in random order in a round
+/// that also read the file.
 pub(super) fn ratios(spec: &FaultSpec, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
     devices(spec).filter_map(|store| ratio(spec, all, files, store)).collect()
 }
@@ -265,7 +270,7 @@ mod tests {
     use super::super::testing::{any_rounds, wanted};
     use super::*;
 
-    /// Touches that took so long each, with so many pages per fault.
+    /// A round whose touches took this long each, with this many pages per fault.
     fn touched(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let own_ns = (8.0 * undisturbed_ns) as u64;
@@ -273,13 +278,13 @@ mod tests {
         Round { own_ns, touches: 8, major_faults: 8, swapped_in, ..Round::default() }
     }
 
-    /// What a kernel does that reads ahead for shared memory in order only.
+    /// A kernel that reads ahead only for shared memory in sequential order.
     fn window(memory: SwappedKind, access: Access, cluster: u32) -> u64 {
         let ahead = memory != SwappedKind::Private && access == Access::Sequential;
         if ahead { 1 << cluster } else { 1 }
     }
 
-    /// Rounds in which a touch took so long: by memory, order, cluster and round.
+    /// Rounds with these times per touch, by memory, order, cluster and round.
     fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
         let spec = wanted();
         let mut all = Vec::new();
@@ -368,7 +373,8 @@ mod tests {
         assert!(ratios(&wanted(), &all, &[]).is_empty());
     }
 
-    /// Twice: what private memory does with zswap on 6.18, and the same with some pages past the pool.
+    /// Twice: private memory with zswap as on 6.18, and the same with some pages that bypassed the
+    /// pool.
     #[test]
     fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
         let mut spec = wanted();
@@ -390,8 +396,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came through: nothing panics, what is implied is one of the candidates and the
-        /// best of them, and ends are in order.
+        /// For any rounds: no panic; the implied value is one of the candidates and the best of
+        /// them, and ranges are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
             let spec = wanted();

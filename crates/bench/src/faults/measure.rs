@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wanted and a [`Lender`] → rounds of measurements, which are then made into rows.
+//! A specification and a [`Lender`] → rounds of measurements, from which the rows are made.
 //!
-//! Within a round each store is the swap once, each `vm.page-cluster` is set once for it, and each kind of
-//! memory and order is measured once with it: all in an order that changes from round to round.
+//! In each round every store is the only swap once; with it, every `vm.page-cluster` is set once,
+//! and every kind of memory and order is measured once. The order of all these changes from round
+//! to round.
 
 use std::fs::File;
 
@@ -19,16 +20,16 @@ use super::task::{Round, Task, TaskKind};
 use super::{compare, judge, rows, writeback};
 use crate::stand_in::StandIn;
 
-/// The knob that is borrowed.
+/// The setting that is borrowed.
 const CLUSTER: &str = "vm.page-cluster";
-/// As it is called where it could not be measured.
+/// Name of this measurement in error messages.
 const WRITEBACK: &str = "writing back from zswap to the disk";
 
-/// Measures all that is wanted. `pages` is a file of pages to fill memory with, repeated where it holds
-/// too few; those that one word fills are left out.
+/// Measures everything in `spec`. `pages` is a file of pages to fill memory with, repeated if it
+/// has too few; same-filled pages are left out.
 ///
 /// # Errors
-/// Where there can be no cgroup. All else that is refused is a trouble of what was measured.
+/// If no cgroup can be borrowed. Any other refusal is recorded in [`FaultResults::troubles`].
 pub fn measure(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -82,13 +83,13 @@ fn measurements(spec: &FaultSpec) -> u32 {
     stores + spec.rounds * (stores * of_a_store + files + number(of_zswap))
 }
 
-/// What is kept of the rounds.
+/// The results of the rounds.
 #[derive(Debug, Default)]
 struct RoundSamples {
     swap: Vec<Done>,
-    /// By round.
+    /// With the number of the round.
     files: Vec<(u32, Round)>,
-    /// By place in [`FaultSpec::stores`].
+    /// With the index in [`FaultSpec::stores`].
     writebacks: Vec<(usize, Round)>,
     is_zswap_on_zram: bool,
     troubles: Vec<Unmeasured>,
@@ -117,7 +118,7 @@ struct Rounds<'a, 'b> {
 }
 
 impl Rounds<'_, '_> {
-    /// The warm-up is round 0.
+    /// Runs all rounds; round 0 is the warm-up.
     fn all(&mut self) -> Result<(), FaultsEnd> {
         let LentStores { stores, is_zswap_on_zram, refused, loans } =
             stores::lend(self.lender, self.spec);
@@ -126,7 +127,8 @@ impl Rounds<'_, '_> {
         let mut ended = Ok(());
         let until = self.control.until.take();
         for round in 0..=self.spec.rounds {
-            // however busy the machine is, each combination is measured once
+            // the first round has no deadline, so that each combination is measured once on a busy
+            // machine too
             self.control.until = until.filter(|_| round > 1);
             ended = self.round(round, &stores);
             if ended.is_err() {
@@ -152,7 +154,7 @@ impl Rounds<'_, '_> {
         Ok(())
     }
 
-    /// The store is the only swap meanwhile.
+    /// Runs `measure` with this store as the only swap.
     fn with_store(
         &mut self,
         store: &LentStore,
@@ -174,7 +176,8 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// Of zswap only. A zram device behind it is no disk: what is written there is compressed again.
+    /// Measures zswap's writeback. Not possible if a zram device is behind zswap instead of a disk:
+    /// what is written there is compressed again.
     fn writeback(&mut self, store: &LentStore) -> Result<(), FaultsEnd> {
         let Some(shrinking) = stores::with_shrinker(store) else { return Ok(()) };
         let why = if self.kept.is_zswap_on_zram {
@@ -268,7 +271,7 @@ impl Rounds<'_, '_> {
         Ok(())
     }
 
-    /// One worker.
+    /// Runs one worker.
     fn measure_round(&mut self, what: TaskKind, pages: usize) -> Result<Round, NoAnswer> {
         if let Some(ended) = self.control.over() {
             return Err(NoAnswer::Over(ended));
@@ -301,16 +304,16 @@ impl Rounds<'_, '_> {
     }
 }
 
-/// All but a hundredth, as a few pages may wait in lists of the kernel.
+/// Whether `part` is at least 99 % of the pages; some may remain in the kernel's per-CPU lists.
 fn nearly(part: u64, pages: u64) -> bool {
     part >= pages - pages / 100
 }
 
-/// Whether a round shows what it was to show. A stranger's few pages do not spoil it.
+/// Whether a round is valid. Some pages of other processes are tolerated.
 fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
     let Round { gone, out, swapped_in, major_faults, backing, .. } = done.figures;
     let pages = u64::try_from(pages).unwrap_or(u64::MAX);
-    // what is written to a disk stays in the swap cache until it is there
+    // pages that were written to a disk stay in the swap cache until the write is complete
     let in_cache = backing.map_or(0, |backing| backing.written);
     let why = if !nearly(gone + in_cache, pages) {
         format!("only {gone} of {pages} pages left memory: the device is full or took no more")
@@ -327,7 +330,7 @@ fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
     Err(NoAnswer::Failed(why))
 }
 
-/// Whether so much was written back that its cost can be told.
+/// Whether enough was written back to determine its cost.
 fn written(figures: Round) -> Result<Round, NoAnswer> {
     let Round { out, written_back, .. } = figures;
     if written_back >= (out / 10).max(1) {

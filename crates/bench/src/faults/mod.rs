@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages, borrowed stores as swap (zram devices, zswap), and settings of `vm.page-cluster` → what really
-//! happens when memory is swapped out and touched again.
+//! Pages, borrowed stores as swap (zram devices, zswap), and settings of `vm.page-cluster` → the
+//! measured costs of swapping memory out and touching it again.
 //!
 //! ```text
 //! let spec = FaultSpec { file_folder: Some(folder), ..FaultSpec::usual(stores, pages) };
@@ -10,18 +10,20 @@
 //! measured.comparisons  StoreComparison per algorithm, memory and access: zswap against zram
 //! measured.effects      ClusterEffect per store, memory and access: does page-cluster matter here?
 //! measured.choices      ClusterChoice per zram device: the page-cluster that the times imply
-//! measured.ratios       CostRatio per zram device: swap against a file, and the swappiness that follows
-//! measured.troubles     what could not be measured, and why; ended: whether it came to its end
+//! measured.ratios       CostRatio per zram device: swap against a file, and the swappiness for it
+//! measured.troubles     what could not be measured, and why; ended: whether all rounds were run
 //! ```
 //!
-//! Each measurement is a [worker](worker_main), a process of its own: this program again, which its
-//! `main` must make one where [`is_worker`]. It joins the borrowed cgroup, fills memory with the pages,
-//! swaps it out and touches it. Only one of the stores is swap at a time, so `/proc/vmstat` counts for
-//! it alone as long as nobody else swaps; where somebody does, the round is left out.
+//! Each measurement is a [worker](worker_main), a process of its own: this program again, whose
+//! `main` must call it if [`is_worker`]. It joins the borrowed cgroup, fills memory with the pages,
+//! swaps it out and touches it. Only one store is the swap at a time, so the counters of
+//! `/proc/vmstat` are due to it alone as long as no other process swaps; if one does, the round is
+//! discarded.
 //!
-//! Rounds are interleaved: each measures all there is, in another order. A worker that could not
-//! measure costs its round and is a trouble; the rest goes on. The thread that calls [`measure`] is the
-//! workers' parent: they end with it. `rows` turns rounds into rows, `judge` and `compare` say what follows.
+//! Rounds are interleaved: each measures all combinations, in a different order. If a worker fails,
+//! that measurement is missing and recorded as a trouble; the others continue. The thread that
+//! calls [`measure`] is the workers' parent, and they end with it. `rows` computes rows from
+//! rounds, `judge` and `compare` draw the conclusions.
 
 mod compare;
 mod failure;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed → an order that is the same every time.
+//! A seed → a reproducible random order.
 
 use fastrand::Rng;
 use pagewise_model::Access;
 
-/// The items in an order that the generator draws.
+/// Shuffles the items.
 pub(super) fn shuffled<T>(rng: &mut Rng, mut items: Vec<T>) -> Vec<T> {
     rng.shuffle(&mut items);
     items
 }
 
-/// Neighbours of which a random order touches one: as many as the widest readahead brings.
+/// Size of the blocks of which random order touches one page: the largest readahead.
 pub(super) const BLOCK: usize = 8;
 
 /// The pages to touch, in order. Random access touches one page of each block of [`BLOCK`]
 /// neighbours: if it touched all of them, every page read ahead would be used in the end, and
-/// readahead would look good at what it is bad at.
+/// readahead would look useful for random access, which it is not.
 pub(super) fn shuffle_pages(access: Access, pages: usize, seed: u64) -> Vec<usize> {
     match access {
         Access::Sequential => (0..pages).collect(),
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every block once, no page that is not there, and the same again for the same seed.
+        /// Every block once, only existing pages, and the same order for the same seed.
         #[test]
         fn random_order_touches_every_block_once(pages in 0usize..5000, seed: u64) {
             let order = shuffle_pages(Access::Random, pages, seed);

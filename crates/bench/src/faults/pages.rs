@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file of pages → the contents of memory that is swapped, and whether they came back.
+//! A file of pages → the contents of memory that is swapped, and whether they are intact
+//! afterwards.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,8 +9,8 @@ use pagewise_mappings::Region;
 
 use super::failure::{ErrorContext, Failure};
 
-/// The pages to fill memory with, but for those that one word fills: newer kernels do not bring pages
-/// of zeros to the device, and zram keeps the others without compressing them.
+/// The pages to fill memory with, without same-filled ones: newer kernels do not send zero-filled
+/// pages to the device, and zram stores the others without compressing them.
 #[derive(Debug)]
 pub(super) struct Pages {
     file: File,
@@ -29,7 +30,8 @@ impl Pages {
         self.file.read_exact_at(to, place).context("the pages")
     }
 
-    /// Shows so many pages, again from the first when all were; says where each came from.
+    /// Passes this many pages to `show`, repeating them if necessary; returns the position of each
+    /// in the file.
     pub(super) fn each(
         &self,
         requested: usize,
@@ -56,7 +58,7 @@ impl Pages {
         if origin.len() == requested { Ok(origin) } else { Err(Failure::SameFilled) }
     }
 
-    /// How many of these pages of the region are not what they were filled with.
+    /// Number of these pages of the region whose contents are not those that they were filled with.
     pub(super) fn wrong(
         &self,
         region: &Region,

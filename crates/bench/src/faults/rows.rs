@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → rows: counts are summed up, times are the median over rounds.
+//! Rounds → rows: counts are summed, times are medians over rounds.
 
 use pagewise_model::{
     Access, BackingTraffic, Ends, FaultRow, Reading, Source, SwapOutCost, SwapStore, SwappedKind,
@@ -9,10 +9,10 @@ use pagewise_model::{
 use super::spec::FaultSpec;
 use super::task::Round;
 
-/// What was measured.
+/// A combination that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// Its place in [`FaultSpec::stores`].
+    /// Index in [`FaultSpec::stores`].
     pub(super) store: usize,
     pub(super) memory: SwappedKind,
     pub(super) access: Access,
@@ -22,13 +22,13 @@ pub(super) struct Key {
 /// One measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done {
-    /// From 1.
+    /// Number of the round, from 1.
     pub(super) round: u32,
     pub(super) key: Key,
     pub(super) figures: Round,
 }
 
-/// Median and ends of some numbers.
+/// Median, smallest and largest of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Middle {
     pub(super) median: f64,
@@ -36,7 +36,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// `None` of nothing.
+    /// `None` if there are no numbers.
     pub(super) fn from_numbers(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -47,7 +47,7 @@ impl Middle {
     }
 }
 
-/// One row for each combination, in their own order.
+/// One row for each combination, in sorted order.
 pub(super) fn rows(spec: &FaultSpec, all: &[Done], is_zswap_on_zram: bool) -> Vec<FaultRow> {
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
     keys.sort_unstable();
@@ -96,7 +96,7 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<Fa
     })
 }
 
-/// `None` where one of the rounds has no pool that pages could go past.
+/// Traffic of the swap area behind zswap; `None` if one of the rounds had no zswap.
 fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
     let past = rounds.iter().map(|one| one.backing).collect::<Option<Vec<_>>>()?;
     let refused = |one: &Round| one.backing.and_then(|past| past.refused);
@@ -122,14 +122,14 @@ pub(super) fn per(sum: u64, count: u64) -> f64 {
     sum as f64 / count.max(1) as f64
 }
 
-/// Mean time of a touch without the time that others had the processor; a nanosecond at least, as
-/// times are compared by their ratio.
+/// Mean time of a touch without waiting for a CPU; at least a nanosecond, as times are compared by
+/// ratios.
 pub(super) fn undisturbed_ns(one: &Round) -> f64 {
     per(one.own_ns, one.touches).max(1.0)
 }
 
-/// What swapping out costs with each store. The page-cluster and the order of touching come later,
-/// so all rounds of a store count.
+/// The cost of swapping out with each store. It does not depend on page-cluster or the order of
+/// touching, so all rounds of a store count.
 pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     let cost = |(number, store): (usize, &SwapStore)| {
         let rounds: Vec<Round> =
@@ -145,7 +145,7 @@ pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     spec.stores.iter().enumerate().filter_map(cost).collect()
 }
 
-/// What writing back from zswap's pool costs with each of its algorithms.
+/// The cost of writing back from zswap's pool, for each of its algorithms.
 pub(super) fn writebacks(spec: &FaultSpec, all: &[(usize, Round)]) -> Vec<WritebackCost> {
     let cost = |(number, store): (usize, &SwapStore)| {
         let rounds: Vec<Round> =
@@ -173,7 +173,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Half of the numbers lie at or below the median, half at or above, and all within the ends.
+        /// At least half of the numbers are at or below the median, at least half at or above it,
+        /// and all are within the range.
         #[test]
         fn a_median_has_half_on_either_side(numbers in prop::collection::vec(0.0..1e9f64, 1..50)) {
             let middle = Middle::from_numbers(numbers.clone()).unwrap();
@@ -184,7 +185,7 @@ mod tests {
             prop_assert!(middle.ends.iter().all(|end| numbers.contains(end)));
         }
 
-        /// Nothing is lost and nothing counted twice, whichever combinations came through.
+        /// Every round is counted exactly once, whichever combinations were measured.
         #[test]
         fn rows_hold_every_round_once(all in any_rounds()) {
             let spec = wanted();

@@ -16,19 +16,19 @@ use super::failure::{ErrorContext, Failure};
 use super::spec::{Control, FaultsEnd};
 use super::task::{Round, TASK, Task, TaskAnswer};
 
-/// How often it is looked whether somebody wants to stop.
+/// Interval for checking whether the user stops.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// A worker takes longer than this only when it is stuck, also under emulation.
+/// A worker that takes longer is stuck; long enough for an emulated machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// An answer is one line.
+/// Maximum length of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// Nothing more is wanted.
+    /// The measurement was stopped, or the time is over.
     Over(FaultsEnd),
-    /// It could not be measured.
+    /// The worker failed, for this reason.
     Failed(String),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn run(
     }
 }
 
-/// Ends with this.
+/// A worker process, which is killed when this is dropped.
 struct Worker(Child);
 
 impl Drop for Worker {
@@ -75,7 +75,7 @@ fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, Failure> {
     Ok(Worker(worker))
 }
 
-/// All that it says, until it closes its end.
+/// Reads the worker's output until it closes the pipe.
 fn listen(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, NoAnswer> {
     let started = Instant::now();
     let (mut told, mut buffer) = (Vec::new(), [0; 4096]);
@@ -119,11 +119,12 @@ mod tests {
     use super::super::task::{Pool, TaskKind};
     use super::*;
 
-    /// A shell script in the place of a worker.
+    /// Runs a shell script in place of a worker.
     fn lost(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("worker");
-        // written by another process: while a thread forks, a file that is open here is busy there
+        // written by another process: if this one had it open for writing while another thread
+        // forks, executing it could fail with ETXTBSY
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is to be measured, and what came of it.
+//! What to measure, and the results.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,48 +11,48 @@ use pagewise_model::{
 };
 use serde::Serialize;
 
-/// Pages of the file that is read for the cost ratio: 64 MiB of pages of 4 KiB, of which one in eight
-/// is touched. Its folder's disk is written no more than that in a round.
+/// Pages of the file that is read for the cost ratio: 64 MiB of 4 KiB pages, of which one in eight
+/// is touched. Not more than this is written to the disk of its folder in a round.
 const FILE_PAGES: usize = 16_384;
 
 /// What to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultSpec {
-    /// Each of these keeps the pages for a while.
+    /// The stores, each of which is the swap for some time.
     pub stores: Vec<SwapStore>,
-    /// Each kind of memory.
+    /// Kinds of memory.
     pub memory: Vec<SwappedKind>,
-    /// In each order.
+    /// Orders of access.
     pub access: Vec<Access>,
-    /// With each `vm.page-cluster`.
+    /// Values of `vm.page-cluster`.
     pub page_clusters: Vec<u32>,
-    /// Pages of one measurement.
+    /// Number of pages in one measurement.
     pub pages: usize,
     /// Uncompressed size of a device, and of the swap area behind zswap.
     pub disksize: Bytes,
-    /// Where the swap file behind zswap is made: pages that the pool does not take are written there. Without
-    /// it, or where the file system cannot hold swap, a zram device of its own stands behind zswap.
+    /// Where to make the swap file behind zswap, to which the pages go that the pool does not take.
+    /// `None`, or if the file system cannot hold swap: a zram device of its own is used instead.
     pub zswap_folder: Option<PathBuf>,
-    /// Limit of the group that the memory is in.
+    /// Memory limit of the cgroup in which the worker runs.
     pub group_limit: Bytes,
-    /// Rounds that count; one measurement for each store comes before them. Judgements need five.
+    /// Rounds that count; before them each store is measured once. Conclusions need five.
     pub rounds: u32,
-    /// Where the file lies whose pages swap is compared with; no comparison where there is none.
+    /// Where to make the file with which swap is compared; `None`: no comparison.
     pub file_folder: Option<PathBuf>,
-    /// Pages of that file.
+    /// Number of pages of that file.
     pub file_pages: usize,
-    /// Original bytes per compressed byte of that file: its pages are made up, because contents never
-    /// reach a disk. Noise where it is not known.
+    /// Original bytes per compressed byte of that file: its pages are stand-ins, because real
+    /// contents are never written to a disk. `None`: incompressible.
     pub file_ratio: Option<f64>,
-    /// Decides every order.
+    /// Seed of every order.
     pub seed: u64,
-    /// The program that becomes a worker.
+    /// The program that is started as a worker.
     pub program: PathBuf,
 }
 
 impl FaultSpec {
-    /// zram devices, and all kinds of memory in all orders with `vm.page-cluster` 0 to 3, so many pages each
-    /// time. Device and group are as large as that needs.
+    /// zram devices, and all kinds of memory in all orders with `vm.page-cluster` 0 to 3, with this
+    /// number of pages each. Sizes of device and cgroup are chosen to fit.
     #[must_use]
     pub fn usual(devices: Vec<Compressor>, pages: usize) -> Self {
         let bytes = |pages: usize| {
@@ -65,7 +65,7 @@ impl FaultSpec {
             access: vec![Access::Sequential, Access::Random],
             page_clusters: vec![0, 1, 2, 3],
             pages,
-            // the page of mkswap's head, and what processors keep for themselves
+            // for the header that mkswap writes, and pages in per-CPU lists
             disksize: Bytes::new(bytes(pages).saturating_add(8 * MIB)),
             group_limit: Bytes::new(bytes(pages).saturating_mul(2).saturating_add(64 * MIB)),
             rounds: 5,
@@ -78,7 +78,7 @@ impl FaultSpec {
         }
     }
 
-    /// zswap, too, with each algorithm of the zram devices; its swap file is made in this folder.
+    /// Adds zswap with each algorithm of the zram devices; its swap file is made in this folder.
     #[must_use]
     pub fn with_zswap(mut self, folder: Option<PathBuf>) -> Self {
         let both = |zram: SwapStore| [zram.clone(), SwapStore::zswap(zram.compressor)];
@@ -87,20 +87,20 @@ impl FaultSpec {
     }
 }
 
-/// How far it is.
+/// Progress of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Measurements made.
+    /// Measurements done.
     pub done: u32,
-    /// Of so many.
+    /// Number of all measurements.
     pub of: u32,
 }
 
-/// What may end it early, and who watches.
+/// How to stop early, and who receives the progress.
 pub struct Control<'a> {
-    /// Set by somebody else to end it: within a tenth of a second.
+    /// Set by another thread to stop within a tenth of a second.
     pub stop: &'a AtomicBool,
-    /// When it must be over: no later round is begun or finished then. The first one that counts is measured whole.
+    /// Deadline: after it no round is begun or finished, except the first one that counts.
     pub until: Option<Instant>,
     /// Called before each measurement and at the end.
     pub progress: &'a mut dyn FnMut(Progress),
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Control<'_> {
 }
 
 impl Control<'_> {
-    /// Why it is over, if it is.
+    /// Why it must end now; `None` if it can continue.
     pub(super) fn over(&self) -> Option<FaultsEnd> {
         if self.stop.load(Ordering::SeqCst) {
             return Some(FaultsEnd::Stopped);
@@ -126,44 +126,44 @@ impl Control<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultsEnd {
-    /// All was tried.
+    /// All rounds were run.
     Complete,
-    /// [`Control::stop`]: what was measured until then is kept.
+    /// [`Control::stop`] was set; results until then are kept.
     Stopped,
-    /// [`Control::until`]: the same.
+    /// [`Control::until`] has passed; results until then are kept.
     OutOfTime,
 }
 
-/// Something that could not be measured.
+/// A combination that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmeasured {
-    /// What, as `lz4, shmem, random, page-cluster 3`.
+    /// The combination, as `lz4, shmem, random, page-cluster 3`.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// How often.
+    /// How often it happened.
     pub times: u32,
 }
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultResults {
     /// A row for each combination that was measured at least once.
     pub rows: Vec<FaultRow>,
-    /// One for each store.
+    /// The cost of swapping out, for each store.
     pub out: Vec<SwapOutCost>,
-    /// What writing back from zswap's pool costs, one for each algorithm of zswap.
+    /// The cost of writing back from zswap's pool, for each of zswap's algorithms.
     pub writebacks: Vec<WritebackCost>,
-    /// zswap against zram with the same algorithm.
+    /// zswap compared with zram with the same algorithm.
     pub comparisons: Vec<StoreComparison>,
-    /// What `vm.page-cluster` does.
+    /// The effect of `vm.page-cluster`.
     pub effects: Vec<ClusterEffect>,
     /// The `vm.page-cluster` that the times imply.
     pub choices: Vec<ClusterChoice>,
-    /// What swap costs beside a file.
+    /// The cost of swap compared with a file.
     pub ratios: Vec<CostRatio>,
     /// What could not be measured.
     pub troubles: Vec<Unmeasured>,
-    /// Whether it came to its end.
+    /// How it ended.
     pub ended: FaultsEnd,
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stores to measure and a [`Lender`] → what is lent for all rounds, and what is switched on for one of them.
+//! Stores to measure and a [`Lender`] → what is borrowed for all rounds, and what is switched on
+//! for a single store.
 //!
-//! For all rounds a zram device is lent for each algorithm, and one swap area behind zswap for all of its
-//! algorithms. zswap itself is one for the whole host: it is switched on for as long as one of its algorithms
-//! is measured, and off while a zram device is.
+//! For all rounds a zram device is borrowed for each algorithm, and one swap area behind zswap for
+//! all of its algorithms. zswap itself is global to the host: it is switched on only while one of
+//! its algorithms is measured, and off while a zram device is measured.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use pagewise_observe::{HostGauges, HostRoot};
 use super::spec::FaultSpec;
 use super::task::Pool;
 
-/// As `lz4`, or `zswap lz4`.
+/// Name of a store, as `lz4` or `zswap lz4`.
 pub(super) fn label(store: &SwapStore) -> String {
     match store.kind {
         StoreKind::Zram => store.compressor.to_string(),
@@ -28,22 +29,22 @@ pub(super) fn label(store: &SwapStore) -> String {
 /// A store that can be switched on.
 #[derive(Debug, PartialEq)]
 pub(super) struct LentStore {
-    /// Its place in [`FaultSpec::stores`].
+    /// Index in [`FaultSpec::stores`].
     pub(super) number: usize,
     pub(super) pool: Pool,
     area: PathBuf,
     zswap: Option<ZswapSpec>,
 }
 
-/// What is lent for all rounds.
+/// What is borrowed for all rounds.
 #[derive(Debug, Default)]
 pub(super) struct LentStores {
     pub(super) stores: Vec<LentStore>,
-    /// Whether a zram device stands behind zswap.
+    /// Whether a zram device is behind zswap.
     pub(super) is_zswap_on_zram: bool,
-    /// Which stores are not there, and why.
+    /// Stores that were refused, and why.
     pub(super) refused: Vec<(String, String)>,
-    /// What each is, in the order in which they were taken.
+    /// The loans with their names, in the order in which they were taken.
     pub(super) loans: Vec<(String, LoanId)>,
 }
 
@@ -83,7 +84,8 @@ pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     lent
 }
 
-/// The algorithms that zswap of this kernel takes: each is set once. What refuses several is said once.
+/// The algorithms that this kernel's zswap accepts, tested by setting each once. A reason that
+/// applies to several algorithms is reported once.
 fn offered(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -114,7 +116,7 @@ fn try_zswap(lender: &mut dyn Lender, compressor: &Compressor) -> Result<ZswapSp
     Ok(spec)
 }
 
-/// The swap area behind zswap, and whether it is a zram device.
+/// Borrows the swap area behind zswap; also whether it is a zram device.
 fn lend_area(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -133,10 +135,11 @@ fn lend_area(
     Ok((device, loan, true))
 }
 
-/// A file for swap, or why there is none: only swapon tells whether a file system can hold swap.
+/// Borrows a swap file, or returns why that is not possible: whether a file system can hold swap is
+/// known only after swapon.
 ///
 /// # Errors
-/// If what was tried cannot be given back.
+/// If the file of a failed attempt cannot be returned.
 fn lend_file(
     lender: &mut dyn Lender,
     folder: &Path,
@@ -162,18 +165,19 @@ fn swap_on(lender: &mut dyn Lender, area: &Path) -> Result<LoanId, Refusal> {
     lender.lend_swap(&SwapSpec { area: SwapArea::Lent(area.to_owned()), priority: None })
 }
 
-/// What [`switch_on`] makes of a store whose pool is to be written back: zswap with its shrinker.
+/// The same store with zswap's shrinker enabled, for measuring writeback; `None` if it is not
+/// zswap.
 pub(super) fn with_shrinker(store: &LentStore) -> Option<LentStore> {
     let zswap = store.zswap.as_ref()?;
     let zswap = Some(ZswapSpec { shrinker: true, ..zswap.clone() });
     Some(LentStore { area: store.area.clone(), zswap, ..*store })
 }
 
-/// Makes a store the only swap. Returns the loans in the order in which they were taken; swap is the last, and
-/// returning it empties zswap's pool.
+/// Makes a store the only swap. Returns the loans in the order in which they were taken; the swap
+/// area is the last, and returning it empties zswap's pool.
 ///
 /// # Errors
-/// If something is refused. Nothing is lent then.
+/// If something is refused. Nothing is kept borrowed then.
 pub(super) fn switch_on(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -202,7 +206,7 @@ fn is_zswap_on() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).is_zswap_on())
 }
 
-/// The last one first; all of them, whatever happens to one. Says the first thing that went wrong.
+/// Returns loans in reverse order, all of them even if one fails; reports the first error.
 pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(), Refusal> {
     let mut first = Ok(());
     for loan in loans.into_iter().rev() {
@@ -216,10 +220,10 @@ pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(
 mod tests {
     use super::*;
 
-    /// Lends what its kernel has, and keeps what was taken and given back.
+    /// Lends what its kernel supports, and records what was lent and returned.
     #[derive(Debug, Default)]
     struct FakeLender {
-        /// The compressors of its zswap; without any, its kernel has no zswap.
+        /// The compressors of its zswap; empty: its kernel has no zswap.
         zswap: &'static [&'static str],
         can_hold_swap: bool,
         lent: Vec<(LoanId, String)>,

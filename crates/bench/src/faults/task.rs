@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a worker is told, and what it answers: one line of JSON each.
+//! The task of a worker, and its answer: one line of JSON each.
 
 use std::path::PathBuf;
 
@@ -8,101 +8,104 @@ use serde::{Deserialize, Serialize};
 
 use crate::stand_in::StandIn;
 
-/// The variable of the environment that makes this program a worker and holds its task.
+/// The environment variable that makes this program a worker and holds its task.
 pub(super) const TASK: &str = "PAGEWISE_FAULTS";
 
-/// One measurement. The pages to fill memory with are its standard input.
+/// One measurement. The pages to fill memory with are on standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Who started it: with that process it ends.
+    /// Pid of the process that started it, with which it ends.
     pub(super) parent: u32,
     /// The folder of the cgroup to join.
     pub(super) group: PathBuf,
-    /// How much memory.
+    /// Number of pages of memory.
     pub(super) pages: usize,
-    /// Decides the random order.
+    /// Seed of the random order.
     pub(super) seed: u64,
     /// What to do.
     pub(super) what: TaskKind,
 }
 
-/// What is measured.
+/// What to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskKind {
-    /// Memory that is swapped out to this store, and touched again.
+    /// Swap memory out to this store, and touch it again.
     Swap { memory: SwappedKind, access: Access, pool: Pool },
-    /// Memory that is swapped out to zswap's pool, which the kernel then writes back to the swap area behind it.
+    /// Swap memory out to zswap's pool, and have the kernel write it back to the swap area behind
+    /// it.
     Writeback,
-    /// A mapped file of these pages in this folder that is dropped from memory, and touched again in random order.
+    /// Write a file of these pages in this folder, map it, drop it from memory, and touch it in
+    /// random order.
     File { folder: PathBuf, pages: StandIn },
 }
 
-/// Whose memory use is read while all is swapped out.
+/// The store whose memory use is read while everything is swapped out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pool {
-    /// A zram device, by its number.
+    /// A zram device with this number.
     Zram(u32),
-    /// zswap's.
+    /// zswap's pool.
     Zswap,
 }
 
-/// What came of it.
+/// The answer of a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskAnswer {
-    /// It was measured.
+    /// The result.
     Measured(Round),
-    /// It could not be, and why.
+    /// Why it failed.
     Failed(String),
 }
 
-/// One measurement's figures. Counts of pages are the whole host's, but for faults: a counter that
-/// this kernel does not have is none.
+/// The figures of one measurement. Counts of pages are those of the whole host, except faults;
+/// `None` if this kernel does not have a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Round {
     /// Pages of the region that left memory.
     pub(super) gone: u64,
-    /// Pages that were swapped out, wherever they went; of a file, those that were dropped.
+    /// Pages that were swapped out to any store; for a file, pages that were dropped.
     pub(super) out: u64,
-    /// Of zswap, what went past its pool.
+    /// Traffic of the swap area behind zswap's pool; only for zswap.
     pub(super) backing: Option<PastPool>,
-    /// RAM that the store takes for each page in it, before pages are touched; `None` if the kernel does not
-    /// tell.
+    /// RAM that the store uses for each page in it, before pages are touched; `None` if the kernel
+    /// does not report it.
     pub(super) pool_bytes_per_page: Option<f64>,
-    /// Processor time of it.
+    /// CPU time of swapping out.
     pub(super) out_cpu_ns: u64,
     pub(super) touches: u64,
-    /// Processor time of all touches.
+    /// CPU time of all touches.
     pub(super) in_cpu_ns: u64,
     pub(super) times: Times,
-    /// Time of all touches, without that in which others had the processor.
+    /// Time of all touches, without waiting for a CPU.
     pub(super) own_ns: u64,
     pub(super) major_faults: u64,
     pub(super) minor_faults: u64,
-    /// Pages that were swapped in, wherever they were.
+    /// Pages that were swapped in from any store.
     pub(super) swapped_in: u64,
     pub(super) read_ahead: Option<u64>,
     pub(super) read_ahead_hits: Option<u64>,
-    /// Touched pages that are not what they were.
+    /// Touched pages whose contents are wrong.
     pub(super) wrong: u64,
     /// Pages of zswap's pool that were written back on request.
     pub(super) written_back: u64,
-    /// CPU time of that.
+    /// CPU time of writing back.
     pub(super) writeback_cpu_ns: u64,
 }
 
-/// Pages that went to the swap area behind zswap's pool and came from it.
+/// Pages that were written to and read from the swap area behind zswap's pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PastPool {
     pub(super) written: u64,
-    /// Of them those that the pool did not take; `None` if the kernel does not count those that left it.
+    /// The part of them that the pool refused; `None` if the kernel does not count writeback from
+    /// the pool.
     pub(super) refused: Option<u64>,
     pub(super) read: u64,
 }
 
-/// How long touches took.
+/// Times of the touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Times {
     pub(super) mean_ns: f64,
@@ -112,8 +115,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Of single touches, which are sorted here. A percentile is a time that was measured: the least
-    /// one that so many touches did not exceed.
+    /// From the times of single touches, which are sorted here. A percentile is a measured time:
+    /// the smallest that the given share of touches did not exceed.
     pub(super) fn from_touches(mut touches: Vec<u32>) -> Self {
         touches.sort_unstable();
         let sum: f64 = touches.iter().copied().map(f64::from).sum();
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The naive way: count, for each time that was measured, how many touches took at most so long.
+        /// The naive way: for each measured time, count how many touches took at most that long.
         #[test]
         fn a_percentile_is_the_least_time_that_enough_touches_keep_within(
             touches in prop::collection::vec(any::<u32>(), 1..400),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds that nobody measured, for tests.
+//! Made-up rounds for tests.
 
 use pagewise_model::{Access, Compressor, SwappedKind};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ pub(super) fn wanted() -> FaultSpec {
     FaultSpec::usual(vec![Compressor::new("lz4")], 100)
 }
 
-/// Any of the combinations, each at most once in a round.
+/// Any selection of the combinations, each at most once in a round.
 pub(super) fn any_rounds() -> impl Strategy<Value = Vec<Done>> {
     let one = prop::option::of((0.1..1e6f64, 0u64..1_000_000, 0u64..100, 0u64..100));
     prop::collection::vec(one, 6 * 24).prop_map(|drawn| {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The process whose memory is swapped out and touched again: a task in its environment, pages on its
-//! standard input → one answer on its standard output.
+//! The process whose memory is swapped out and touched again: reads a task from its environment and
+//! pages from standard input, and writes one answer to standard output.
 //!
-//! It joins the cgroup before it takes memory. MADV_PAGEOUT swaps out exactly the pages that are
-//! measured, but leaves alone what several processes map. So memory that is to be shared with a child
-//! is swapped out first and forked then: each of its swap entries has two users afterwards, as if it
-//! had been forked before. (Memory that was forked first and swapped out by the group's `force_empty`
-//! or `memory.reclaim` gave the same counts on 6.1, 6.18 and 7.2.)
+//! It joins the cgroup before it allocates memory. MADV_PAGEOUT swaps out exactly the pages that
+//! are measured, but ignores pages that several processes map. So memory that is to be shared with
+//! a child is swapped out first, and then the process forks: each swap entry has two users
+//! afterwards, as if it had been forked before. (Memory that was forked first and swapped out by
+//! the cgroup's `force_empty` or `memory.reclaim` gave the same counts on 6.1, 6.18 and 7.2.)
 //!
-//! It has one thread and ends with the process that started it, as its child ends with it.
+//! It has one thread and ends with the process that started it; its child ends with it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -36,16 +36,16 @@ use super::task::{PastPool, Pool, Round, TASK, Task, TaskAnswer, TaskKind, Times
 use super::writeback;
 use crate::stand_in::StandIn;
 
-/// How often pages that stay are asked to leave: the kernel may hold one for a moment.
+/// Number of attempts to swap out: the kernel may temporarily hold a page.
 const ATTEMPTS: u32 = 4;
 
-/// Whether this process was started to be a worker.
+/// Whether this process was started as a worker.
 #[must_use]
 pub fn is_worker() -> bool {
     std::env::var_os(TASK).is_some()
 }
 
-/// The life of a worker.
+/// Entry point of a worker.
 pub fn worker_main() -> ! {
     pagewise_sandbox::forbid_dumps();
     let answer = match task().and_then(|task| measured(&task)) {
@@ -53,7 +53,7 @@ pub fn worker_main() -> ! {
         Err(failure) => TaskAnswer::Failed(failure.to_string()),
     };
     let line = serde_json::to_string(&answer).unwrap_or_default();
-    // Where nobody listens any more there is nothing left to do.
+    // An error means that the parent is gone, so there is nothing left to do.
     let _ = writeln!(std::io::stdout(), "{line}");
     std::process::exit(0)
 }
@@ -64,7 +64,7 @@ fn task() -> Result<Task, Failure> {
     let task: Task = serde_json::from_str(&text).map_err(|error| no_task(&error))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot be made to end with its parent")?;
-    // A parent that was gone before that call has been replaced by another.
+    // If the parent ended before that call, this process has another parent now.
     let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
     if i64::from(parent) == i64::from(task.parent) {
         Ok(task)
@@ -96,9 +96,9 @@ fn given_pages() -> Result<Pages, Failure> {
 #[derive(Debug)]
 struct SwappedOut {
     region: Region,
-    /// Which of the given pages each page of the region was filled with.
+    /// For each page of the region, the position of its contents in the file of pages.
     origin: Vec<u64>,
-    /// The host's counters when it was filled.
+    /// The host's counters after it was filled.
     filled: Counters,
     cpu_ns: u64,
 }
@@ -122,13 +122,13 @@ fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<Swapped
     Ok(SwappedOut { region, origin, filled, cpu_ns })
 }
 
-/// The pool is written back as far as the kernel does so when it is asked for all of it.
+/// Measures writeback of the pool: the kernel is asked to write back all of it.
 fn write_back(task: &Task, pages: &Pages, home: &Path) -> Result<Round, Failure> {
     let SwappedOut { region, filled, cpu_ns: out_cpu_ns, .. } =
         fill_and_page_out(task, pages, false)?;
     let gone = count(task.pages - resident(&region)?);
     let out = grown(&filled, &vmstat()?, "zswpout")?;
-    // What this process needs is not to be reclaimed with the region.
+    // Leave the cgroup, so that this process' own memory is not reclaimed with the region.
     let pid = std::process::id().to_string();
     fs::write(home, pid).context(home.display())?;
     let (written_back, writeback_cpu_ns) = writeback::request(&task.group, out)?;
@@ -147,7 +147,7 @@ fn swap(
     let gone = task.pages - resident(&region)?;
     let gone_counts = vmstat()?;
     let out = match pool {
-        // a page that another store took is none of this one's
+        // only pages in this store count, not those that another store took
         Pool::Zram(_) => grown(&filled, &gone_counts, "pswpout")?,
         Pool::Zswap => swapped_out(&filled, &gone_counts)?,
     };
@@ -175,15 +175,16 @@ fn pool_use(pool: Pool) -> Result<Option<PoolUse>, Failure> {
     })
 }
 
-/// `None` of an empty pool.
+/// Memory of the pool per page in it; `None` if the pool is empty.
 #[expect(clippy::cast_precision_loss, reason = "no memory here comes near 2⁵³ bytes")]
 fn bytes_per_page(pool: PoolUse) -> Option<f64> {
     let (taken, original) = (pool.taken.get() as f64, pool.original.get() as f64);
     (original > 0.0).then(|| taken / original * rustix::param::page_size() as f64)
 }
 
-/// Stays on one processor for as long as this lives, where it may. Pages that were just filled wait in a
-/// list of the processor that filled them, up to 31 on each, and MADV_PAGEOUT empties only its own.
+/// Pins the thread to its present CPU while this exists, if that is allowed. Pages that were just
+/// filled wait in a per-CPU list, up to 31 on each CPU, and MADV_PAGEOUT drains only the list of
+/// its own CPU.
 #[derive(Debug)]
 struct OneProcessor(Option<CpuSet>);
 
@@ -200,13 +201,13 @@ impl OneProcessor {
 impl Drop for OneProcessor {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // Where it is refused, what follows is measured on one processor.
+            // If this is refused, the rest is measured on one CPU.
             let _ = rustix::thread::sched_setaffinity(None, before);
         }
     }
 }
 
-/// Swaps it out, for the processor time of that. What stays is the caller's to see.
+/// Swaps out the region; returns the CPU time. The caller checks which pages stayed.
 fn page_out(region: &Region) -> Result<u64, Failure> {
     let mut cpu_ns = 0;
     for _ in 0..ATTEMPTS {
@@ -220,8 +221,8 @@ fn page_out(region: &Region) -> Result<u64, Failure> {
     Ok(cpu_ns)
 }
 
-/// A file of its own in the folder, written, dropped from memory, and read through a mapping. It holds
-/// none of the pages that memory is filled with.
+/// Writes an unnamed file in the folder, drops it from memory, and reads it through a mapping. It
+/// contains stand-in pages only.
 fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Failure> {
     let place = folder.display();
     let mut file = tempfile::tempfile_in(folder).context(&place)?;
@@ -247,7 +248,7 @@ fn write(file: &mut File, pages: &StandIn, count: usize) -> std::io::Result<()> 
     written
 }
 
-/// How many pages of the file are not what was written.
+/// Number of pages of the file with wrong contents.
 fn wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
     let (mut at, mut wrong, mut found) = (0, 0, vec![0; rustix::param::page_size()]);
     pages.each(count, rustix::param::page_size(), |page| {
@@ -258,9 +259,9 @@ fn wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
     wrong
 }
 
-/// Touches each page once; between two looks at the clock lies one touch.
+/// Touches each page once; the clock is read after each touch.
 fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
-    // Filled, so that writing the times causes no fault.
+    // Filled with ones, so that storing the times causes no page fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
     let (before, faults_before) = (vmstat()?, OwnUsage::of_ourselves());
@@ -291,7 +292,8 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     })
 }
 
-/// How long this process could have run while others did. Open, so that asking takes a microsecond.
+/// The time that this process was runnable but waited for a CPU. Kept open, so that a reading takes
+/// about a microsecond.
 #[derive(Debug)]
 struct Queue(Option<File>);
 
@@ -300,7 +302,7 @@ impl Queue {
         Self(File::open("/proc/self/schedstat").ok())
     }
 
-    /// 0 where the kernel does not count it.
+    /// 0 if the kernel does not count it.
     fn waited_ns(&self) -> u64 {
         let mut text = [0; 64];
         let read = |file: &File| file.read_at(&mut text, 0).ok();
@@ -324,7 +326,7 @@ pub(super) fn thread_cpu_ns() -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-/// The host's counters, of which those of swap are read.
+/// The host's counters from /proc/vmstat.
 pub(super) fn vmstat() -> Result<Counters, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(pagewise_observe::counters(&host, "proc/vmstat"))
@@ -338,8 +340,8 @@ fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
     SwappedPages([from, to]).swapped_out().ok_or(Failure::NoCounter("pswpout"))
 }
 
-/// Before pages are swapped out, after it, and after they were touched. A kernel that does not count what
-/// enters the pool would make all of it look lost.
+/// From the counters before swapping out, after it, and after touching. Fails if the kernel does
+/// not count `zswpout`, as then all pages would appear lost.
 fn past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
     grown(filled, gone, "zswpout")?;
     Ok(PastPool {

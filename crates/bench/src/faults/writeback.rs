@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup whose pages are in zswap's pool → how many of them the kernel writes back on request, and the CPU time.
+//! A cgroup whose pages are in zswap's pool → how many of them the kernel writes back on request,
+//! and the CPU time of that.
 //!
-//! `memory.reclaim` of the cgroup runs zswap's shrinker for its pages, in the thread that writes to the file: so its
-//! CPU time is that of decompressing the pages and of submitting the writes. Cgroups of version 1 have no such file,
-//! and their `memory.force_empty` does not run the shrinker (Linux 6.18).
+//! Writing to the cgroup's `memory.reclaim` runs zswap's shrinker for its pages, in the writing
+//! thread; so the CPU time is that of decompressing the pages and submitting the writes. v1 cgroups
+//! have no such file, and their `memory.force_empty` does not run the shrinker (Linux 6.18).
 
 #![expect(clippy::disallowed_methods, reason = "it asks for reclaim of the cgroup that was lent")]
 
@@ -13,12 +14,13 @@ use std::path::{Path, PathBuf};
 use super::failure::{ErrorContext, Failure};
 use super::worker::{grown, thread_cpu_ns, vmstat};
 
-/// The file of a cgroup that asks for its reclaim.
+/// The cgroup file that requests reclaim.
 const RECLAIM: &str = "memory.reclaim";
 const MEMBERS: &str = "cgroup.procs";
-/// The shrinker passes over a page once before it takes it, and takes part of the pool at a time.
+/// Maximum number of requests: the shrinker skips a page once before it takes it, and handles a
+/// part of the pool at a time.
 const MOST_REQUESTS: u32 = 200;
-/// Requests in a row that wrote nothing.
+/// Number of consecutive requests without effect after which it stops.
 const MOST_IDLE: u32 = 8;
 
 /// Whether the kernel writes back the pages of this cgroup on request.
@@ -26,8 +28,8 @@ pub(super) fn is_possible(group: &Path) -> bool {
     group.join(RECLAIM).exists()
 }
 
-/// The file that takes this process back to the cgroup that it is in, before it joins another one of the same
-/// hierarchy (version 2).
+/// The `cgroup.procs` file with which this process can return to its present cgroup, before it
+/// joins another one of the same hierarchy (v2).
 pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     let text = fs::read_to_string("/proc/self/cgroup").context("/proc/self/cgroup")?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -36,7 +38,8 @@ pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     Ok(root.join(own).join(MEMBERS))
 }
 
-/// How many of `pages` were written back, and the CPU time of all requests up to the last one that wrote any.
+/// Returns how many of `pages` were written back, and the CPU time of all requests up to the last
+/// one that had an effect.
 pub(super) fn request(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
     let file = group.join(RECLAIM);
     let bytes = pages.saturating_mul(rustix::param::page_size() as u64);
@@ -45,7 +48,8 @@ pub(super) fn request(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
         let (before, cpu) = (vmstat()?, thread_cpu_ns());
         let asked = fs::write(&file, bytes.to_string());
         let taken_ns = thread_cpu_ns() - cpu;
-        // "again": less than that was reclaimed, as nothing of the cgroup is in memory
+        // EAGAIN: less than requested was reclaimed, because none of the cgroup's pages are in
+        // memory
         match asked {
             Err(error) if error.raw_os_error() != Some(libc::EAGAIN) => {
                 return Err(error).context(file.display());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What swapping out and faulting in cost → when compressing pays, and which swappiness follows where
-//! a slower tier lies below zram.
+//! Costs of swapping out and faulting in → when compression pays, and which swappiness follows if
+//! there is a slower tier below zram.
 
 use pagewise_model::{BreakEven, CostRatio, Name, StoreKind, SwapOutCost, TierMix};
 
-/// How much of the faults zram may serve.
+/// Shares of the faults that zram serves.
 const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
 
-/// For each algorithm of zram whose swap-out and fault were measured beside a file.
+/// For each zram algorithm whose swap-out and faults were measured together with a file.
 #[must_use]
 pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     let of_one = |out: &SwapOutCost| {
@@ -26,7 +26,7 @@ pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     out.iter().filter(|out| out.store.kind == StoreKind::Zram).filter_map(of_one).collect()
 }
 
-/// Where what zram cannot hold goes to a disk as fast as the one that the file lies on.
+/// For zram with a disk below it that is as fast as the one of the measured file.
 #[must_use]
 pub fn tier_mixes(ratio: &CostRatio) -> Vec<TierMix> {
     let (swap, disk) = (ratio.swap_ns_per_page, ratio.file_ns_per_page);
@@ -37,8 +37,8 @@ pub fn tier_mixes(ratio: &CostRatio) -> Vec<TierMix> {
     SHARES.into_iter().map(mix).collect()
 }
 
-/// The rule of the kernel's documentation of `vm.swappiness`: where swap is x times as fast as the
-/// file system, x parts of 200 go against anonymous memory for one against files.
+/// The rule in the kernel's documentation of `vm.swappiness`: if swap is x times as fast as the
+/// file system, anonymous and file memory are reclaimed in the ratio x to 1, in parts of 200.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 200")]
 pub(crate) fn swappiness(times_faster: f64) -> u32 {
     (200.0 * times_faster / (1.0 + times_faster)).round().clamp(0.0, 200.0) as u32

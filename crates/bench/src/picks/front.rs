@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows → the algorithms by read time and ratio, and which of them no other beats in both.
+//! Rows → the algorithms by read time and ratio, and which of them are on the Pareto front.
 
 use pagewise_model::{BenchRow, Bytes, Direction, ParetoPoint};
 
-/// A point for each algorithm that was read one at a time; `span` is what its device holds.
+/// A point for each algorithm that was read by a single job; `span` is the size of its device's
+/// contents.
 #[must_use]
 pub fn front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     let reads = || rows.iter().filter(|row| row.shape.direction == Direction::Read);
@@ -26,7 +27,7 @@ pub fn front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     points
 }
 
-/// At least as good in both, and better in one.
+/// Whether a point is at least as good in read time and ratio, and better in one of them.
 fn beats(one: &ParetoPoint, other: &ParetoPoint) -> bool {
     let as_fast = one.read_ns <= other.read_ns;
     let as_small = one.original_per_memory_used >= other.original_per_memory_used;
@@ -55,7 +56,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody beats himself, and of two at most one beats the other.
+        /// No point beats itself, and of two at most one beats the other.
         #[test]
         fn beating_is_an_order(a in (1.0f64..9.0, 1.0f64..9.0), b in (1.0f64..9.0, 1.0f64..9.0)) {
             let (a, b) = (point(a.0, a.1), point(b.0, b.1));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds of every algorithm → the best for each goal, the next best, and whether that differs.
+//! Rounds of every algorithm → the best one for each goal, the runner-up, and whether they really
+//! differ.
 //!
-//! Rounds of one number ran beside each other, so they are compared in pairs. Each goal is a cost,
-//! of which less is better; what is shown is turned back into the goal's own unit.
+//! Rounds with the same number are compared in pairs, as they ran under the same conditions. Each
+//! goal is a cost, of which less is better; for display it is converted to the goal's own unit.
 
 mod cost;
 mod front;
@@ -18,21 +19,21 @@ pub(crate) use cost::swappiness;
 pub use cost::{break_even, tier_mixes};
 pub use front::front;
 
-/// Two ratios of the same pages differ where one is this many times the other.
+/// Two ratios of the same pages differ if one is at least this many times the other.
 const SAME_RATIO: f64 = 1.01;
 
-/// A clock of larger steps cannot time a request of some microseconds.
+/// A clock with a coarser step cannot time a request of some microseconds, in nanoseconds.
 const COARSE_NS: f64 = 500.0;
 
-/// An algorithm, and what it cost in each round.
+/// An algorithm, and its cost in each round.
 #[derive(Debug, Clone, PartialEq)]
 struct Cost {
     contender: Compressor,
-    /// By the round's number. One that is exact has a single one.
+    /// By the number of the round. An exact cost has a single entry.
     rounds: BTreeMap<u32, f64>,
 }
 
-/// The best for each goal.
+/// The best algorithm for each goal.
 #[must_use]
 pub fn picks(bench: &Bench) -> Picks {
     let field = Field::new(bench);
@@ -49,7 +50,7 @@ pub fn picks(bench: &Bench) -> Picks {
     }
 }
 
-/// The shapes that goals are about.
+/// The shapes that the goals refer to.
 #[derive(Debug, Clone, Copy)]
 struct Shapes {
     most_bytes: Shape,
@@ -86,7 +87,7 @@ impl<'a> Field<'a> {
         Self { bench, shapes: Shapes::extremes(bench) }
     }
 
-    /// The time of half of the requests; the mean where the clock is too coarse to tell them apart.
+    /// The median time of a request, or the mean if the clock is too coarse.
     fn typical(&self) -> fn(&Round) -> f64 {
         if self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
             |round| round.mean_ns
@@ -95,7 +96,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Each algorithm, with its place and its memory per original byte.
+    /// Each algorithm, with its index and its memory per original byte.
     fn algorithms(&self) -> impl Iterator<Item = (usize, Compressor, Option<f64>)> + '_ {
         let span = self.bench.span;
         self.bench.entrants.iter().enumerate().filter_map(move |(at, entrant)| {
@@ -126,7 +127,7 @@ impl<'a> Field<'a> {
         self.algorithms().filter_map(exact).collect()
     }
 
-    /// The geometric mean of three costs, each relative to the best algorithm's median.
+    /// The geometric mean of three costs, each relative to the median of the best algorithm.
     fn balanced(&self) -> Vec<Cost> {
         let read = self.per_round(|shapes| shapes.one_read, self.typical());
         let write = self.per_round(|shapes| shapes.one_write, self.typical());
@@ -163,7 +164,7 @@ impl Cost {
     }
 }
 
-/// The cheapest and the next.
+/// The cheapest and the runner-up.
 fn best(costs: Vec<Cost>, unit: &str, value: impl Fn(f64) -> f64) -> Option<Pick> {
     let with_median = |cost: Cost| Some((cost.median()?, cost));
     let mut ranked: Vec<(f64, Cost)> = costs.into_iter().filter_map(with_median).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the job left in `/out` → the runner.
+//! The files that the job left in `/out` → the runner.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,7 +9,7 @@ use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use crate::wire::{self, CHUNK, Event, OUT};
 
-/// Sends every plain file; links and devices stay.
+/// Sends every regular file; skips links and devices.
 pub(super) fn everything(channel: &Channel) -> Result<(), Failure> {
     let mut folders = vec![Path::new(OUT).to_owned()];
     while let Some(folder) = folders.pop() {
@@ -26,7 +26,7 @@ pub(super) fn everything(channel: &Channel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An empty file is one empty piece.
+/// Sends a file in pieces; an empty file is one empty piece.
 fn send(path: &Path, channel: &Channel) -> std::io::Result<()> {
     let name = path.strip_prefix(OUT).unwrap_or(path).to_string_lossy().into_owned();
     let mut file = File::open(path)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The second serial port → lines of JSON to the runner.
+//! Events, as lines of JSON on the second serial port → the runner.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,14 +13,14 @@ use crate::wire::Event;
 
 const PORT: &str = "/dev/ttyS1";
 
-/// Where PID 1 tells things; the job's output comes from threads.
+/// The connection to the runner. It has a mutex because threads send the job's output.
 #[derive(Debug)]
 pub(super) struct Channel {
     port: Option<Mutex<File>>,
 }
 
 impl Channel {
-    /// Opens the port and stops the terminal layer from changing what goes through.
+    /// Opens the port in raw mode, so that the terminal layer does not change the bytes.
     pub(super) fn open() -> Self {
         let port =
             OpenOptions::new().read(true).write(true).custom_flags(not_ours()).open(PORT).ok();
@@ -33,7 +33,7 @@ impl Channel {
         Self { port: port.map(Mutex::new) }
     }
 
-    /// One event, one line. A port that is gone leaves nobody to tell.
+    /// Sends one event as one line. Errors are ignored, as there is no other way to report them.
     pub(super) fn tell(&self, event: &Event) {
         let Some(port) = &self.port else { return };
         let Ok(mut line) = serde_json::to_vec(event) else { return };
@@ -51,7 +51,7 @@ impl Channel {
     }
 }
 
-/// It is a terminal, and the job is not to be run from one.
+/// The port is a terminal: `O_NOCTTY` keeps it from becoming this process' controlling terminal.
 fn not_ours() -> i32 {
     i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

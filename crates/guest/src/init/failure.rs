@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What PID 1 could not do. It is told over the serial port as one line, so each says what the system
-//! said, too.
+//! Errors of PID 1. The runner receives each over the serial port as one line, so its text includes
+//! the error of the system call.
 
 use std::io;
 use std::path::Path;
 
-/// Why the job was not run, or not all of it was brought out.
+/// Why the job was not run, or why not all files in `/out` were sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The system refused something.
+    /// A system call failed.
     #[error("{what}: {error}")]
     Refused {
-        /// A file, or what was to be done.
+        /// The file, or the operation.
         what: String,
-        /// What it said.
+        /// The error of the system call.
         error: io::Error,
     },
-    /// A program of the guest's could not do it.
+    /// A program in the guest failed.
     #[error("{program}: {error}")]
     Program {
         /// Its path.
         program: &'static str,
-        /// What it printed.
+        /// Its error output.
         error: String,
     },
     /// The job lists no program.
     #[error("the job is empty")]
     EmptyJob,
-    /// Only version 2 can hand groups on.
+    /// The job needs a cgroup to delegate controllers from, and this system has no cgroup v2.
     #[error("there is no cgroup v2 here")]
     NoCgroups,
-    /// A group that was made is not as it should be.
+    /// A cgroup that was made is not as it should be.
     #[error("{0}")]
     Group(String),
 }
 
-/// Names what the system refused.
+/// Adds the operation or the path to a system error.
 pub(super) trait ErrorContext<T> {
     fn context(self, what: impl ToString) -> Result<T, Failure>;
     fn at_path(self, path: &Path) -> Result<T, Failure>;

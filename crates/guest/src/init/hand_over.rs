@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! PID 1 of ours → systemd as PID 1, on a disk of its own.
+//! Pagewise as PID 1 → systemd as PID 1, on a root disk.
 //!
-//! The job waits in /run as a unit; what PID 1 mounted goes, for systemd mounts with options of
-//! its own; and the initramfs is emptied, or it would stay in memory. On success nothing of this
-//! program is left running: the unit starts it again (see [`super::unit`]).
+//! The job is left in /run as a unit. All that this PID 1 mounted is unmounted, because systemd
+//! mounts it with its own options, and the initramfs is emptied, since it would stay in memory. No
+//! process of this program is left; the unit starts it again (see [`super::unit`]).
 //!
-//! What the user brings goes onto the disk. If the disk outlives the guest, that is done at its first boot
-//! alone, and modules go there too, so that the system loads what it needs by itself.
+//! The user's files are copied to the disk. If the disk is kept across reboots of the guest, that
+//! happens at the first boot only, and kernel modules are copied too, so that the system loads
+//! those it needs by itself.
 
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -24,22 +25,23 @@ use super::system;
 use crate::wire::{DISK_MODULES, Event, JOB, Job, MARK, OUT};
 
 const NEW: &str = "/new";
-/// Where the job waits. It is in memory: what is on the disk is the user's.
+/// Where the job waits: in memory, because the disk belongs to the user.
 pub(super) const FOLDER: &str = "run/pagewise-guest";
 const PROGRAM: &str = "usr/bin/pagewise";
 const UNIT: &str = "pagewise-job.service";
 const DEPMOD: &str = "/usr/sbin/depmod";
 
-/// The job ends the machine: in order where it came to its end, at once where the runner of the job
-/// is lost; but a machine that reboots always in order, as a command that asks for a reboot loses its
-/// runner. It is not held up by units that do not start, and an emergency does not end it.
+/// The unit of the job. When the job ends, the machine ends too: by an orderly reboot if the job
+/// finished, and immediately if the runner of the job failed. A guest with several boots always
+/// reboots in order, because a command that requests a reboot kills its runner. The unit does not
+/// wait for units that fail to start, and is kept running in emergency mode.
 const TEXT: &str = "[Unit]\nDescription=The command of pagewise lab guest\n\
     DefaultDependencies=no\nIgnoreOnIsolate=yes\nSuccessAction=reboot\n\
     FailureAction=LOST\n\n\
     [Service]\nType=exec\nExecStart=/usr/bin/pagewise\nEnvironment=MARK=unit\nDelegate=yes\n\
     OOMScoreAdjust=-1000\nOOMPolicy=continue\nTasksMax=infinity\nTimeoutStopSec=5s\n";
 
-/// Does not come back where it succeeds. What the mount repaired goes to `tell`.
+/// Returns only on failure. Messages about repairs of the file system are sent to `tell`.
 pub(super) fn to_systemd(
     job: &Job,
     disk: &str,
@@ -51,7 +53,7 @@ pub(super) fn to_systemd(
         .context(format!("{disk}: the root disk cannot be mounted"))?;
     if job.boot.is_some() {
         system::repairs().into_iter().for_each(|line| tell(&Event::Repaired { line }));
-        // else files of an earlier boot would be brought out again
+        // otherwise files of an earlier boot would be sent again
         empty(&new.join(OUT.trim_start_matches('/')), Path::new(""));
     }
     let is_first = job.boot.is_none_or(|boot| boot == 0);
@@ -66,14 +68,14 @@ pub(super) fn to_systemd(
     if let (true, Some(_)) = (is_first, modules) {
         list_modules()?;
     }
-    // a loss of power in this boot loses nothing that the next one needs
+    // so that a power loss in this boot cannot lose what the next boot needs
     rustix::fs::sync();
     let what = "/usr/lib/systemd/systemd".to_owned();
     let error = Command::new(&what).env_clear().exec();
     Err(Failure::Refused { what, error })
 }
 
-/// The program, the user's files and, for a disk with several boots, modules.
+/// Copies the program, the user's files and, for a disk that is used for several boots, modules.
 fn furnish(job: &Job, new: &Path) -> Result<(), Failure> {
     copy(Path::new("/init"), &new.join(PROGRAM), 0o755)?;
     for (path, mode) in &job.files {
@@ -111,7 +113,8 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has kmod read the modules that are on the disk, which is the root by now. There is no /dev/null here.
+/// Runs depmod on the modules on the disk, which is the root by now. Standard input is inherited
+/// because there is no /dev/null here.
 fn list_modules() -> Result<(), Failure> {
     let ran = Command::new(DEPMOD).env_clear().stdin(Stdio::inherit()).output().context(DEPMOD)?;
     if ran.status.success() {
@@ -121,7 +124,7 @@ fn list_modules() -> Result<(), Failure> {
     Err(Failure::Program { program: DEPMOD, error })
 }
 
-/// The job and its unit, in the folder that systemd takes over as its own /run.
+/// Writes the job and its unit to a new tmpfs, which systemd then uses as /run.
 fn announce(job: &Job, new: &Path) -> Result<(), Failure> {
     let run = new.join("run");
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::STRICTATIME;
@@ -147,7 +150,7 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
         .context(format!("{} on the root disk", to.display()))
 }
 
-/// Removes what lies in the initramfs, but nothing below the new root.
+/// Removes what lies in the folder, except `spared` and what is below it.
 fn empty(folder: &Path, spared: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The job → how it ended; every process it leaves is killed.
+//! Runs the job and reports how it ended; kills every process that it left behind.
 //!
-//! PID 1 inherits what loses its parent, so it waits for anybody until the job's own process has
-//! ended. Then the job's group and whatever else is there is killed, which also closes the pipes
-//! that a process gone into the background held open.
+//! PID 1 inherits orphaned processes, so it reaps every child until the job's own process has
+//! ended. Then it kills the processes in the job's cgroup and all others, which also closes the
+//! pipes that background processes of the job hold open.
 
 use std::fs;
 use std::io::Read;
@@ -17,13 +17,14 @@ use super::failure::{ErrorContext, Failure};
 use super::system::{self, Groups};
 use crate::wire::{self, CHUNK, Event, Job, JobExit, Stream};
 
-/// How long a killed process may take to go.
+/// How long to wait for killed processes to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the job to its end.
 pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     let before = StartCounters::now();
-    // PID 1 inherits what loses its parent; under another PID 1 that has to be asked for.
+    // PID 1 inherits orphans anyway; if this process runs below another PID 1, it must ask for
+    // them.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {
@@ -46,7 +47,7 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     })
 }
 
-/// Counters at one time.
+/// Counters at one time, for differences.
 struct StartCounters {
     ticks: Option<u64>,
     idle: u64,
@@ -77,19 +78,20 @@ fn ended(how: JobExit, left: u64, before: &StartCounters, after: &StartCounters)
     }
 }
 
-/// It cannot be done here.
+/// The event for a job that could not be started.
 pub(super) fn not_started(why: String) -> Event {
     let now = StartCounters::now();
     ended(JobExit::NotStarted(why), 0, &now, &now)
 }
 
-/// Starts it in its own group and folder, with its own environment and nothing else.
+/// Starts the job in its own cgroup and folder, with exactly the environment that it names.
 fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
     let (program, arguments) = job.argv.split_first().ok_or(Failure::EmptyJob)?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&job.environment).current_dir("/root");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Born in the job's group: it cannot fork before it is moved.
+    // This process enters the job's cgroup, so that the child starts in it and cannot fork outside
+    // of it.
     groups.enter_job();
     let child = command.spawn().context(program);
     groups.enter_own();
@@ -105,7 +107,7 @@ fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
     }
 }
 
-/// Reaps whoever ends, until it is this one.
+/// Reaps every child that ends, until it is this one.
 fn wait_for(requested: u32) -> JobExit {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -128,7 +130,8 @@ fn how(status: WaitStatus) -> JobExit {
     }
 }
 
-/// Kills all that is there but PID 1 and the kernel's own, and reaps it; says how many there were.
+/// Kills and reaps all processes except PID 1 and kernel threads; returns how many the job had left
+/// behind.
 fn kill_everything(groups: &Groups) -> u64 {
     let left = u64::try_from(members(&groups.job).len()).unwrap_or(u64::MAX);
     let until = Instant::now() + PATIENCE;
@@ -143,8 +146,8 @@ fn kill_everything(groups: &Groups) -> u64 {
     left
 }
 
-/// The group at once, where this kernel can; then its members or, where nobody else is there,
-/// everybody. The kernel's own threads take no notice.
+/// Kills the whole cgroup at once if this kernel has `cgroup.kill`. Then kills its members one by
+/// one or, in a guest with nothing but the job, every process. Kernel threads ignore the signal.
 fn kill_each(groups: &Groups) {
     let _ = fs::write(format!("{}/cgroup.kill", groups.job), "1");
     let numbers = if groups.alone { everybody() } else { members(&groups.job) };

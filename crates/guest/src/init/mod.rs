@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! PID 1 of a guest: makes a small Linux around the job, runs it, tells what became of it, and ends
+//! PID 1 of a guest: prepares a minimal system for the job, runs it, reports its outcome, and ends
 //! the machine.
 //!
-//! Nobody is there to read an error but the runner, over the second serial port: what does not work
-//! is told and the rest goes on. A panic here is a panic of the kernel, which the runner sees in
-//! the kernel's log. A restart is how the machine ends: QEMU is told not to start it again, and no
-//! firmware is needed for it.
+//! Errors reach nobody except the runner, over the second serial port: a step that fails is
+//! reported, and the next one follows. A panic here is a kernel panic, which the runner sees in the
+//! kernel's log. PID 1 ends the machine by a restart: QEMU runs with an option to exit instead of
+//! starting it again, and a restart works without firmware.
 
 #![expect(
     clippy::disallowed_methods,
@@ -30,15 +30,16 @@ use channel::Channel;
 use failure::{ErrorContext, Failure};
 use system::Groups;
 
-/// Whether this process is PID 1 of a guest of ours: the runner marks it on the kernel's command
-/// line. A container's PID 1 is something else.
+/// Whether this process is PID 1 of a guest that Pagewise started: the runner puts a mark on the
+/// kernel's command line, which PID 1 gets in its environment. PID 1 of a container has no such
+/// mark.
 #[must_use]
 pub fn is_wanted() -> bool {
     is_pid_1() && std::env::var_os(MARK).is_some()
 }
 
-/// Whether this machine is a guest of ours, whatever has become PID 1 of it: its disks were made for its
-/// job and are nobody's.
+/// Whether this machine is a guest that Pagewise started, whatever program is its PID 1. The disks
+/// of such a guest were made for its job and hold nobody's data.
 #[must_use]
 pub fn is_guest() -> bool {
     fs::read_to_string("/proc/cmdline").is_ok_and(|line| is_marked(&line))
@@ -52,7 +53,7 @@ fn is_pid_1() -> bool {
     rustix::process::getpid().as_raw_nonzero().get() == 1
 }
 
-/// The life of PID 1.
+/// Entry point of PID 1.
 pub fn main() -> ! {
     system::mount_all(&mut Vec::new());
     let channel = Channel::open();
@@ -66,7 +67,7 @@ pub fn main() -> ! {
     if let Err(failure) = run(&channel) {
         channel.tell(&Event::Trouble { what: failure.to_string() });
     }
-    // A restart forgets what is not on a disk yet.
+    // A restart discards data that is not yet on a disk.
     rustix::fs::sync();
     channel.tell(&Event::Done);
     channel.drain();
@@ -112,7 +113,7 @@ pub fn is_unit() -> bool {
     !is_pid_1() && std::env::var_os(MARK).is_some_and(|mark| mark == "unit")
 }
 
-/// The life of the unit: whatever it could not do is told.
+/// Entry point of the unit; a failure is sent to the runner.
 pub fn unit_main() -> ! {
     let channel = Channel::open();
     if let Err(failure) = unit::main(&channel) {
@@ -123,7 +124,7 @@ pub fn unit_main() -> ! {
     std::process::exit(0)
 }
 
-/// Restarts the machine, which ends it.
+/// Restarts the machine; QEMU exits instead (see the module's documentation).
 fn end() -> ! {
     loop {
         let _ = rustix::system::reboot(RebootCommand::Restart);

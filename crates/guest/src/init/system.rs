@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mounts, modules and cgroups of a guest: what could not be done comes back in words.
+//! Mounts, modules and cgroups of a guest. What could not be done is returned as text.
 //!
-//! What a kernel does not have is not an error: it is looked for, and the job sees for itself.
+//! A feature that the kernel lacks is not an error: the job can see for itself what is missing.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// Folder and filesystem, in this order.
+/// Mount point and type of file system, in mount order.
 const MOUNTS: &[(&str, &str)] = &[
     ("/dev", "devtmpfs"),
     ("/proc", "proc"),
@@ -31,7 +31,7 @@ pub(super) fn mount_all(troubles: &mut Vec<String>) {
     for (folder, kind) in MOUNTS {
         let _ = fs::create_dir_all(folder);
         match mount_one(folder, kind) {
-            // Busy is mounted already; no such device is a kernel without it.
+            // EBUSY: already mounted. ENODEV, ENOENT: this kernel does not have it.
             Ok(()) | Err(Errno::BUSY | Errno::NODEV | Errno::NOENT) => {}
             Err(errno) => troubles.push(format!("{folder}: {kind} is not mounted: {errno}")),
         }
@@ -45,13 +45,13 @@ fn mount_one(folder: &str, kind: &str) -> rustix::io::Result<()> {
     mount(kind, folder, kind, MountFlags::empty(), None::<&CStr>)
 }
 
-/// tmpfs can be mounted over itself, so the table of mounts is asked.
+/// Reads the mount table: a tmpfs could be mounted a second time over itself.
 fn is_mounted(folder: &str) -> bool {
     let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     table.lines().any(|line| line.split(' ').nth(1) == Some(folder))
 }
 
-/// Loads modules in the order given.
+/// Loads modules in the given order; returns a line for each that failed.
 pub(super) fn load(modules: &[String]) -> Vec<String> {
     let failed = |name: &String| match load_one(&Path::new("/modules").join(name)) {
         Ok(()) | Err(Errno::EXIST) => None,
@@ -67,15 +67,15 @@ fn load_one(path: &Path) -> rustix::io::Result<()> {
     rustix::system::finit_module(file, &none, 0)
 }
 
-/// Takes away what [`mount_all`] mounted; who keeps something open keeps it.
+/// Unmounts what [`mount_all`] mounted, lazily: processes with open files keep them.
 pub(super) fn unmount_all() {
     for (folder, _) in MOUNTS.iter().rev() {
         let _ = unmount(*folder, UnmountFlags::DETACH);
     }
 }
 
-/// What the kernel printed about repairing an ext4 file system: the replay of its journal, and files that
-/// were deleted but open. The log is read as far as it goes now.
+/// Kernel messages about the repair of an ext4 file system: replay of the journal, and removal of
+/// files that were deleted but still open. Reads the log up to the last message so far.
 pub(super) fn repairs() -> Vec<String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let log = File::options().read(true).custom_flags(flags).open("/dev/kmsg");
@@ -90,37 +90,39 @@ pub(super) fn repairs() -> Vec<String> {
     found
 }
 
-/// `6,339,1202143,-;EXT4-fs (vda): recovery complete`.
+/// Whether a record is about a repair, such as `6,339,1202143,-;EXT4-fs (vda): recovery complete`;
+/// returns its text.
 fn repair(record: &str) -> Option<&str> {
     let text = record.split_once(';')?.1.lines().next()?;
     let is_repair = ["recovery", "orphan"].iter().any(|word| text.contains(word));
     (text.starts_with("EXT4-fs") && is_repair).then_some(text)
 }
 
-/// Two cgroups: that of whoever runs the job, and the job's.
+/// Two cgroups: one for the process that runs the job, one for the job.
 #[derive(Debug)]
 pub(super) struct Groups {
     parent: String,
     own: String,
     pub(super) job: String,
-    /// Nobody else is there: all other processes are the job's.
+    /// The guest has no other processes: all except this one belong to the job.
     pub(super) alone: bool,
 }
 
 impl Groups {
-    /// Of a guest whose PID 1 is ours.
+    /// The cgroups of a guest whose PID 1 is this program.
     pub(super) fn of_pid_1() -> Self {
         Self { alone: true, ..Self::below("/sys/fs/cgroup", "init") }
     }
 
-    /// In a group that is ours alone.
+    /// The cgroups below a cgroup that nobody else uses.
     pub(super) fn below(parent: &str, own: &str) -> Self {
         let group = |name: &str| format!("{parent}/{name}");
         Self { parent: parent.to_owned(), own: group(own), job: group("job"), alone: false }
     }
 
-    /// Makes them, with every controller that the parent has. A group that hands controllers on may
-    /// hold no process (the root may): so this one goes into its own first.
+    /// Makes the cgroups, with every controller of the parent. A cgroup that enables controllers
+    /// for its children may hold no processes (except the root), so this process first moves into
+    /// its own.
     pub(super) fn make(&self) -> Vec<String> {
         let Ok(offered) = fs::read_to_string(format!("{}/cgroup.controllers", self.parent)) else {
             return vec!["there is no cgroup v2 here".to_owned()];
@@ -141,18 +143,18 @@ impl Groups {
         troubles
     }
 
-    /// Moves this process: what it starts then is born there.
+    /// Moves this process into the job's cgroup, so that a child starts there.
     pub(super) fn enter_job(&self) {
         enter(&self.job);
     }
 
-    /// And back.
+    /// Moves this process back into its own cgroup.
     pub(super) fn enter_own(&self) {
         enter(&self.own);
     }
 }
 
-/// Why the job cannot have the disks that it was promised.
+/// Why the job cannot get the disks it asked for; `None` if all exist.
 pub(super) fn missing_disks(requested: usize) -> Option<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));
@@ -162,8 +164,9 @@ pub(super) fn missing_disks(requested: usize) -> Option<String> {
     })
 }
 
-/// Waits until the CPU idles: what the start left to the background (tests of compressors that were
-/// loaded, above all) would else be counted with the job, now more of it and now less.
+/// Waits until the CPUs are idle, at most twenty steps of half a second. Otherwise work that the
+/// boot left in the background (above all self-tests of compression modules) would be counted with
+/// the job, in amounts that vary.
 pub(super) fn quiet() {
     const STEP: u64 = 500;
     for _ in 0..20 {
@@ -179,7 +182,7 @@ fn enter(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");
 }
 
-/// A line of a file such as /proc/vmstat, by its first word.
+/// The number behind this name in a file such as /proc/vmstat; 0 if there is none.
 pub(super) fn counter(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);
@@ -187,8 +190,8 @@ pub(super) fn counter(path: &str, name: &str) -> u64 {
     found.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// Time that all CPUs idled since the start, in milliseconds: the second word of /proc/uptime is
-/// the sum over CPUs, in seconds with two digits behind the point.
+/// Idle time of all CPUs since boot, in milliseconds. The second word of /proc/uptime is this sum,
+/// in seconds with two decimals.
 pub(super) fn idle_milliseconds() -> u64 {
     let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let digits = text.split_whitespace().nth(1).unwrap_or_default().replace('.', "");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The job as a unit of systemd: waits until the system is up, runs the job in a cgroup of its own
-//! below the unit's, and tells what became of it as PID 1 would have.
+//! The job as a unit of systemd: waits until the system is up, runs the job in a cgroup below the
+//! unit's own, and reports its outcome in the same way as PID 1 would.
 //!
-//! A system that does not come up does not keep the job waiting for ever: what failed and what is
-//! still being started is told, and the job runs. systemd ends the machine when this process ends.
+//! A system that does not come up does not delay the job for ever: after a time limit, failed units
+//! and units that are still starting are reported, and the job runs. systemd ends the machine when
+//! this process ends.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::wire::{Event, JOB, Job};
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the job that lies on the disk.
+/// Runs the job that waits in /run.
 pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
     let text = fs::read(&path).at_path(&path)?;
@@ -34,7 +35,7 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     bring::everything(channel)
 }
 
-/// Waits until systemd has started what it is to start; what is wrong with it, in words.
+/// Waits until systemd has finished starting; returns what is wrong with the system, as text.
 fn settle(limit: Duration) -> Vec<String> {
     let state = state(limit);
     let mut troubles = failed_units();
@@ -47,7 +48,7 @@ fn settle(limit: Duration) -> Vec<String> {
     troubles
 }
 
-/// What systemd says of itself once it is settled; nothing where that takes too long.
+/// The state that systemd reports once it has started; `None` if the time limit is reached first.
 fn state(limit: Duration) -> Option<String> {
     let until = Instant::now() + limit;
     let mut command = Command::new("systemctl");
@@ -92,8 +93,8 @@ fn ask(program: &str, arguments: &[&str]) -> String {
     asked.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
-/// Two groups below the unit's: this process goes into one, so that the unit's own can hand every
-/// controller on.
+/// Makes two cgroups below the unit's own, and moves this process into one, so that the unit's
+/// cgroup is free to enable every controller for its children.
 fn groups() -> Result<Groups, Failure> {
     let path = "/proc/self/cgroup";
     let text = fs::read_to_string(path).context(path)?;

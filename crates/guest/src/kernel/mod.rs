@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--kernel` → a kernel that can be started: image, modules, busybox.
+//! `--kernel` → a kernel that can be booted: image, modules, busybox.
 
 mod modules;
 mod request;
@@ -17,12 +17,12 @@ use crate::vmlinuz::{plain, release};
 pub(crate) use modules::{Module, Modules};
 pub use request::{KernelRequest, find};
 
-/// Something to boot.
+/// A kernel that can be booted.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Where it came from, as the user would say it.
+    /// Its name, in the user's terms.
     pub name: String,
-    /// As `uname -r` will print it, where the image says so.
+    /// The release as `uname -r` will print it, if the image contains it.
     pub release: String,
     image: PathBuf,
     modules: Option<PathBuf>,
@@ -30,24 +30,26 @@ pub struct Kernel {
     kept: Option<CacheEntry>,
 }
 
-/// What QEMU is given.
+/// The kernel image that QEMU is given.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Where it is, if it can be used as it is.
+    /// Path of the file that it was read from.
     pub(crate) path: PathBuf,
-    /// It had to be unpacked: these are to be used instead of the file.
+    /// The unpacked bytes, if the file was compressed: use these instead of the file.
     pub(crate) unpacked: Option<Vec<u8>>,
-    /// It is plain, for the small machine; else as a distribution ships it.
+    /// An uncompressed ELF kernel, for the `microvm` machine; otherwise a compressed one, as
+    /// distributions ship it.
     pub(crate) plain: bool,
-    /// What its segments take, as far as that can be told.
+    /// Memory that its segments take, in bytes, as far as it can be determined.
     pub(crate) memory: u64,
 }
 
-/// The longest image and module that is read, in bytes; a kernel with all its symbols has some 400 MiB.
+/// The largest image or module that is read, in bytes; a kernel with all its symbols has about 400
+/// MiB.
 const LONGEST_IMAGE: u64 = 1 << 30;
 
 impl Kernel {
-    /// An image file with, where there is one, its folder of modules.
+    /// A kernel of an image file and, if there is one, its folder of modules.
     fn from_file(name: String, image: PathBuf, modules: Option<PathBuf>) -> Result<Self, Error> {
         let bytes = UserFile::open(&image, LONGEST_IMAGE)?.into_bytes()?;
         let plain = elf::read(&bytes).is_some_and(|elf| elf.is_kernel);
@@ -63,7 +65,7 @@ impl Kernel {
         Ok(Self { name, release, image, modules, busybox: host_busybox(), kept: None })
     }
 
-    /// What the cache keeps.
+    /// A kernel of the cache.
     fn from_kept(kept: CacheEntry) -> Self {
         Self {
             name: kept.item().to_string(),
@@ -75,7 +77,7 @@ impl Kernel {
         }
     }
 
-    /// Reads a file of this kernel; what the cache keeps is held against its hash.
+    /// Reads a file of this kernel. A cached file is verified against its hash.
     fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
         match &self.kept {
             Some(kept) => kept.read(path),
@@ -95,8 +97,8 @@ impl Kernel {
         Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
     }
 
-    /// Modules and what they need: the usual ones as far as this kernel has them, and those that
-    /// the user asked for.
+    /// Modules to load, with their dependencies: those of `usual` that this kernel has, and all of
+    /// `asked`.
     pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
         let modules = self.modules.as_deref().map(Modules::below).transpose()?.unwrap_or_default();
         if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
@@ -107,8 +109,8 @@ impl Kernel {
         modules.closure(&names, |path| self.read(path))
     }
 
-    /// Files beside the modules from which depmod learns what is built in and in which order modules are
-    /// tried; those that this kernel has.
+    /// The files beside the modules that depmod needs, those that exist: they list what is built
+    /// in, and the order of modules.
     pub(crate) fn module_lists(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         const LISTS: [&str; 3] = ["modules.builtin", "modules.builtin.modinfo", "modules.order"];
         let Some(folder) = &self.modules else { return Ok(Vec::new()) };
@@ -126,7 +128,7 @@ impl Kernel {
         Error::Unusable { path: path.clone(), what }
     }
 
-    /// A busybox that runs without libraries, and where it is.
+    /// A statically linked busybox, and its path.
     pub(crate) fn busybox(&self) -> Result<Option<(&Path, Vec<u8>)>, Error> {
         let Some(path) = self.busybox.as_deref() else { return Ok(None) };
         Ok(Some((path, self.read(path)?)))
@@ -138,7 +140,7 @@ fn installed_modules(release: &str) -> Option<PathBuf> {
     (!release.is_empty() && folder.is_dir()).then_some(folder)
 }
 
-/// The host's busybox, if it is one that runs without libraries.
+/// The host's busybox, if it is statically linked.
 fn host_busybox() -> Option<PathBuf> {
     let path = PathBuf::from("/bin/busybox");
     let elf = elf::read(&fs::read(&path).ok()?)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Names of modules → the files to load, dependencies first.
 //!
-//! Packages bring no `modules.dep`: it is made when they are installed. But every module names what
-//! it needs in its own `.modinfo`, so that is read instead. `modules.builtin` is in the package, and
-//! tells what is built in from what this kernel has not; only of names that the user asked for the
-//! latter is an error.
+//! Debian's packages contain no `modules.dep`; it is made at installation. Every module lists its
+//! dependencies in its `.modinfo` section, so that is read instead. The package does contain
+//! `modules.builtin`, which tells built-in modules from those that this kernel lacks. A lacking
+//! module is an error only if the user asked for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,12 +14,12 @@ use crate::error::Error;
 use crate::files;
 use crate::vmlinuz;
 
-/// A module ready to be loaded.
+/// A module that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Module {
     /// As `/proc/modules` prints it.
     pub(crate) name: String,
-    /// Unpacked.
+    /// Contents of the file, decompressed.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Modules {
 }
 
 impl Modules {
-    /// Looks through `/lib/modules/<release>` or what stands for it.
+    /// Lists the modules below a folder such as `/lib/modules/<release>`.
     pub(crate) fn below(folder: &Path) -> Result<Self, Error> {
         let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
         let built_in = built_in.lines().filter_map(|line| name(Path::new(line))).collect();
@@ -44,13 +44,13 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Whether there is anything of this name, to load or built in.
+    /// Whether this kernel has a module of this name, as a file or built in.
     pub(crate) fn has(&self, name: &str) -> bool {
         let name = canonical(name);
         self.files.contains_key(&name) || self.built_in.contains(&name)
     }
 
-    /// The modules and all they need, in the order in which they can be loaded.
+    /// The modules and their dependencies, in the order in which they can be loaded.
     pub(crate) fn closure(
         &self,
         names: &[&str],
@@ -88,8 +88,9 @@ impl Modules {
         Ok(())
     }
 
-    /// A soft dependency may name an algorithm by its alias, `crypto-crc32c` or `crc32c`: only depmod knows who
-    /// has this alias, but the portable code of an algorithm is a module of its name, or `crc32c_generic`.
+    /// Finds the file of a module. A soft dependency may name an algorithm by an alias,
+    /// `crypto-crc32c` or `crc32c`. Which modules have the alias is known only to depmod, but the
+    /// portable code of an algorithm is a module with its name, or `crc32c_generic`.
     fn find(&self, name: &str) -> Option<(&String, &PathBuf)> {
         let algorithm = name.strip_prefix("crypto_").unwrap_or(name);
         let generic = format!("{algorithm}_generic");
@@ -97,18 +98,19 @@ impl Modules {
     }
 }
 
-/// `lzo-rle.ko.xz` → `lzo_rle`.
+/// `lzo-rle.ko.xz` → `lzo_rle`; `None` if the file is not a module.
 fn name(path: &Path) -> Option<String> {
     let (name, ending) = path.file_name()?.to_str()?.split_once(".ko")?;
     matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical(name))
 }
 
-/// The kernel takes `-` and `_` for the same.
+/// For the kernel, `-` and `_` in the name of a module are the same.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// What `.modinfo` says behind `depends=` (hard) and `softdep=pre:` (if it is there).
+/// The dependencies in `.modinfo`: `depends=` (required) and `softdep=pre:` (used if the kernel has
+/// it).
 fn needs(module: &[u8]) -> Vec<String> {
     let strings = module.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
     let mut needs = Vec::new();
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
     }
 
-    /// Without it, ext4 of Debian's generic kernels loads and mounts nothing.
+    /// Without this, ext4 of Debian's generic kernels loads but cannot mount anything.
     #[test]
     fn an_algorithm_that_is_needed_is_found_by_its_alias() {
         let folder = folder(&[

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `bookworm`, `trixie/generic`, `6.12`, `host` or a path → which kernel is meant, and where it is.
 //!
-//! Text with a slash is a path, but for a suite's generic kernel, whatever files there are: a file of that name
-//! is written `./trixie/generic`.
+//! Text with a slash is a path, except a suite's generic kernel such as `trixie/generic`, even if a
+//! file of that name exists; write `./trixie/generic` for the file.
 
 use std::fmt;
 use std::fs;
@@ -15,14 +15,14 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::item::{HOST, Item, SuiteKernel, is_suite};
 
-/// What was typed behind `--kernel`.
+/// The parsed value of `--kernel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelRequest {
     /// The kernel that this machine runs.
     Host,
     /// The newest kernel of a Debian suite, in one of its flavours.
     Suite(SuiteKernel),
-    /// What begins with this version: in /boot, or already fetched.
+    /// A kernel in /boot or in the cache whose release begins with this version.
     Version(String),
     /// An image file.
     Path(PathBuf),
@@ -57,7 +57,7 @@ impl fmt::Display for KernelRequest {
     }
 }
 
-/// Finds the kernel; a suite is fetched where the cache does not have it whole.
+/// Finds the kernel; a kernel of a suite is fetched if the cache has no complete one.
 pub fn find(
     requested: &KernelRequest,
     cache: &Cache,
@@ -93,7 +93,8 @@ pub fn find(
     }
 }
 
-/// `trixie/big` may be a path as well as a flavour that there is not.
+/// Whether this looks like a suite with an unknown flavour, such as `trixie/big`: the error message
+/// then mentions both readings.
 fn is_like_a_flavour(path: &Path) -> bool {
     let parts = path.to_str().and_then(|text| text.split_once('/'));
     parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))
@@ -106,14 +107,15 @@ fn absent(requested: &str, release: &str) -> Error {
     Error::NoKernel { requested: requested.to_owned(), why }
 }
 
-/// `6.1` means `6.1.0-50-cloud-amd64` but not `6.12.1`.
+/// Whether a release belongs to a version: `6.1` matches `6.1.0-50-cloud-amd64` but not `6.12.1`.
 fn is_of(release: &str, version: &str) -> bool {
     release.strip_prefix(version).is_some_and(|rest| {
         rest.is_empty() || !rest.starts_with(|next: char| next.is_ascii_digit())
     })
 }
 
-/// An image of this host: `/boot/vmlinuz-RELEASE`, or `/lib/modules/RELEASE/vmlinuz`.
+/// The newest matching kernel of this host: `/boot/vmlinuz-RELEASE`, or
+/// `/lib/modules/RELEASE/vmlinuz`.
 fn host(name: &str, matches: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

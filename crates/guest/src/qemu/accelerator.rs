@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether this machine can run guests on the processor itself.
+//! Whether this machine can run guests with hardware virtualization (KVM).
 //!
-//! That /dev/kvm opens proves little: nested machines exist where QEMU then dies as it sets the
-//! processor up. So a machine is set up and left at once; that takes a tenth of a second. Why it
-//! does not work is kept for the user, who may lack no more than a group.
+//! That /dev/kvm can be opened proves little: on some nested machines QEMU dies while it sets up
+//! the processor. So this module starts a machine and quits it at once, which takes a tenth of a
+//! second. The reason for a failure is kept for the user, who may merely not be in the group of
+//! /dev/kvm.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -16,8 +17,8 @@ use serde::Serialize;
 use crate::program;
 use crate::user::{NoAccess, User};
 
-/// System calls that QEMU needs for none of what it is asked here: other programs, other users, old
-/// interfaces. A build without the filter refuses to start.
+/// A seccomp filter against system calls that QEMU does not need for these guests: starting
+/// programs, changing users, obsolete ones. A QEMU built without seccomp refuses to start with it.
 pub(super) const SANDBOX: [&str; 2] =
     ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"];
 
@@ -25,9 +26,9 @@ pub(super) const SANDBOX: [&str; 2] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {
-    /// The processor.
+    /// The processor itself.
     Kvm,
-    /// QEMU's translator.
+    /// QEMU's translator (software emulation).
     Tcg,
 }
 
@@ -35,22 +36,22 @@ impl Accelerator {
     pub(super) fn arguments(self, count: bool) -> [&'static str; 4] {
         match (self, count) {
             (Self::Kvm, _) => ["-accel", "kvm", "-cpu", "host"],
-            // QEMU 7.2 spoils the flags around cmpxchg16b with two emulated processors.
+            // QEMU 7.2 corrupts the flags around cmpxchg16b with two emulated processors.
             (Self::Tcg, false) => ["-accel", "tcg", "-cpu", "max,-cx16"],
-            // `rep movsb` would count as one instruction for each byte.
+            // Without ERMS: `rep movsb` would count as one instruction for each byte.
             (Self::Tcg, true) => ["-accel", "tcg", "-cpu", "max,-cx16,-erms"],
         }
     }
 }
 
 pub(super) const DEVICE: &str = "/dev/kvm";
-/// A machine that is set up in no time is one that does not work.
+/// A machine that is not set up within this time counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether the processor itself can run guests here.
+/// Checks whether KVM works for guests on this machine.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it does not.
 pub fn kvm(qemu: &Path) -> Result<(), NoKvm> {
     OpenOptions::new().read(true).write(true).open(DEVICE).map_err(NoKvm::Closed)?;
     let user = User::without_rights();
@@ -58,27 +59,27 @@ pub fn kvm(qemu: &Path) -> Result<(), NoKvm> {
     starts(program::confined(qemu, user, group, Vec::new()))
 }
 
-/// Why the processor itself cannot run guests.
+/// Why KVM cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoKvm {
-    /// It does not open.
+    /// The device cannot be opened.
     #[error("{DEVICE}: {0}")]
     Closed(std::io::Error),
-    /// QEMU's user may not open it.
+    /// QEMU's unprivileged user has no access to the device.
     #[error(
         "{DEVICE}: only root may open it, and QEMU does not run as root (chgrp kvm, chmod g+rw)"
     )]
     RootOnly,
-    /// QEMU was not started.
+    /// QEMU could not be started.
     #[error("{DEVICE} opens, but {0}")]
     NoQemu(std::io::Error),
     /// QEMU ended with an error.
     #[error("{DEVICE} opens, but QEMU cannot set a processor up with it")]
     Unusable,
-    /// QEMU hung.
+    /// QEMU did not quit in time.
     #[error("{DEVICE} opens, but QEMU does not finish with it")]
     Hangs,
-    /// A kernel was tried.
+    /// QEMU works, but a test showed that no kernel boots.
     #[error("{DEVICE} opens, but no kernel comes up")]
     NoKernel,
 }
@@ -92,7 +93,7 @@ impl From<NoAccess> for NoKvm {
     }
 }
 
-/// Sets a machine up, paused, and asks QEMU to quit.
+/// Sets up a paused machine, and has QEMU quit.
 fn starts(mut command: Command) -> Result<(), NoKvm> {
     command.args(SANDBOX);
     command.args(Accelerator::Kvm.arguments(false)).args(["-M", "q35", "-S", "-m", "64"]);
@@ -109,7 +110,7 @@ fn starts(mut command: Command) -> Result<(), NoKvm> {
     }
 }
 
-/// Whether it ended well; nothing where it had to be ended.
+/// Whether QEMU exited with success; `None` if it had to be killed.
 fn in_time(child: &mut Child) -> Option<bool> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Disks of a guest → QEMU's options for them.
 //!
-//! What a guest writes is gone with it unless the user wants it in the image: an empty disk and the
-//! changes to an image lie in the run's folder. A full host disk is an error that the guest sees; QEMU
-//! would stop the machine instead. Images are raw: QEMU is told so, and guesses nothing from what
-//! a guest may have written there.
+//! Writes of a guest are discarded at its end unless the user wants them in the image: an empty
+//! disk, and the changes to an image, lie in the run's folder. If the host's disk is full, the
+//! guest gets an I/O error (by default QEMU would pause the machine). Images are raw, and QEMU is
+//! given the format, so that it does not guess one from what a guest wrote.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -22,12 +22,13 @@ use crate::error::{Error, ErrorContext};
 /// A block device of the guest: the first is /dev/vda, the second /dev/vdb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disk {
-    /// Empty and as large as this; it takes only what is written to it.
+    /// An empty disk of this size; the file behind it is sparse.
     Empty(Bytes),
     /// An image file (raw) or a block device.
     Image(PathBuf, Access),
-    /// An image file that the guest writes to, and a file for a log of all writes and flushes, in the order in
-    /// which QEMU got them: the format is that of the kernel's dm-log-writes. The log file is emptied first.
+    /// An image file that the guest writes to, and a file that logs all writes and flushes in the
+    /// order in which QEMU received them, in the format of the kernel's dm-log-writes. The log file
+    /// is truncated first.
     Recorded {
         /// The image.
         image: PathBuf,
@@ -36,36 +37,36 @@ pub enum Disk {
     },
 }
 
-/// What a guest may do with an image.
+/// How a guest may use an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It writes, and nobody sees it after the end.
+    /// The guest may write; its changes are discarded at the end.
     CopyOnWrite,
-    /// It only reads.
+    /// Read-only.
     Read,
-    /// What it writes stays.
+    /// The guest's writes go to the image.
     Write,
 }
 
-/// As many as a guest may have: the machine has 32 slots for all its devices.
+/// The maximum number of disks: the machine has 32 slots for all its devices.
 pub const MOST: usize = 24;
 
-/// The drivers, where they are modules.
+/// Modules that a guest with disks needs, if its kernel has them as modules.
 pub(super) const MODULES: &[&str] = &["virtio_pci", "virtio_blk"];
 
-/// Where a disk's bytes are.
+/// An open disk: what QEMU needs for its options.
 pub(super) struct Backed {
     /// QEMU's driver for it.
     driver: &'static str,
-    /// Where QEMU finds it open.
+    /// The path under which QEMU finds the open file.
     path: String,
     access: Access,
-    /// The same of the log of its writes.
+    /// The same for the log of its writes.
     log: Option<String>,
 }
 
-/// Makes the empty ones, opens the images and checks that they are usable. `root` is the last one, where
-/// that is open already.
+/// Makes the empty disks, and opens and checks the images. `root` is the last disk, if it is open
+/// already.
 pub(super) fn back(
     disks: &[Disk],
     mut root: Option<File>,
@@ -101,7 +102,7 @@ fn back_disk(
         }
         (Disk::Image(path, access), Some(file)) => (path.as_path(), *access, file),
         (Disk::Image(path, access), None) => {
-            // A FIFO would let us wait.
+            // A FIFO would block the open.
             let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
             let file = open.read(true).custom_flags(wait).open(path).with_path(path)?;
             (path.as_path(), *access, file)
@@ -125,7 +126,7 @@ fn back_disk(
     Ok(Backed { driver, path, access, log })
 }
 
-/// Empties the log; answers where QEMU finds it open.
+/// Truncates the log file; returns the path under which QEMU finds it open.
 fn open_log(path: &Path, files: &mut OpenFiles) -> std::io::Result<String> {
     let mut open = OpenOptions::new();
     let log = open.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -133,13 +134,13 @@ fn open_log(path: &Path, files: &mut OpenFiles) -> std::io::Result<String> {
     Ok(files.add(both.map(OwnedFd::from)))
 }
 
-/// The same file, opened once more: the path may lead elsewhere by now.
+/// Opens the same file once more, by its descriptor: the path may refer to another file by now.
 fn again(file: &File, to_write: bool) -> std::io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(to_write).open(path)
 }
 
-/// QEMU's driver for this file.
+/// Checks the file and returns QEMU's driver for it.
 fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
     let kind = file.metadata().with_path(path)?.file_type();
     let driver = match (kind.is_file(), kind.is_block_device()) {
@@ -168,7 +169,7 @@ fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
     Err(Error::Unusable { path: path.to_owned(), what: what.to_owned() })
 }
 
-/// The options, for a machine with PCI.
+/// QEMU's options for the disks, for a machine with PCI.
 pub(super) fn arguments(disks: &[Backed]) -> Vec<OsString> {
     let mut line = Vec::new();
     for (number, disk) in disks.iter().enumerate() {
@@ -194,7 +195,7 @@ pub(super) fn arguments(disks: &[Backed]) -> Vec<OsString> {
     line
 }
 
-/// QEMU parts an option at its commas.
+/// Doubles commas, as QEMU requires in the value of an option.
 pub(super) fn comma_doubled(path: &Path) -> OsString {
     let bytes = path.as_os_str().as_bytes().iter();
     let doubled = bytes.flat_map(|byte| std::iter::repeat_n(*byte, 1 + usize::from(*byte == b',')));
@@ -214,7 +215,7 @@ mod tests {
         let backed = back(&[Disk::Empty(size)], None, folder.path(), &mut files).unwrap();
         let data = folder.path().join("disk0").metadata().unwrap();
         assert_eq!((data.len(), data.blocks(), data.mode() & 0o777), (size.get(), 0, 0o600));
-        // To read, and to write.
+        // One open file for reading, one for writing.
         assert_eq!((backed[0].path.as_str(), files.into_parts().1.len()), ("/dev/fdset/1", 2));
     }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that QEMU is given open, as it may run as a user who could not open them itself.
+//! Files that are opened for QEMU, which may run as a user who could not open them.
 //!
-//! QEMU finds each under `/dev/fdset/N`. It opens a disk to read before it opens it to write, and takes
-//! an open file only as it was opened: a set may hold one for each.
+//! QEMU finds each as `/dev/fdset/N`. It opens a disk for reading before it opens it for writing,
+//! and matches the mode in which the descriptor was opened, so a set may hold one descriptor for
+//! each mode.
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The sets so far.
+/// The descriptor sets that were added.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     files: Vec<OwnedFd>,
@@ -16,7 +17,7 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// One file, once or twice; answers the name under which QEMU finds it.
+    /// Adds a set with the descriptors of one file; returns the path under which QEMU finds it.
     pub(super) fn add(&mut self, files: impl IntoIterator<Item = OwnedFd>) -> String {
         self.sets += 1;
         for file in files {
@@ -27,7 +28,7 @@ impl OpenFiles {
         format!("/dev/fdset/{}", self.sets)
     }
 
-    /// QEMU's options, and the files, which must have the same numbers there.
+    /// QEMU's options, and the files: these must have the same descriptor numbers in QEMU.
     pub(super) fn into_parts(self) -> (Vec<OsString>, Vec<OwnedFd>) {
         (self.arguments, self.files)
     }

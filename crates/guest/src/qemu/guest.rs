@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The description of a guest: the machine, what it finds inside, and what it runs.
+//! The description of a guest: its machine, its files and disks, and the command that it runs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,66 +11,66 @@ use super::disk::Disk;
 use super::run_slot::Budget;
 use crate::userland::Userland;
 
-/// What to run, and in what.
+/// A command and the guest to run it in.
 #[derive(Debug, Clone)]
 pub struct Guest {
-    /// The program and its arguments, as seen inside.
+    /// The program and its arguments, with paths as in the guest.
     pub argv: Vec<String>,
-    /// What the command finds around it.
+    /// The system in which the command runs.
     pub userland: Userland,
-    /// Memory of the machine.
+    /// Memory of the guest.
     pub memory: Bytes,
     /// Virtual processors.
     pub cpus: u32,
-    /// The most time from QEMU's start to the command's.
+    /// Limit for the time from QEMU's start to the command's start.
     pub start_deadline: Duration,
-    /// The most time from the command's start to QEMU's end.
+    /// Limit for the time from the command's start to QEMU's end.
     pub deadline: Duration,
-    /// More modules than those that every guest gets.
+    /// Modules in addition to those that every guest gets.
     pub modules: Vec<String>,
-    /// Host files and where they go.
+    /// Files of the host, and their paths in the guest.
     pub files: Vec<(PathBuf, String)>,
-    /// Further files: what is in them, and where they go.
+    /// Further files: contents and path in the guest.
     pub texts: Vec<(Vec<u8>, String)>,
-    /// What the job finds in its environment, beside the usual.
+    /// Additional environment variables of the job.
     pub environment: Vec<(String, String)>,
-    /// Disks, in the order of their names.
+    /// Disks; the first is /dev/vda.
     pub disks: Vec<Disk>,
-    /// Keep the kernel's whole log: it says more then, and starts slower.
+    /// Keep the whole kernel log. The kernel then boots without `quiet`, which is slower.
     pub whole_log: bool,
-    /// Words for the kernel's command line.
+    /// Additional words for the kernel's command line.
     pub append: Vec<String>,
-    /// Count instructions: one processor, emulated.
+    /// Count instructions; needs emulation with one processor.
     pub count: bool,
-    /// Which accelerator to use; the processor where it works and nothing is said.
+    /// The accelerator to use; `None`: KVM if it works, otherwise TCG.
     pub accelerator: Option<Accelerator>,
-    /// The static program that is PID 1.
+    /// The static executable that becomes PID 1.
     pub program: PathBuf,
-    /// What may run at the same time.
+    /// Limits for all guests that run at the same time.
     pub budget: Budget,
-    /// Start at once, whoever waits and whatever runs.
+    /// Start at once, without waiting for other guests or free resources.
     pub now: bool,
-    /// What the run is for, as others that wait read it; without it, the command.
+    /// A description of the run for other runs that wait for it; `None`: the command.
     pub purpose: Option<String>,
-    /// Optional packages that a guest that reboots is to have; others have them all.
+    /// Optional packages that a guest that reboots should have; other guests have all of them.
     pub packages: Vec<String>,
-    /// Kill QEMU so long after the command has printed the line [`crate::wire::LOSE_POWER`].
+    /// Kill QEMU this long after the command has printed the line [`crate::wire::LOSE_POWER`].
     pub lose_power: Option<Duration>,
-    /// Which boot of its root disk this is; only [`super::InstalledGuest`] makes one.
+    /// Which boot of its root disk this is; set by [`super::InstalledGuest`] only.
     pub boot: Option<DiskBoot>,
 }
 
-/// A boot of a root disk that outlives the guest.
+/// One boot of a root disk that is kept across boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskBoot {
-    /// The first is 0.
+    /// Counted from 0.
     pub(crate) number: u32,
     /// Files to remove from the disk at the first boot.
     pub(crate) removed: Vec<String>,
 }
 
 impl Guest {
-    /// A guest with what nobody said anything about.
+    /// A guest with default settings.
     #[must_use]
     pub fn new(program: PathBuf, argv: Vec<String>) -> Self {
         Self {
@@ -99,18 +99,18 @@ impl Guest {
         }
     }
 
-    /// What others that wait for it are told that it runs.
+    /// How this run is described to others that wait for it.
     pub(super) fn label(&self) -> String {
         self.purpose.clone().unwrap_or_else(|| self.argv.join(" "))
     }
 
-    /// Whether this is the boot that prepares the root disk for those after it.
+    /// Whether this boot prepares the root disk for later ones.
     pub(super) fn is_first_boot(&self) -> bool {
         self.boot.as_ref().is_some_and(|boot| boot.number == 0)
     }
 
-    /// How long the machine may take to end once the command has. If it reboots, what the command changed is
-    /// to reach the disk, so only the deadline ends it.
+    /// Time limit for the machine to end after the command has ended. A guest that reboots must
+    /// first write its changes to the disk, so only its deadline applies.
     pub(super) fn patience(&self) -> Duration {
         match &self.boot {
             Some(_) => self.deadline,

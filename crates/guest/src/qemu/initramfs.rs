@@ -22,15 +22,16 @@ use crate::user::User;
 use crate::userland::{self, Userland};
 use crate::wire::{BOOT, DISK_MODULES, JOB, Job, OUT};
 
-/// What every guest gets, where its kernel has it as modules: compressors, allocators of zswap, and zram. The
-/// compressors come before zram, which in older kernels offers only those that are there when it looks. zswap asks
-/// for them when it is to use them, but a minimal guest has no program that loads them then.
+/// Modules for every guest, if its kernel has them as modules: compressors, zswap's allocators, and
+/// zram. The compressors come first, because zram of older kernels offers only those that are
+/// loaded when it initialises. zswap would request them when it needs them, but a minimal guest has
+/// no program that loads modules then.
 const MODULES: &[&str] = &[
     "lz4", "lz4hc", "lzo", "lzo_rle", "zstd", "deflate", "842", "zbud", "z3fold", "zsmalloc",
     "zram",
 ];
 
-/// The archive: what is the same for every job first, then the job.
+/// Builds the archive: first the files that are the same for every job, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let busybox = match guest.userland {
         Userland::Minimal => kernel.busybox()?,
@@ -48,7 +49,8 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// What becomes `/lib/modules/RELEASE` of a root disk that outlives the guest.
+/// The archive of modules that become `/lib/modules/RELEASE` on a root disk that is kept across
+/// boots.
 fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let names = [&wanted(guest)[..], userland::DISK_MODULES].concat();
     let mut archive = Archive::default();
@@ -71,7 +73,7 @@ fn wanted(guest: &Guest) -> Vec<&'static str> {
     [MODULES, disks, systemd].concat()
 }
 
-/// The static program: a guest has no libraries.
+/// Reads the executable for PID 1. It must be static, because a guest has no libraries.
 fn pid_1(path: &Path) -> Result<Vec<u8>, Error> {
     let bytes = fs::read(path).with_path(path)?;
     match elf::read(&bytes) {
@@ -112,24 +114,24 @@ fn system(
     Ok(archive.finish())
 }
 
-/// The names that this busybox answers to. It is the host's architecture, so the host asks it: in a
-/// guest that would be one more program to start. What is run are the bytes that were read and checked,
-/// by a user without rights, whatever lies at the path by now.
+/// The applets of this busybox. Host and guest have the same architecture, so the host runs
+/// `busybox --list`, which saves starting it in each guest. It runs a copy of the bytes that were
+/// read and verified, not the file at the path, and as an unprivileged user.
 fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
     let copy = in_memory(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     let mut command = program::confined(&place, User::without_rights(), None, vec![copy.into()]);
-    // It answers to its own name only.
+    // busybox lists its applets only if it is started under its own name.
     let listed = program::answer("busybox", command.arg0("busybox").arg("--list"))?;
     let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
     Ok(listed.lines().filter(plain).map(str::to_owned).collect())
 }
 
-/// A program that nobody else can write to. It is opened anew to read: one that is open to be written
-/// is not run.
+/// Puts a program into a memfd that nobody else can write to. The file is opened again read-only,
+/// because a file that is open for writing cannot be executed (ETXTBSY).
 fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC;
-    // Before 6.3 the kernel knows no other memory than what can be run.
+    // Kernels before 6.3 do not know MFD_EXEC: there every memfd is executable.
     let file = memfd_create("busybox", flags | MemfdFlags::EXEC)
         .or_else(|_| memfd_create("busybox", flags))?;
     let mut file = File::from(file);
@@ -168,7 +170,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     let mut archive = Archive::default();
     archive.file(JOB, &serde_json::to_vec(&job).unwrap_or_default());
     for (from, to) in &guest.files {
-        // all of it lies in the guest's memory
+        // the file is held in the guest's memory
         const LONGEST: u64 = 1 << 30;
         archive.file(to, &pagewise_observe::UserFile::open(from, LONGEST)?.into_bytes()?);
     }
@@ -178,14 +180,15 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     Ok(archive.finish())
 }
 
-/// A userland's disk is the last one.
+/// The device of the userland's root disk, which is the last disk.
 fn root(guest: &Guest) -> Option<String> {
     guest.userland.item()?;
     let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
     Some(format!("/dev/vd{letter}"))
 }
 
-/// An archive of ours makes every file a program; on a disk they are what they are here.
+/// Modes of the user's files on the host, to be set on the root disk: in the archive every file is
+/// executable.
 fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
     let one = |(from, to): &(PathBuf, String)| {
         let data = from.metadata().with_path(from)?;
@@ -198,7 +201,7 @@ fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
 mod tests {
     use super::*;
 
-    /// The bytes that were checked are run, not the file, and by nobody who could do harm with them.
+    /// The bytes that were verified are executed, not the file, and by an unprivileged user.
     #[test]
     fn the_host_asks_busybox_without_rights() {
         let script = b"#!/bin/sh\nid -u\nprintf 'x/y\\nbusybox\\nsh\\n'\n";

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A guest with a root disk of its own, which it boots again and again: what one boot writes, the next one
+//! A guest with its own root disk that is booted several times: what one boot writes, the next one
 //! finds.
 //!
-//! Each boot is a QEMU of its own on the same disk: a machine that restarts is one that QEMU ends. So each boot
-//! has its own outcome and deadlines, and a power loss is a QEMU that is killed. The first boot puts the
-//! program, the user's files and modules onto the disk. At later boots PID 1 loads no more than the root disk
-//! needs and changes nothing on it but what it empties in `/out`.
+//! Each boot is a new QEMU process with the same disk, because QEMU exits when the machine
+//! restarts. So each boot has its own outcome and deadlines, and a power loss is simulated by
+//! killing QEMU. The first boot copies the program, the user's files and modules to the disk. At
+//! later boots PID 1 loads only the modules that the root disk needs, and changes nothing on the
+//! disk except that it empties `/out`.
 //!
-//! The guest keeps its place among the guests that run at the same time from the first boot to the last. Its
-//! disks lie in the run's folder and go with it.
+//! The guest keeps its slot among the guests that run at the same time from the first boot to the
+//! last. Its disks lie in the run's folder and are removed with it.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -27,10 +28,10 @@ use crate::files;
 use crate::kernel::Kernel;
 use crate::userland::{self, OPTIONAL};
 
-/// Hears events, and ends the boot with a break.
+/// Receives events; returning `Break` ends the boot.
 type Listener<'a> = &'a mut dyn FnMut(GuestEvent<'_>) -> Answer;
 
-/// A guest, between two boots or before the first.
+/// A guest before its first boot or between two boots.
 #[derive(Debug)]
 pub struct InstalledGuest<'a> {
     guest: Guest,
@@ -42,20 +43,20 @@ pub struct InstalledGuest<'a> {
 }
 
 impl<'a> InstalledGuest<'a> {
-    /// What can be refused before anything is fetched or made.
+    /// Checks what can be refused before anything is fetched or made.
     ///
     /// # Errors
-    /// If the userland has no disk, a disk would forget what is written to it, or a package is not known.
+    /// If the userland has no disk, a disk discards what is written to it, or a package is unknown.
     pub fn check(guest: &Guest) -> Result<(), Error> {
         guest.userland.item().ok_or(Error::NoRootDisk)?;
         check_packages(&guest.packages)?;
         refuse_forgetful(&guest.disks)
     }
 
-    /// Makes the disks. `guest.argv` is the command of a boot that names none.
+    /// Makes the disks. `guest.argv` is the default command of a boot.
     ///
     /// # Errors
-    /// As [`Self::check`]; and if the userland cannot be had or the disks do not fit.
+    /// As [`Self::check`]; or if the userland cannot be fetched or the disks do not fit.
     pub fn new(
         guest: &Guest,
         kernel: &'a Kernel,
@@ -83,17 +84,17 @@ impl<'a> InstalledGuest<'a> {
         Ok(Self { guest, kernel, emulator, slot, root, boots: 0 })
     }
 
-    /// Where the root disk is until this is dropped: raw, with an ext4 file system. While a boot runs, QEMU
-    /// writes to it.
+    /// Path of the root disk, which exists until this value is dropped: a raw image with an ext4
+    /// file system. QEMU writes to it during a boot.
     #[must_use]
     pub fn root_disk(&self) -> &Path {
         &self.root
     }
 
-    /// Boots once, with another command or the guest's.
+    /// Boots once, with this command or the guest's default.
     ///
     /// # Errors
-    /// If the guest cannot be started. What becomes of a started one is in the [`Run`].
+    /// If the guest cannot be started. The outcome of a started guest is in the [`Run`].
     pub fn boot(
         &mut self,
         argv: Option<&[String]>,
@@ -120,7 +121,7 @@ impl<'a> InstalledGuest<'a> {
     }
 }
 
-/// Refuses names that are those of no optional package.
+/// Refuses names that are not optional packages.
 fn check_packages(wanted: &[String]) -> Result<(), Error> {
     let unknown = wanted.iter().find(|name| !OPTIONAL.contains(&name.as_str()));
     unknown.map_or(Ok(()), |name| {
@@ -128,7 +129,7 @@ fn check_packages(wanted: &[String]) -> Result<(), Error> {
     })
 }
 
-/// The files of the optional packages that are not wanted.
+/// The files of the optional packages that were not requested.
 fn unwanted(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for name in OPTIONAL.iter().filter(|name| wanted.iter().all(|wanted| wanted != *name)) {
@@ -138,7 +139,7 @@ fn unwanted(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> 
     Ok(found)
 }
 
-/// QEMU would drop what is written to such a disk at the end of each boot.
+/// Refuses disks for which QEMU discards the writes at the end of each boot.
 fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
     let forgetful = disks.iter().find_map(|disk| match disk {
         Disk::Image(path, Access::CopyOnWrite) => Some(path.clone()),
@@ -147,7 +148,7 @@ fn refuse_forgetful(disks: &[Disk]) -> Result<(), Error> {
     forgetful.map_or(Ok(()), |path| Err(Error::Forgetful { path }))
 }
 
-/// Empty disks as files that outlive a boot.
+/// Replaces empty disks by files that are kept between boots.
 fn keep_empty(disks: &[Disk], folder: &Path) -> Result<Vec<Disk>, Error> {
     let kept = |(number, disk): (usize, &Disk)| match disk {
         Disk::Image(..) | Disk::Recorded { .. } => Ok(disk.clone()),

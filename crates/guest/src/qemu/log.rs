@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's log of a guest: a file that QEMU writes, of which the end is kept.
+//! The kernel's log of a guest: QEMU appends to a file; only its end is kept.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-/// The end of the log; what was left out before it is told in a line.
+/// The last `most` bytes of the log. If bytes before them were left out, a first line says how
+/// many.
 pub(super) fn end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
     let left_out = file.metadata()?.len().saturating_sub(most);
     file.seek(SeekFrom::Start(left_out))?;
@@ -20,9 +21,9 @@ pub(super) fn end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A guest may write to its console without end, and QEMU to the file: once that takes more than twice
-/// `most` bytes, all but the last `most` are given back to the disk. QEMU goes on where it was, so the
-/// file's length stays what was written. `file` must be open for writing.
+/// Limits the disk space of the log, as a guest may write to its console without end: if the file
+/// uses more than twice `most` bytes, all but the last `most` are freed as a hole. QEMU keeps its
+/// file position, so the length stays the number of bytes written. `file` must be open for writing.
 pub(super) fn limit(file: &File, most: u64) -> std::io::Result<()> {
     let data = file.metadata()?;
     if data.blocks().saturating_mul(512) <= 2 * most {
@@ -31,7 +32,7 @@ pub(super) fn limit(file: &File, most: u64) -> std::io::Result<()> {
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let before = data.len().saturating_sub(most);
     match rustix::fs::fallocate(file, hole, 0, before) {
-        // a file system without holes loses all of it; what comes next lies behind one
+        // the file system has no holes: discard everything; the next write makes a gap
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(0),
         punched => Ok(punched?),
     }
@@ -43,7 +44,7 @@ mod tests {
 
     use super::*;
 
-    /// As QEMU writes it: at its own place in the file, whatever was done to what is before.
+    /// Writes like QEMU: at its own file position, even if the file was truncated before it.
     #[test]
     fn a_log_without_end_takes_limited_room_and_its_end_is_kept() {
         let folder = tempfile::tempdir().unwrap();

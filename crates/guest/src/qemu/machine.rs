@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A guest → QEMU's command line.
 //!
-//! microvm is the smallest machine and takes the plain kernel; it has no firmware, no ACPI and no
-//! PCI. Some builds of QEMU lack it: those get q35. So does an image that could not be unpacked, and
-//! a guest with disks or several processors: without ACPI stock kernels see one processor and no
-//! disk. With ACPI microvm has no timer but the time stamp counter, without which a kernel waits for
-//! ever where a busy host spoils its calibration. Both end by a restart that QEMU is told not to do:
-//! a triple fault needs no device that the machine may lack.
+//! `microvm` is the smallest machine and boots an uncompressed kernel; it has no firmware, ACPI or
+//! PCI. Guests get `q35` instead if the QEMU build lacks `microvm`, if the image could not be
+//! decompressed, or if the guest has disks or several processors: without ACPI, stock kernels see
+//! one processor and no disk. (With ACPI, `microvm` has no timer except the TSC, and a kernel waits
+//! for ever if a busy host spoils its calibration.) Both machines end by a restart, for which QEMU
+//! is configured to exit; the kernel triggers it by a triple fault, which needs no device.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,8 +21,7 @@ use crate::program;
 use crate::user::User;
 use crate::wire::MARK;
 
-/// Where QEMU finds what the runner has made for it: a name below the folder that it runs in, or that of an
-/// open file.
+/// Files for QEMU: names relative to the folder that it runs in, or paths of open files.
 #[derive(Debug)]
 pub(super) struct MachineFiles {
     /// The kernel.
@@ -31,18 +30,18 @@ pub(super) struct MachineFiles {
     pub(super) initramfs: OsString,
     /// The kernel's log.
     pub(super) log: String,
-    /// What PID 1 tells.
+    /// The events of PID 1.
     pub(super) channel: String,
 }
 
-/// What stands behind `-M`.
+/// The value of `-M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Machine(&'static str);
 
 const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
 const USUAL: Machine = Machine("q35,usb=off");
 
-/// The smallest machine that this QEMU has and that will do.
+/// The smallest machine that this QEMU has and that fits the guest.
 pub(super) fn machine(
     qemu: &Path,
     guest: &Guest,
@@ -58,7 +57,7 @@ pub(super) fn machine(
     Ok(if has_small { SMALL } else { USUAL })
 }
 
-/// Everything behind `qemu-system-x86_64`.
+/// All arguments of `qemu-system-x86_64`.
 pub(super) fn arguments(
     guest: &Guest,
     accelerator: Accelerator,
@@ -82,7 +81,7 @@ pub(super) fn arguments(
     line.extend(["-kernel".into(), places.kernel]);
     line.extend(["-initrd".into(), places.initramfs]);
     line.extend(["-append".into(), kernel_line(guest).into()]);
-    // Else QEMU would shorten them, which a pipe refuses.
+    // `append=on`: otherwise QEMU truncates them, which fails on a pipe.
     for (id, path) in [("log", places.log), ("channel", places.channel)] {
         line.extend(["-chardev".into(), format!("file,id={id},append=on,path={path}").into()]);
     }
@@ -92,11 +91,12 @@ pub(super) fn arguments(
     line
 }
 
-/// Addresses at random are instructions at random.
+/// Disables address randomization, which would vary the number of instructions.
 const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
 
-/// A panic ends the machine at once; the mark is what PID 1 knows itself by. Without KVM a kernel checks that timer
-/// interrupts arrive in time, and panics if a busy host keeps an emulated CPU from them; with KVM it does not check.
+/// The kernel's command line. `panic=-1` restarts at once after a panic; the mark is how PID 1
+/// recognises a guest. Without KVM a kernel checks that timer interrupts arrive in time, and panics
+/// if a busy host delays them; with KVM it does not check, hence `no_timer_check`.
 fn kernel_line(guest: &Guest) -> String {
     let quiet = if guest.whole_log { "" } else { " quiet" };
     let steady = if guest.count { STEADY } else { "" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kernel and a job → a run: QEMU started, watched, and gone at the end.
+//! A kernel and a job → a run: starts QEMU, watches it, and makes sure that it is gone at the end.
 
 mod accelerator;
 mod disk;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was heard from a guest → what became of it.
+//! The events and the log of a guest → its outcome.
 
 use serde::Serialize;
 
 use super::accelerator::Accelerator;
 use crate::wire::JobExit;
 
-/// How it ended.
+/// How the job or its guest ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -22,44 +22,44 @@ pub enum Outcome {
     },
     /// The job could not be started.
     NotStarted {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The kernel killed for lack of memory, or gave up.
+    /// The OOM killer ended the job, or the kernel panicked because it had no process left to kill.
     OutOfMemory {
-        /// Kills while the job ran; 0 where the kernel itself gave up.
+        /// OOM kills while the job ran; 0 if the kernel panicked.
         kills: u64,
     },
     /// The kernel panicked.
     Panicked {
-        /// What it said.
+        /// The kernel's message.
         message: String,
     },
-    /// One of the deadlines passed: that for the command once it runs, before that the one for the start.
+    /// A deadline passed: the one for the start, or the one for the command once it runs.
     TimedOut {
-        /// Where it was then.
+        /// Where the guest was then.
         phase: Phase,
     },
     /// QEMU ended before the job did, without a panic.
     Failed {
-        /// What QEMU said.
+        /// QEMU's error output.
         message: String,
     },
-    /// The command restarted the guest or switched it off; only of a guest that reboots.
+    /// The command restarted the guest or powered it off; only in a guest that reboots.
     Restarted,
-    /// The command asked for a loss of power, and QEMU was killed.
+    /// The command requested a power loss, and QEMU was killed.
     PowerLost,
-    /// The user stopped it.
+    /// The user stopped the run.
     Stopped,
 }
 
-/// How far a guest came.
+/// How far a guest got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The kernel has not started PID 1.
+    /// The kernel boots; PID 1 has not started.
     Kernel,
-    /// PID 1 makes the system ready.
+    /// PID 1 prepares the system.
     System,
     /// The job runs.
     Job,
@@ -67,43 +67,42 @@ pub enum Phase {
     End,
 }
 
-/// A run, whatever became of it.
+/// One run of a guest, with its outcome.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// As PID 1 read it.
+    /// Release of the kernel, as PID 1 read it.
     pub release: Option<String>,
-    /// What ran it.
+    /// The accelerator that ran it.
     pub accelerator: Accelerator,
-    /// Why that is not the processor itself, where that was wanted.
+    /// Why KVM was not used although it was preferred.
     pub why_emulated: Option<String>,
-    /// CPU time of QEMU from its start to the first word of PID 1.
+    /// CPU time of QEMU from its start to the first event of PID 1.
     pub boot_cpu_seconds: Option<f64>,
-    /// Time until then.
+    /// Elapsed time from QEMU's start to the first event of PID 1.
     pub boot_seconds: Option<f64>,
-    /// CPU time of QEMU until it was last looked at, at most 0.1 s before its end.
+    /// CPU time of QEMU when it was last read, at most 0.1 s before its end.
     pub cpu_seconds: f64,
     /// Time from QEMU's start to its end.
     pub seconds: f64,
-    /// Time from the command's start to QEMU's end; none where the command was not started.
+    /// Time from the command's start to QEMU's end; `None` if the command was not started.
     pub command_seconds: Option<f64>,
-    /// Processes that the job left and that were killed.
+    /// Processes that the job left behind and that were killed.
     pub left: u64,
-    /// What was counted, with `--count`.
+    /// The instruction count, with `--count`.
     pub counted: Option<InstructionClock>,
     /// Size of the initramfs in bytes.
     pub initramfs_bytes: u64,
-    /// What PID 1 could not do.
+    /// What PID 1 could not do, one line each.
     pub troubles: Vec<String>,
     /// The last lines of the kernel's log.
     pub log: Vec<String>,
-    /// Which boot of its root disk this was, the first being 0, and the disk after it; only of a guest that
-    /// reboots.
+    /// The root disk after this boot; only for a guest that reboots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskAfter>,
-    /// All of it, where that was wanted.
+    /// The whole kernel log, if requested.
     #[serde(skip)]
     pub whole_log: Option<Vec<u8>>,
 }
@@ -111,38 +110,39 @@ pub struct Run {
 /// The root disk of a guest that reboots, after one of its boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiskAfter {
-    /// The first boot is 0.
+    /// Number of the boot, counted from 0.
     pub boot: u32,
-    /// What the kernel printed of repairs when this boot mounted the disk.
+    /// Messages of the kernel about repairs when this boot mounted the disk.
     pub repairs: Vec<String>,
-    /// Whether this boot unmounted it, or what its superblock says instead.
+    /// State of the file system after this boot.
     pub state: DiskState,
 }
 
-/// What the superblock of an ext4 file system says.
+/// State of an ext4 file system by its superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskState {
-    /// It was unmounted, or mounted for reading alone.
+    /// It was unmounted, or was mounted read-only.
     Clean,
-    /// It was in use: the next mount replays its journal.
+    /// It was still mounted when the guest ended: the next mount replays its journal.
     InUse,
-    /// The kernel found an error in it.
+    /// The superblock records an error.
     Damaged,
     /// There is no ext4 file system.
     Unknown,
 }
 
-/// One instruction is one nanosecond of the guest's clock. A processor that idles counts on.
+/// The guest's clock under `-icount`: one instruction is one nanosecond, and it continues while the
+/// processor is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InstructionClock {
-    /// Instructions and idle nanoseconds, from the job's start to its end.
+    /// Instructions plus idle nanoseconds, from the job's start to its end.
     pub ticks: u64,
-    /// Time it idled, by the kernel's account, in steps of 10 ms.
+    /// Idle time as the kernel accounts it, in steps of 10 ms.
     pub idle_milliseconds: u64,
 }
 
-/// The last word on the job, or nothing where PID 1 did not come to it.
+/// The final event about the job; absent if PID 1 did not send it.
 #[derive(Debug, Clone)]
 pub(super) struct JobEnd {
     pub(super) how: JobExit,
@@ -159,7 +159,7 @@ pub(super) fn judged(
     if let Some(JobEnd { how, oom_kills }) = ended {
         return match how {
             JobExit::Signalled(9) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
-            // A shell passes its child's death on as a status.
+            // A shell reports the death of its child by signal 9 as status 137.
             JobExit::Exited(137) if *oom_kills > 0 => Outcome::OutOfMemory { kills: *oom_kills },
             JobExit::Exited(status) => Outcome::Exited { status: *status },
             JobExit::Signalled(signal) => Outcome::Crashed { signal: *signal },
@@ -176,7 +176,7 @@ pub(super) fn judged(
     }
 }
 
-/// A restart ends the machine, and a command may ask for one.
+/// Why a guest ended without a reported outcome, by the end of the log.
 fn left_by(log: &[String]) -> &'static str {
     if was_restarted(log) {
         "the command restarted it or switched it off"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line in the command's output → when the guest loses its power.
+//! A line in the command's output → the time at which the guest loses power.
 //!
-//! The guest asks for it in its output because that comes at once; a file would have to be looked for. Killing
-//! QEMU loses what the guest's kernel had not written to its disks. What the kernel had written is kept, also
-//! what it had not told the disk to flush: this is no test of a disk's own cache.
+//! The guest requests it in its output because that arrives at once; a file would have to be
+//! polled. Killing QEMU loses what the guest's kernel had not yet written to its disks. Everything
+//! that the kernel had written is kept, even without a flush, so this does not test the write cache
+//! of a disk.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::wire::{LOSE_POWER, Stream};
 /// When to kill QEMU.
 #[derive(Debug, Default)]
 pub(super) struct PowerCut {
-    /// How long after the line; none if the user wants no loss of power.
+    /// Delay after the line; `None` if no power loss is allowed.
     delay: Option<Duration>,
     out: Line,
     error: Line,
@@ -24,7 +25,7 @@ impl PowerCut {
         Self { delay, ..Self::default() }
     }
 
-    /// Takes what the command printed.
+    /// Searches the command's output for the line.
     pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
         let Some(delay) = self.delay else { return };
         let line = match stream {
@@ -36,7 +37,7 @@ impl PowerCut {
         }
     }
 
-    /// How long to wait for the next event, at most `longest`.
+    /// How long to wait for the next event: until the power loss is due, at most `longest`.
     pub(super) fn wait(&self, now: Instant, longest: Duration) -> Duration {
         self.at.map_or(longest, |at| at.saturating_duration_since(now).min(longest))
     }
@@ -46,12 +47,12 @@ impl PowerCut {
     }
 }
 
-/// The beginning of the line that a stream is in; of a long line no more than tells it from the asked one.
+/// The current line of a stream; of a long line, one byte more than the searched line has.
 #[derive(Debug, Default)]
 struct Line(Vec<u8>);
 
 impl Line {
-    /// Whether one of the lines that end in these bytes is this one.
+    /// Adds output; whether a line that ends in it is `asked`.
     fn ends_as(&mut self, asked: &[u8], bytes: &[u8]) -> bool {
         let mut found = false;
         for byte in bytes {
@@ -102,7 +103,7 @@ mod tests {
         assert!(!power.is_due(now + long) && power.wait(now, look) == look);
         power.hear(Stream::Out, b"lose-power\n", now);
         assert_eq!(power.wait(now, look), Duration::from_millis(30));
-        // asked for once more: the first time counts
+        // a second request does not move the time
         power.hear(Stream::Out, b"lose-power\n", now + long);
         assert!(!power.is_due(now) && power.is_due(now + Duration::from_millis(30)));
         assert_eq!(power.wait(now + long, look), Duration::ZERO);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! QEMU processes as `/proc` shows them: found by the folder of their run, their CPU time and memory, and their end.
+//! QEMU processes in `/proc`: found by the folder of their run, their CPU time and memory; and how
+//! to kill one.
 //!
-//! Each QEMU has the folder of its run among its arguments (its *mark*). A process number that another run wrote down
-//! would not do: numbers are those of one PID namespace, and several may share a cache. A QEMU in a PID namespace
-//! that is not below ours is not found.
+//! Each QEMU has the folder of its run among its arguments (its *mark*). A pid written down by
+//! another run could not be used: pids belong to one PID namespace, and runs of several namespaces
+//! may share a cache. A QEMU in a PID namespace that is not a descendant of ours is not found.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,14 +18,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::disk::comma_doubled;
 
-/// What this guest's QEMU alone has among its arguments.
+/// The argument that identifies this guest's QEMU.
 pub(super) fn mark(folder: &Path) -> OsString {
     let mut name = OsString::from("guest=");
     name.push(comma_doubled(folder));
     name
 }
 
-/// The QEMU of each of these folders that has one; reads the arguments of all processes.
+/// The QEMU process for each of these folders that has one; reads the arguments of all processes.
 pub(super) fn qemus_of<'a>(
     folders: impl IntoIterator<Item = &'a PathBuf>,
 ) -> HashMap<&'a PathBuf, Pid> {
@@ -61,14 +62,14 @@ fn file(pid: Pid, name: &str) -> String {
     format!("/proc/{}/{name}", pid.as_raw_nonzero())
 }
 
-/// Ends a QEMU whose runner is gone: the process whose guest is named after this folder.
+/// Kills the QEMU with this folder's mark, after its runner has died; whether there was one.
 pub(super) fn kill_qemu(folder: &Path) -> bool {
     let mark = mark(folder);
     pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
 }
 
-/// Kills this process, if the mark is among its arguments, and waits until it is gone. The handle
-/// keeps its number from becoming somebody else's.
+/// Kills this process if the mark is among its arguments, and waits until it is gone. The pidfd
+/// makes sure that the pid is not reused in between.
 fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
     let is_marked = |line: Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == mark);
     is_marked(arguments(pid)?).then_some(())?;
@@ -80,18 +81,19 @@ fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// User and system time in seconds.
+/// User and system time of a process in seconds.
 pub(super) fn cpu_seconds(pid: Pid) -> Option<f64> {
     let stat = Stat::read(pid)?;
     Some((stat.number(UTIME)? + stat.number(STIME)?) / hertz()?)
 }
 
-/// Its start in clock ticks since boot: together with the number, this names a process for ever.
+/// Start time in clock ticks since boot: with the pid, it identifies a process even if the pid is
+/// reused.
 pub(super) fn start_ticks(pid: Pid) -> Option<u64> {
     Stat::read(pid)?.word(STARTTIME)?.parse().ok()
 }
 
-/// How long ago a process started that started at this tick.
+/// Time since a process started, from its start in ticks.
 pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     let now = clock_gettime(ClockId::Boottime);
     let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
@@ -100,16 +102,16 @@ pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     Some(now.saturating_sub(started))
 }
 
-/// Memory that it has in RAM, in bytes.
+/// Resident memory in bytes.
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let statm = fs::read_to_string(file(pid, "statm")).ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// The CPU time that its threads have used, and that for which they were runnable and waited for a CPU. Without the
-/// latter, guests on a busy machine would seem to need less, the busier it is. A kernel without `schedstat` shows
-/// only the time used.
+/// CPU time that the threads used, plus the time that they were runnable and waited for a CPU.
+/// Without the latter, guests on a busy machine would seem to need less CPU the busier it is. On a
+/// kernel without `schedstat` this is the used time only.
 pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     let threads = fs::read_dir(file(pid, "task")).ok()?.flatten();
     let of_thread = |thread: fs::DirEntry| {
@@ -124,10 +126,10 @@ pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     Some(Duration::from_nanos(known.into_iter().fold(0, u64::saturating_add)))
 }
 
-/// `/proc/PID/stat` behind the program's name, which may hold spaces.
+/// `/proc/PID/stat` after the program's name, which may contain spaces.
 struct Stat(String);
 
-/// Fields of `/proc/PID/stat`, counted from the one behind the name.
+/// Indices of fields of `/proc/PID/stat`, counted from the first field after the name.
 const UTIME: usize = 11;
 const STIME: usize = 12;
 const STARTTIME: usize = 19;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a kernel gets as far as PID 1 on the processor itself; found out once per boot of this
-//! machine, and kept in the cache.
+//! Whether a kernel boots up to PID 1 with KVM. Tested once per boot of this machine; the result is
+//! stored in the cache.
 //!
-//! QEMU sets a machine up with some hypervisors inside of hypervisors, and no kernel ever comes up in
-//! it: it stops at an instruction that the outer one cannot emulate. So the first guest is preceded by
-//! one with nothing to do. While one run finds out, others wait for its answer, and have no place in the queue yet:
-//! so it starts at once, as with `--now`.
+//! Under some nested hypervisors QEMU can set up a machine with KVM, but no kernel ever boots: it
+//! stops at an instruction that the outer hypervisor cannot emulate. So before the first guest, an
+//! idle guest is started as a test. Other runs wait for the result and have no place in the queue
+//! meanwhile, so the test starts at once, as with `--now`.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -20,15 +20,15 @@ use crate::files;
 use crate::kernel::Kernel;
 use crate::lock::{Kind, Lock};
 
-/// Even busy machines start a kernel ten times as fast.
+/// Even busy machines boot a kernel in a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(20);
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const COMES_UP: &str = "comes up";
 
-/// Asks the cache, else starts a guest with KVM that has nothing to do.
+/// Returns the cached result, or starts an idle guest with KVM to get it.
 ///
 /// # Errors
-/// Where no guest can be started at all.
+/// If no guest can be started at all.
 pub(super) fn comes_up(
     guest: &Guest,
     kernel: &Kernel,

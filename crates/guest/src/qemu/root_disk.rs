@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cached disk of a userland → a copy that one guest may write to, boot after boot; and what the
-//! superblock of the copy says after a boot.
+//! The cached disk of a userland → a copy for one guest that is kept from boot to boot; and the
+//! state that the superblock of the copy shows after a boot.
 //!
-//! The copy shares blocks with the cached disk if the file system can; otherwise what is written on the
-//! cached disk is copied, and holes stay holes. A guest is foreign: of what it leaves on the disk, the host
-//! reads two numbers of the superblock, and mounts or checks nothing.
+//! The copy shares blocks with the cached disk (reflink) if the file system supports it; otherwise
+//! its data is copied, and holes stay holes. A guest is not trusted: of its disk the host reads
+//! only three fields of the superblock, and does not mount or check it.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::outcome::DiskState;
 use crate::error::{Error, ErrorContext};
 
-/// Makes the copy, which may not exist yet.
+/// Makes the copy; `to` must not exist.
 pub(super) fn copy(from: &File, to: &Path) -> Result<(), Error> {
     let mut open = File::options();
     let copy = open.read(true).write(true).create_new(true).mode(0o600).open(to).with_path(to)?;
@@ -27,7 +27,7 @@ pub(super) fn copy(from: &File, to: &Path) -> Result<(), Error> {
     copy_data(from, &copy).with_path(to)
 }
 
-/// Everything but holes.
+/// Copies the data between the holes.
 fn copy_data(from: &File, to: &File) -> io::Result<()> {
     let length = from.metadata()?.len();
     to.set_len(length)?;
@@ -44,7 +44,7 @@ fn copy_data(from: &File, to: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// By our own memory: the kernel copies between some file systems only.
+/// Copies through a buffer, because `copy_file_range` does not work between all file systems.
 fn copy_range(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
     let mut piece = vec![0; 1 << 20];
     while at < end {
@@ -56,7 +56,7 @@ fn copy_range(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the superblock of an ext4 file system.
+/// Reads the state of the ext4 file system from its superblock.
 pub(super) fn state(disk: &Path) -> Result<DiskState, Error> {
     let mut superblock = [0; 0x100];
     let file = File::open(disk).with_path(disk)?;
@@ -66,7 +66,8 @@ pub(super) fn state(disk: &Path) -> Result<DiskState, Error> {
     }
 }
 
-/// `s_magic`, `s_state` (bit 1: errors) and `s_feature_incompat` (bit 2: the journal is needed).
+/// By `s_magic`, `s_state` (0x2: errors) and `s_feature_incompat` (0x4: the journal must be
+/// replayed).
 fn state_of(superblock: &[u8; 0x100]) -> DiskState {
     let half = |at: usize| u16::from_le_bytes([superblock[at], superblock[at + 1]]);
     if half(0x38) != 0xef53 {
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_copy_has_the_same_bytes_and_keeps_holes() {
-        // from a disk to the same one, and to memory, which is another file system everywhere
+        // to the same file system, and to a tmpfs, which is always a different one
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
         let path = folders[0].path().join("disk");
         let disk = File::create_new(&path).unwrap();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Starts QEMU, listens to PID 1, and lets nothing outlive this call.
+//! Starts QEMU, receives the events of PID 1, and stops QEMU at the end.
 //!
-//! QEMU is in a process group of its own, so that Ctrl-C reaches us first, and is killed by the
-//! kernel when the thread that started it ends. PID 1's words come over a pipe; the kernel's log
+//! QEMU is in its own process group, so that Ctrl-C reaches the runner first; the kernel kills it
+//! when the thread that started it ends. The events of PID 1 arrive over a pipe; the kernel's log
 //! goes to a file in the run's folder.
 //!
-//! QEMU has no rights: root starts it as a user who owns nothing but a folder below the run's (see
-//! user.rs), with its disks, log and pipe open already, and no system calls but those of `-sandbox`. The
-//! runner trusts nothing that lies in that folder.
+//! QEMU runs without privileges: root starts it as a user who owns nothing except a folder below
+//! the run's (see user.rs), with disks, log and pipe already open, and under the seccomp filter of
+//! `-sandbox`. The runner trusts nothing in that folder.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -44,43 +44,44 @@ use crate::wire::{self, Event, JobExit, Stream};
 
 /// The kernel's log, in the run's folder.
 const LOG: &str = "kernel.log";
-/// So much of what QEMU complains of is read.
+/// At most this many bytes of QEMU's error output are read.
 const COMPLAINTS: u64 = 1 << 20;
-/// How many lines may wait for us; then the guest waits.
+/// Capacity of the queue of lines; if it is full, the guest waits.
 const LINES: usize = 64;
-/// How often the deadline and the user are looked at.
+/// Interval for checking the deadline and whether the user stopped the run.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long its complaints may take to arrive once it has ended.
+/// How long to wait for QEMU's error output after it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Lines of the kernel's log that are shown, and that a panic is looked for in.
+/// `SHOWN`: lines of the kernel's log in the result; `SEARCHED`: lines that are searched for a
+/// panic.
 const SHOWN: usize = 12;
 const SEARCHED: usize = 400;
 const TAIL: u64 = 64 << 10;
-/// The most of the kernel's log that is kept, on disk and as a whole: its end.
+/// Bytes at the end of the kernel's log that are kept on disk and in `whole_log`.
 const LONGEST_LOG: u64 = 16 << 20;
 
 /// What happens while a guest runs.
 #[derive(Debug)]
 pub enum GuestEvent<'a> {
-    /// What will execute its instructions.
+    /// This accelerator will run the guest.
     Chosen(Accelerator),
-    /// It came further.
+    /// The guest reached this phase.
     Reached(Phase),
-    /// The job printed.
+    /// The job wrote to its output.
     Output(Stream, Vec<u8>),
-    /// The job left a file: its name, and its next piece.
+    /// The next piece of a file in `/out`, with the file's name.
     File(&'a str, Vec<u8>),
-    /// Something the user may want to know.
+    /// A message for the user.
     Note(&'a str),
 }
 
-/// What a listener answers: go on, or end the guest as the user would.
+/// The answer to an event: `Break` ends the guest as if the user stopped it.
 pub(super) type Answer = ControlFlow<()>;
 
-/// Runs a job in a guest to its end, or until `hear` breaks off.
+/// Runs a job in a guest to its end, or until `hear` returns `Break`.
 ///
 /// # Errors
-/// Where no guest could be started. What becomes of a started one is in the [`Run`].
+/// If no guest could be started. The outcome of a started guest is in the [`Run`].
 pub fn run(
     guest: &Guest,
     kernel: &Kernel,
@@ -90,7 +91,7 @@ pub fn run(
 ) -> Result<Run, Error> {
     let qemu = find_qemu()?;
     let mut note = |line: &str| {
-        // a note ends nothing: the next event does
+        // a break in reply to a note is ignored; the next event asks again
         let _ = hear(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
@@ -109,7 +110,7 @@ pub(super) fn find_qemu() -> Result<PathBuf, Error> {
     program::find("qemu-system-x86_64", "qemu-system-x86")
 }
 
-/// Waits for the guest's turn, and until there is room for it.
+/// Waits in the queue, and until the budget has room for the guest.
 pub(super) fn take_slot(
     guest: &Guest,
     kernel: &Kernel,
@@ -130,7 +131,7 @@ pub(super) fn take_slot(
     RunSlot::take(cache, request, stop, &mut note)
 }
 
-/// What a guest starts from.
+/// Kernel and initramfs of a guest.
 pub(super) struct Images {
     kernel: Image,
     initramfs: Vec<u8>,
@@ -148,7 +149,7 @@ impl Images {
     }
 }
 
-/// QEMU, and with what it executes instructions.
+/// The QEMU program, and the accelerator that it uses.
 #[derive(Debug)]
 pub(super) struct Emulator {
     qemu: PathBuf,
@@ -168,23 +169,23 @@ impl Emulator {
         Ok(Self { qemu, accelerator, why_emulated })
     }
 
-    /// The run of a guest that was not started.
+    /// The result of a guest that was not started.
     pub(super) fn nothing_yet(&self) -> Run {
         let why_emulated = self.why_emulated.clone();
         Run { accelerator: self.accelerator, why_emulated, ..nothing_yet() }
     }
 }
 
-/// Where a guest runs.
+/// Where the files of a boot are.
 pub(super) struct BootPlace<'a> {
     pub(super) slot: &'a RunSlot,
-    /// For the files of this boot: the slot's folder, or one below it.
+    /// The folder for this boot: the slot's, or one below it.
     pub(super) folder: &'a Path,
-    /// The last disk, if it is open already.
+    /// The root disk, if it is open already.
     pub(super) root: Option<File>,
 }
 
-/// Starts QEMU and listens until it has ended.
+/// Starts QEMU and receives events until it has ended.
 pub(super) fn boot(
     guest: &Guest,
     mut images: Images,
@@ -218,7 +219,8 @@ pub(super) fn boot(
         Accelerator::Tcg => None,
     };
     let mut command = program::confined(qemu, user, group, files);
-    // Where QEMU keeps what is written to a copy: its folder, which it cannot reach by a path from the root.
+    // QEMU keeps the changes to a copy-on-write disk in TMPDIR. This is its own folder, which it
+    // cannot reach by an absolute path.
     command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
     let (accelerator, mark) = (emulator.accelerator, &place.slot.folder);
     command.args(machine::arguments(guest, accelerator, &disks, machine, places, mark));
@@ -228,7 +230,7 @@ pub(super) fn boot(
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
 
-/// The kernel's log, open for the runner to read and to shorten, and for QEMU to write.
+/// Opens the kernel's log twice: for the runner to read and shorten it, and for QEMU to append.
 fn log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
@@ -237,7 +239,7 @@ fn log(folder: &Path) -> Result<(File, File), Error> {
     Ok((to_read, to_write))
 }
 
-/// The folder that QEMU runs in, which is its user's.
+/// The folder that QEMU runs in, owned by QEMU's user.
 struct OwnFolder {
     folder: PathBuf,
     user: User,
@@ -251,7 +253,7 @@ impl OwnFolder {
         Ok(Self { folder, user })
     }
 
-    /// A file in it; its name there.
+    /// Writes a file in it; returns its name.
     fn file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
         let path = self.folder.join(name);
         let mut open = File::options();
@@ -262,8 +264,8 @@ impl OwnFolder {
         Ok(name.into())
     }
 
-    /// The kernel: where it is; for a user who cannot reach that, as one more name of the same file or,
-    /// where it cannot have one or may not be read, as a copy.
+    /// Path of the kernel. For a user who cannot reach the image, it is linked into the folder or,
+    /// if it cannot be linked or is not readable by everybody, copied.
     fn kernel(&self, image: &mut Image) -> Result<OsString, Error> {
         const NAME: &str = "kernel";
         if let Some(bytes) = image.unpacked.take() {
@@ -280,8 +282,8 @@ impl OwnFolder {
     }
 }
 
-/// Its userland's disk becomes the guest's last one, so that those of the user keep their names; it
-/// stays in the cache as long as the guest runs.
+/// Adds the userland's disk as the last one, so that the user's disks keep their names. The
+/// returned entry locks the disk in the cache while the guest runs.
 fn with_root(
     guest: &Guest,
     cache: &Cache,
@@ -296,7 +298,7 @@ fn with_root(
     Ok((guest, kept))
 }
 
-/// Counting is the translator's work.
+/// Chooses the accelerator. Instructions can be counted only by the emulator.
 fn chosen(
     guest: &Guest,
     qemu: &Path,
@@ -313,21 +315,22 @@ fn chosen(
     })
 }
 
-/// A running QEMU and what was heard from it.
+/// A running QEMU and what was received from it.
 struct Watch {
     qemu: Child,
     /// The kernel's log.
     log: File,
-    /// How long QEMU may take to end once the guest is done.
+    /// Time limit for QEMU to end after the job has ended.
     patience: Duration,
     lines: Receiver<Vec<u8>>,
     errors: Receiver<String>,
     started: Instant,
-    /// When the command started, by the first event that says so: the command can write events too.
+    /// When the command started, by the first event that says so. Later ones are ignored, as the
+    /// command could forge them.
     command: Option<Instant>,
-    /// When the command wants the power to go.
+    /// When the command's request for a power loss is due.
     power: PowerCut,
-    /// What the kernel repaired on the root disk.
+    /// Messages about repairs of the root disk's file system.
     repairs: Vec<String>,
     phase: Phase,
     ended: Option<JobEnd>,
@@ -341,7 +344,7 @@ impl Drop for Watch {
     }
 }
 
-/// Why we stopped listening.
+/// Why listening ended.
 enum StopReason {
     Over,
     TimedOut,
@@ -350,7 +353,8 @@ enum StopReason {
 }
 
 impl Watch {
-    /// The command holds QEMU's end of the pipe open, and is gone with this.
+    /// Takes `command` by value, because it holds the write end of the event pipe: only if it is
+    /// dropped does the pipe close when QEMU ends.
     fn start(mut command: Command, events: File, log: File, guest: &Guest) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
@@ -401,7 +405,7 @@ impl Watch {
         self.run.disk = guest.boot.as_ref().map(|boot| DiskAfter {
             boot: boot.number,
             repairs: std::mem::take(&mut self.repairs),
-            // the disk is looked at when nobody writes to it any more
+            // set by the caller, after QEMU has ended
             state: DiskState::Unknown,
         });
         self.run.log = log[log.len().saturating_sub(SHOWN)..].to_vec();
@@ -411,7 +415,7 @@ impl Watch {
         self.run.clone()
     }
 
-    /// Listens until QEMU has closed its end, the time is over, or the user stops us.
+    /// Listens until QEMU has closed the pipe, a deadline has passed, or the user stops the run.
     fn listen(
         &mut self,
         guest: &Guest,
@@ -437,8 +441,8 @@ impl Watch {
                 return StopReason::PowerCut;
             }
             if Instant::now() >= until {
-                // A machine that is done but does not end is ended; that is no time-out, unless its disk is
-                // to be unmounted.
+                // If the job is done but the machine does not end, it is killed, and that is not a
+                // timeout. A disk that is kept must be unmounted, so there it is one.
                 let may_end = self.phase == Phase::End && guest.boot.is_none();
                 return if may_end { self.end() } else { StopReason::TimedOut };
             }
@@ -524,12 +528,13 @@ impl Watch {
         Answer::Continue(())
     }
 
-    /// All of it, unless the guest wrote more than is kept; then a first line says so.
+    /// The whole log; if the guest wrote more than is kept, the end of it after a line that says
+    /// so.
     fn whole_log(&self) -> Vec<u8> {
         log::end(&self.log, LONGEST_LOG).unwrap_or_default()
     }
 
-    /// The end of the kernel's log.
+    /// The last lines of the kernel's log.
     fn log(&self) -> Vec<String> {
         let bytes = log::end(&self.log, TAIL).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -567,7 +572,7 @@ fn read_lines(out: File, say: &SyncSender<Vec<u8>>) {
     }
 }
 
-/// What QEMU complains of; a warning about a feature that is switched off is no complaint.
+/// The last three lines of QEMU's error output, joined. QEMU's warnings are among them.
 fn read_errors(err: ChildStderr) -> String {
     let mut bytes = Vec::new();
     let _ = err.take(COMPLAINTS).read_to_end(&mut bytes);

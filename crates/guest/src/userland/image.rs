@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder → a disk with a filesystem whose files belong to whom they should.
+//! A folder → a disk image whose files have the right owners.
 //!
-//! mke2fs copies a folder with its owners, which are the user who unpacked it: only root could give
-//! files away. So the owners are set afterwards, in the disk itself, by debugfs; a user may do that.
+//! mke2fs copies a folder with its owners, but the unpacked files belong to the user who unpacked
+//! them, and only root could change that. So debugfs sets the owners afterwards inside the image,
+//! for which no privileges are needed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,23 +14,24 @@ use super::tree::Owned;
 use crate::error::{Error, ErrorContext};
 use crate::program;
 
-/// What the disk says it holds. It is a sparse file: what is not used takes no room.
+/// Size of the file system. The image is a sparse file: unused blocks take no space.
 const SIZE: &str = "448M";
-/// Thrice what the packages take; each takes room whether it is used or not.
+/// Three times what the packages need. Each inode takes space, used or not.
 const INODES: &str = "16384";
 const PACKAGE: &str = "e2fsprogs";
 
-/// Makes the disk.
+/// Makes the disk image.
 pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("mke2fs", PACKAGE)?);
-    // Every start of a guest would go on with what lazily made tables leave to the kernel.
+    // With lazy initialization the kernel would initialize the tables in the background at every
+    // boot.
     command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-N", INODES, "-L", "root"]);
     command.args(["-E", "root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0", "-d"]);
     program::output("mke2fs", command.arg(root).arg(disk).arg(SIZE))?;
     give_away(root, disk, others)
 }
 
-/// To root, but for what is somebody else's.
+/// Sets the owner of all files to root, except those in `others`.
 fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let script = disk.with_extension("owners");
     fs::write(&script, commands(root, others)?).with_path(&script)?;
@@ -40,7 +42,7 @@ fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     check(disk)
 }
 
-/// debugfs ends well whatever happened, so the disk is looked at.
+/// Checks the result, because debugfs exits with 0 even if its commands failed.
 fn check(disk: &Path) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("e2fsck", PACKAGE)?);
     program::output("e2fsck", command.arg("-fn").arg(disk))?;
@@ -60,7 +62,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Two commands for each file and folder.
+/// The debugfs commands that set user and group of each file and folder.
 fn commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
     let mut script = String::new();
     for path in below(root)? {
@@ -104,7 +106,8 @@ mod tests {
         fs::create_dir_all(root.join("usr/bin")).unwrap();
         fs::write(root.join("usr/bin/a b"), b"contents").unwrap();
         std::os::unix::fs::symlink("usr/bin", root.join("bin")).unwrap();
-        // As root, files can be given away; for anybody else they are somebody's already.
+        // Root can change the owner; for other users the files already belong to a user other than
+        // root.
         let _ = std::os::unix::fs::lchown(root.join("usr/bin/a b"), Some(1234), Some(1234));
         let _ = std::os::unix::fs::lchown(root.join("bin"), Some(1234), Some(1234));
         fs::write(root.join("conf"), b"").unwrap();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A Debian suite → a disk with a small systemd system: redis-server, zram-generator, udev, procps.
 //!
-//! Which packages that takes is for the suite to say: those it calls essential, those named here,
-//! and all they depend on. They are unpacked, not installed: what their scripts would have done is
-//! in tree.rs.
+//! The suite determines the packages: those it marks as essential, those named here, and all their
+//! dependencies. They are unpacked, not installed; tree.rs does what their maintainer scripts would
+//! have done.
 //!
-//! A guest starts from a copy of the disk that QEMU makes as it writes: what the guest writes goes to
-//! the run's folder. The other way, a tmpfs laid over a disk that is only read, would keep every
-//! written page in the guest's memory, and a guest is there to try memory: on a disk written pages
-//! are written back and dropped, as on a real machine.
+//! A guest runs on a copy-on-write view of the disk: its changes go to the run's folder. The
+//! alternative, a tmpfs as overlay on a read-only disk, would keep every written page in the
+//! guest's memory. Guests are used to test memory, and on a disk written pages are written back and
+//! dropped, as on a real machine.
 
 #![expect(
     clippy::disallowed_methods,
@@ -30,11 +30,11 @@ use crate::files;
 use crate::item::Item;
 use crate::program;
 
-/// What a disk is made by: raise it with whatever makes disks different, here or in [`tree`]; those
-/// that were made otherwise are made again.
+/// Version of the steps that make a disk. Increase it with any change here or in [`tree`] that
+/// changes the disk; disks with another version are made again.
 pub(crate) const RECIPE: u32 = 3;
 
-/// What it is for. The first is apt's way to say what no Debian system is without.
+/// Packages of the system. The first is apt's pattern for all essential packages.
 const PACKAGES: &[&str] = &[
     "?essential",
     "systemd",
@@ -47,36 +47,38 @@ const PACKAGES: &[&str] = &[
     "systemd-zram-generator",
 ];
 
-/// Packages that set swap up by themselves at every start. A guest that reboots is there to try what
-/// somebody else writes to /etc, so it has only those that its user names.
+/// Packages that set up swap at every boot. A guest that reboots is used to test settings that
+/// others write to /etc, so it has only those of these packages that the user names.
 pub(crate) const OPTIONAL: &[&str] = &["systemd-zram-generator"];
 
-/// The folder that has, for each optional package, a list of its files.
+/// The folder of an entry with a list of files for each optional package.
 pub(crate) const LISTS: &str = "optional";
 
-/// What systemd would load itself, where it is a module: a guest has only those that were loaded.
+/// Modules that systemd would load itself; PID 1 loads them before, as the guest has no other
+/// modules.
 pub(crate) const MODULES: &[&str] = &["ext4", "autofs4"];
 
-/// What a guest that reboots needs to mount its root disk; systemd finds all else on the disk.
+/// Modules for mounting the root disk in a guest that reboots; systemd loads all others from the
+/// disk.
 pub(crate) const ROOT_MODULES: &[&str] = &["ext4"];
 
-/// What such a guest finds on its disk, beside what others get: for disks in files.
+/// Additional modules on the disk of a guest that reboots: for disks in files.
 pub(crate) const DISK_MODULES: &[&str] = &["loop"];
 
-/// The disk's name in its folder.
+/// File name of the disk in the entry.
 pub(crate) const DISK: &str = "disk";
 
-/// What a guest's command finds around it.
+/// The system in which a guest's command runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Userland {
-    /// busybox, and PID 1 of ours.
+    /// busybox, with this program as PID 1.
     #[default]
     Minimal,
     /// The system of this suite, with systemd as PID 1.
     Systemd(String),
 }
 
-/// The suite whose system is meant where none is named.
+/// The default suite.
 const SUITE: &str = "trixie";
 
 impl FromStr for Userland {
@@ -93,8 +95,7 @@ impl FromStr for Userland {
 }
 
 impl Userland {
-    /// How long a guest with it may take to start, and the command in it to end, where nobody says so:
-    /// systemd takes its time.
+    /// Default time limit for the start of a guest, and for the command in it: systemd needs more.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match self {
@@ -103,7 +104,7 @@ impl Userland {
         }
     }
 
-    /// How long the machine may take to end once the command has: systemd stops what it started.
+    /// Time limit for the machine to end after the command: systemd first stops its units.
     pub(crate) fn patience(&self) -> Duration {
         match self {
             Self::Minimal => Duration::from_secs(5),
@@ -111,7 +112,7 @@ impl Userland {
         }
     }
 
-    /// What it is in the cache.
+    /// The userland's item in the cache.
     pub(crate) fn item(&self) -> Option<Item> {
         match self {
             Self::Minimal => None,
@@ -120,8 +121,8 @@ impl Userland {
     }
 }
 
-/// Fetches, unpacks and completes the system; the disk is then in `entry`. Answers which systemd it
-/// is, and the packages.
+/// Fetches, unpacks and completes the system; the disk is then in `entry`. Returns the version of
+/// systemd, and the packages.
 pub(crate) fn make(
     suite: &str,
     aside: &Path,
@@ -145,7 +146,7 @@ pub(crate) fn make(
     Ok((release(&archives), archives))
 }
 
-/// The lists of the optional packages' files.
+/// Writes the lists of the optional packages' files.
 fn keep_lists(archives: &[Archive], entry: &Path) -> Result<(), Error> {
     files::make_folder(&entry.join(LISTS))?;
     for name in OPTIONAL {
@@ -161,8 +162,8 @@ fn keep_lists(archives: &[Archive], entry: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// `-rw-r--r-- root/root 1234 2024-01-01 00:00 ./usr/lib/file`; folders are left out, and of a link what it
-/// leads to.
+/// Parses a line of the package's contents such as `-rw-r--r-- root/root 1234 2024-01-01 00:00
+/// ./usr/lib/file`; skips folders, and omits the target of a link.
 fn file_of_line(line: &str) -> Option<String> {
     let (about, path) = line.split_once(" ./")?;
     let path = path.split(" -> ").next()?.split(" link to ").next()?;
@@ -175,7 +176,8 @@ fn release(packages: &[Archive]) -> String {
     found.map_or_else(|| "systemd".to_owned(), |one| one.name.replacen('_', " ", 1))
 }
 
-/// dpkg-deb's own way to unpack would replace a link to a folder by the folder.
+/// Unpacks a package with tar: `dpkg-deb --extract` would replace a symbolic link to a folder by a
+/// folder.
 fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed {
         program: "dpkg-deb".to_owned(),
@@ -189,7 +191,8 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
         None => Ok(()),
     };
     let ended = deb.wait().map_err(failed)?;
-    // Each fails where the other does: tar, which writes, knows more of a full disk.
+    // If one of the two fails, so does the other. The error of tar is preferred: it writes, so it
+    // notices a full disk.
     let why = match unpacked {
         Ok(()) if ended.success() => return Ok(()),
         Ok(()) => ended.to_string(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Unpacked packages → a system that starts: what their maintainer scripts would have done, as far
-//! as a guest needs it, and what a guest has no use for taken away.
+//! Unpacked packages → a system that boots: does what the maintainer scripts would have done, as
+//! far as a guest needs it, and removes what a guest does not need.
 //!
-//! A guest has no keyboard, no screen and no user who logs in, its hardware is known, and D-Bus is
-//! not there: units that wait for such things are masked.
+//! A guest has no keyboard, no screen and no user who logs in, its hardware is known, and it has no
+//! D-Bus: units that wait for such things are masked.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,10 +13,10 @@ use std::path::Path;
 use super::users::Accounts;
 use crate::error::{Error, ErrorContext};
 
-/// Folders that are links into /usr, in suites whose packages still bring files for both.
+/// Folders that are links into /usr; packages of some suites still contain files for both.
 const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];
 
-/// Nobody reads these in a guest. gconv holds character sets that no program here speaks.
+/// Not used in a guest. gconv holds character set conversions that no program here needs.
 const TRIMMED: &[&str] = &[
     "usr/share/doc",
     "usr/share/man",
@@ -42,18 +42,19 @@ const MASKED: &[&str] = &[
     "apt-daily-upgrade.timer",
 ];
 
-/// Units that their packages would have enabled.
+/// Units that maintainer scripts would have enabled.
 const ENABLED: &[&str] = &["redis-server.service"];
 
-/// Links that alternatives would have made, where nothing else made them.
+/// Links that update-alternatives would have made, if they do not exist.
 const LINKS: &[(&str, &str)] =
     &[("usr/bin/awk", "mawk"), ("usr/bin/sh", "dash"), ("usr/sbin/init", "../lib/systemd/systemd")];
 
-/// Accounts that maintainer scripts make by hand, in some suites.
+/// Accounts that maintainer scripts of some suites make (sysusers.d format).
 const ACCOUNTS: &str = "u redis - \"redis\" /var/lib/redis\n\
     g input -\ng kvm -\ng render -\ng sgx -\n";
 
-/// What does not belong to root: path, permissions, user, group. Folders are made.
+/// Files that do not belong to root: path, mode, user, group. A path that ends with `/` is made as
+/// a folder.
 const OWNED: &[(&str, u32, &str, &str)] = &[
     ("var/log/redis/", 0o2750, "redis", "adm"),
     ("var/lib/redis/", 0o750, "redis", "redis"),
@@ -66,7 +67,7 @@ const OWNED: &[(&str, u32, &str, &str)] = &[
     ("usr/bin/expiry", 0o2755, "root", "shadow"),
 ];
 
-/// A file or folder that is not root's.
+/// A file or folder with an owner other than root.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Owned {
     pub(super) path: String,
@@ -74,11 +75,11 @@ pub(super) struct Owned {
     pub(super) group: u32,
 }
 
-/// A guest whose manager crashes shall end, not freeze; and it shall end soon when it is to.
+/// A guest ends if its systemd crashes, instead of freezing; and stopping units takes at most 10 s.
 const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatus=no\n\
     DefaultTimeoutStopSec=10s\n";
 
-/// Before anything is unpacked.
+/// Prepares the root before anything is unpacked.
 pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     for name in MERGED {
         let folder = root.join("usr").join(name);
@@ -88,7 +89,7 @@ pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// After everything is unpacked; says what is to belong to whom.
+/// Completes the root after everything is unpacked; returns the files not owned by root.
 pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     for path in TRIMMED {
         remove(&root.join(path))?;
@@ -110,9 +111,9 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     Ok(owned)
 }
 
-/// /etc and /var are as new as /usr, or systemd would bring them up to date at each start of a guest:
-/// accounts, the cache of libraries, the journal's catalogue. It compares the time of /usr with those
-/// of these files, and a disk keeps whole seconds: so they come last.
+/// Marks /etc and /var as updated. Otherwise systemd would update accounts, library cache and
+/// journal catalogue at each boot of a guest. It compares the time of /usr with those of the marker
+/// files, and the disk stores whole seconds, so this must be the last step.
 fn mark_updated(root: &Path) -> Result<(), Error> {
     let usr = root.join("usr");
     let time = usr.metadata().and_then(|data| data.modified()).with_path(&usr)?;
@@ -125,7 +126,7 @@ fn mark_updated(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What this suite's packages do not bring is left out.
+/// The entries of OWNED that exist in this suite; sets their modes.
 fn owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
     let mut found = Vec::new();
     for &(name, mode, user, group) in OWNED {
@@ -171,7 +172,7 @@ fn units(root: &Path) -> Result<(), Error> {
     link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
 }
 
-/// An empty machine-id is one that is made at each start and is not worth keeping.
+/// Writes configuration files. With an empty machine-id, systemd makes a new one at each boot.
 fn files(root: &Path) -> Result<(), Error> {
     let names = text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
     for (path, contents) in [
@@ -199,7 +200,7 @@ fn parent(path: &Path) -> Result<(), Error> {
     path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).with_path(folder))
 }
 
-/// What is there already stays.
+/// Makes a symbolic link; keeps an existing file.
 fn link(path: &Path, target: &str) -> Result<(), Error> {
     parent(path)?;
     match symlink(target, path) {
@@ -227,7 +228,7 @@ fn sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
 mod tests {
     use super::*;
 
-    /// As packages leave it, but smaller.
+    /// A small version of what packages contain.
     fn unpacked() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The accounts that packages declare → `/etc/passwd` and its kin.
+//! The accounts that packages declare → `/etc/passwd`, `/etc/group` and their shadow files.
 //!
-//! base-passwd brings the accounts that are the same everywhere; other packages declare theirs in
-//! `sysusers.d`. systemd would make them at every start of a guest, as each begins with the same
-//! disk: making them once, when the disk is made, spares that. The first who names an account
-//! settles it. Passwords are locked.
+//! base-passwd contains the accounts that are the same on all systems; other packages declare
+//! theirs in `sysusers.d`. systemd would create them at every boot of a guest, as each begins with
+//! the same disk, so they are created once, when the disk is made. The first declaration of an
+//! account wins. Passwords are locked.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Numbers for accounts that name none are handed out from here downwards.
+/// Accounts without a declared uid get one from here downwards.
 const HIGHEST: u32 = 999;
-/// Below are numbers that are the same everywhere.
+/// Lower numbers are the fixed ones, the same on all systems.
 const LOWEST: u32 = 101;
 
 /// Accounts and groups.
@@ -19,16 +19,16 @@ const LOWEST: u32 = 101;
 pub(super) struct Accounts {
     /// Lines of passwd, by name.
     users: BTreeMap<String, String>,
-    /// Number, and members beyond those whose group it is.
+    /// Gid and additional members of each group.
     groups: BTreeMap<String, (u32, Vec<String>)>,
     taken: Vec<u32>,
 }
 
-/// The files, by their names below /etc.
+/// Name below /etc, mode and contents of each file.
 pub(super) type Files = [(&'static str, u32, String); 4];
 
 impl Accounts {
-    /// Takes passwd and group as they lie in base-passwd.
+    /// Reads passwd and group of base-passwd.
     pub(super) fn masters(passwd: &str, group: &str) -> Self {
         let mut accounts = Self::default();
         for line in group.lines() {
@@ -49,7 +49,7 @@ impl Accounts {
         accounts
     }
 
-    /// Takes a file of `sysusers.d`. What it does not understand is not made.
+    /// Reads a file of `sysusers.d`. Lines of an unknown type are ignored.
     pub(super) fn declare(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             let words = words(line);
@@ -77,7 +77,7 @@ impl Accounts {
             Some(group) => group.parse().ok().unwrap_or_else(|| self.group(group, None)),
             None => self.group(name, requested),
         };
-        // An account gets the number of the group of its name, where it may.
+        // An account without a declared uid gets the gid of the group of its name, if there is one.
         let number = requested.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free());
         self.taken.push(number);
         let home = if is_path(home) { home } else { "/" };
@@ -121,7 +121,7 @@ impl Accounts {
         self.groups.get(name).map(|(number, _)| *number)
     }
 
-    /// What goes below /etc: name, mode, contents.
+    /// The files below /etc: name, mode, contents.
     pub(super) fn files(&self) -> Files {
         let (mut passwd, mut shadow) = (String::new(), String::new());
         for (name, line) in &self.users {
@@ -142,7 +142,7 @@ impl Accounts {
     }
 }
 
-/// Anything else could end a line or a field.
+/// Whether a name is safe: other characters could end a line or a field.
 fn is_name(name: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     name != "-" && !name.is_empty() && name.bytes().all(fine)
@@ -152,7 +152,7 @@ fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.contains([':', '\n'])
 }
 
-/// Words, of which some are in double quotes.
+/// Splits a line into words; words may be in double quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();
@@ -205,7 +205,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is declared, every line has its fields and every name is there once.
+        /// Whatever is declared, every line has the right number of fields and every name occurs
+        /// once.
         #[test]
         fn files_stay_files(text in "([ugmr!]{1,2}[ \t][a-z:\"\\-0-9/ ]{0,20}\n|.{0,20}\n){0,12}") {
             let mut accounts = Accounts::masters(PASSWD, GROUP);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.swappiness=60` and `swap=zram:512M:lz4+file:1G` as typed → what an arm has.
+//! Text such as `vm.swappiness=60` and `swap=zram:512M:lz4+file:1G` → settings and swap of an arm.
 //!
-//! Areas are used in the order in which they stand, unless a priority is named. Whether this host has
-//! the algorithm, or room for the file, is not looked up here: who lends it says so.
+//! Areas are used in the given order, unless they have a priority. Whether this host has the
+//! compression algorithm, or room for the file, is not checked here but by the lender.
 
 use std::str::FromStr;
 
@@ -11,12 +11,12 @@ use pagewise_model::lend::ZswapSpec;
 use pagewise_model::typed::NotASize;
 use pagewise_model::{Bytes, Compressor, Percent, TrialArm, TrialSetting, TrialSwap};
 
-/// What stands behind `--a` or `--b`.
+/// The parsed value of `--a` or `--b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmSource {
-    /// A row of the knob table and its value.
+    /// A setting of the knob table, with its value.
     Setting(TrialSetting),
-    /// All swap areas of the arm; none for no swap at all.
+    /// All swap areas of the arm; empty for an arm without swap.
     Swap(Vec<TrialSwap>),
 }
 
@@ -31,7 +31,7 @@ impl FromStr for ArmSource {
     }
 }
 
-/// An arm whose swap is said twice.
+/// The swap of an arm is given twice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "arm {0} says twice what swap it has; several areas are joined by a plus sign, as \
@@ -39,10 +39,10 @@ impl FromStr for ArmSource {
 )]
 pub struct SwapTwice(String);
 
-/// An arm that has all of this.
+/// Builds an arm with all of these settings.
 ///
 /// # Errors
-/// Where its swap is said twice.
+/// If its swap is given twice.
 pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
@@ -57,10 +57,10 @@ pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
     Ok(arm)
 }
 
-/// Reads `off`, or areas joined by `+`.
+/// Parses `off`, or areas joined by `+`.
 ///
 /// # Errors
-/// What is wrong, and the forms that there are.
+/// What is wrong, and the valid forms.
 pub fn swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     if text == "off" {
         return Ok(Vec::new());
@@ -68,7 +68,8 @@ pub fn swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     text.split('+').map(area).collect()
 }
 
-/// `zram:512M:lz4`, `file:512M`. No device: what it holds would be lost.
+/// Parses `zram:512M:lz4` or `file:512M`. Block devices are not offered: their contents would be
+/// lost.
 fn area(text: &str) -> Result<TrialSwap, String> {
     let mut parts = text.split(':');
     let (kind, first) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -105,7 +106,7 @@ fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
     Ok(TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback: None, priority })
 }
 
-/// `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
+/// Parses `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
 fn zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
     let mut spec = ZswapSpec::new(word(first)?);
     for part in rest {
@@ -129,7 +130,7 @@ fn percentage(text: &str) -> Result<u8, String> {
     whole_percent(percent)
 }
 
-/// The kernel takes whole numbers.
+/// Converts to a whole number of percent, the only form that the kernel takes.
 pub(crate) fn whole_percent(percent: Percent) -> Result<u8, String> {
     let mut whole = 1..=100u8;
     whole.find(|whole| f64::from(*whole) == percent.get()).ok_or_else(|| {
@@ -160,19 +161,19 @@ fn no_priority(found: &dyn std::fmt::Display) -> String {
     format!("expected a priority from 0 to 32767, found {found}")
 }
 
-/// The size of an area, in bytes.
+/// The size of an area in bytes, at least 1 MiB.
 pub(crate) fn large_enough(size: Bytes) -> Result<u64, String> {
     let is_large = size.get() >= 1 << 20;
     let found = || format!("expected at least 1M, found {}", size.typed());
     is_large.then_some(size.get()).ok_or_else(found)
 }
 
-/// The kernel's range of what swapon may ask for; below it is its own choice.
+/// A priority that swapon may set; negative ones are assigned by the kernel itself.
 pub(crate) fn in_range(priority: i16) -> Result<i16, String> {
     (priority >= 0).then_some(priority).ok_or_else(|| no_priority(&priority))
 }
 
-/// A word that may name an algorithm; nothing that leads elsewhere.
+/// The name of an algorithm. Other text is refused, since the name is written to files in sysfs.
 pub(crate) fn word(text: &str) -> Result<String, String> {
     match text.parse() {
         Ok(Compressor { algorithm, level: None }) => Ok(algorithm.as_str().to_owned()),
@@ -276,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each area says as much as it says alone.
+        /// Areas joined by `+` are read as each would be alone.
         #[test]
         fn areas_are_read_one_by_one(sizes in proptest::collection::vec((1u64..4096, any::<bool>()), 1..5)) {
             let (texts, areas): (Vec<String>, Vec<TrialSwap>) = sizes

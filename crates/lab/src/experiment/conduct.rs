@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment → its runs, one after the other, each with its arm's settings borrowed for it.
+//! Runs an experiment: one run after the other, each with the settings of its arm borrowed for it.
 //!
-//! Everything that a run borrows is given back after it, in turned order, and the cgroup is a new one
-//! each time: no run finds what another left in it. Where it ends early, by whatever, the runs so far
-//! are there.
+//! After a run everything that it borrowed is returned in reverse order, and each run gets a new
+//! cgroup, so no run is affected by the one before. If the experiment ends early for any reason,
+//! the runs so far are returned.
 //!
-//! An arm that this machine refuses or that is killed for lack of memory is given up (`dropped`) and the
-//! others go on while there are two; one of the last two that fails so is trouble.
+//! An arm that this machine refuses, or whose command is repeatedly killed for lack of memory or
+//! exceeds its deadline, is dropped (see `pagewise_stats`), and the others continue while two are
+//! left. If one of the last two fails in this way, the experiment ends with an error.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -26,14 +27,14 @@ use super::run::{self, NotRun, RunResult, RunSetup, StartedProgram};
 use super::trouble::{ExperimentError, failed, quoted};
 use super::watcher::Watcher;
 
-/// Pairs that may fail.
+/// Number of runs with pairs that may fail; one more ends the experiment.
 const FAILURES: usize = 3;
 
-/// What may end it early, and who watches.
+/// How to stop an experiment, and who receives its events.
 pub struct Control<'a> {
-    /// Set by somebody else to end it.
+    /// Set by another thread to stop the experiment.
     pub stop: &'a AtomicBool,
-    /// Gets each event, and ends it as `stop` does with [`ControlFlow::Break`].
+    /// Receives each event; [`ControlFlow::Break`] stops the experiment.
     pub hear: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 }
 
@@ -43,16 +44,16 @@ impl std::fmt::Debug for Control<'_> {
     }
 }
 
-/// The runs, and why they are not all.
+/// The runs, and why there are no more.
 #[derive(Debug)]
 pub struct ExperimentRuns {
-    /// In the order in which they ran.
+    /// In the order in which they were made.
     pub runs: Vec<TrialRun>,
-    /// What ended it, where that was not its end.
+    /// What ended the experiment early, if anything did.
     pub trouble: Option<ExperimentError>,
 }
 
-/// Runs it to its end. Without a lender nothing is borrowed: no settings, no cgroup.
+/// Conducts an experiment. Without a lender nothing is borrowed: no settings, no cgroup.
 pub fn conduct<'a>(
     experiment: &Experiment,
     lender: Option<&'a mut (dyn Lender + 'a)>,
@@ -88,9 +89,9 @@ struct Conductor<'a, 'b, 'c, 'd> {
     control: &'c mut Control<'d>,
     began: Instant,
     patterns: Vec<(String, Pattern)>,
-    /// Of each arm.
+    /// The program of each arm.
     programs: Vec<PathBuf>,
-    /// Of the neighbour.
+    /// The program of the neighbour.
     beside: Option<PathBuf>,
     files: Files,
     kswapd: ThreadCpu,
@@ -131,7 +132,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         Ok(())
     }
 
-    /// The first run fills caches; the rounds after it tell how much runs vary.
+    /// The first run fills caches; the warm-up rounds after it show how much runs vary.
     fn warm_up(&mut self) -> Result<(), ExperimentError> {
         self.run_one(0, None)?;
         for _ in 0..self.experiment.warm_up {
@@ -143,12 +144,13 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         self.tell(&TrialEvent::Forecast(forecast))
     }
 
-    /// Arms that go on.
+    /// Arms that are not dropped.
     fn kept(&self) -> Vec<&'a TrialArm> {
         dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
     }
 
-    /// A look that was planned, and an answer.
+    /// Whether the experiment can end now: this number of pairs is a planned interim look, and the
+    /// verdict is decided.
     fn is_clear(&self, looks: &[TrialLook]) -> bool {
         let first = looks.first().map_or(0, |look| look.pairs as usize);
         if self.kept().len() != 2 || looks.len() < 2 || self.runs.len() < 2 * first {
@@ -192,7 +194,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
     }
 
-    /// A run that has not been made yet.
+    /// Announces a run, and returns its record without results.
     fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> Result<TrialRun, ExperimentError> {
         let experiment = self.experiment;
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
@@ -202,7 +204,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })
     }
 
-    /// What became of it. What a workload of ours did not live to say is missing.
+    /// Fills in the record of a run. If a workload was killed before it printed its results, they
+    /// are missing.
     fn told(&self, begun: TrialRun, run: &RunResult) -> TrialRun {
         let message = |(name, pattern): &(String, Pattern)| {
             Some((name.clone(), pattern.number(&run.message)?))
@@ -226,8 +229,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
     }
 
-    /// While warming up everything must be as it should, but for what is an arm's answer where others can
-    /// go on.
+    /// During the warm-up a run must succeed and print everything that is measured. Excepted are
+    /// failures that count as the result of an arm, while more than two arms are left.
     fn is_usable(
         &self,
         run: &TrialRun,
@@ -281,7 +284,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
     }
 
-    /// Borrows, runs, gives back.
+    /// Borrows the settings of an arm, runs the command, and returns what was borrowed.
     fn treated(&mut self, at: usize) -> Result<RunResult, ExperimentError> {
         let arm = &self.experiment.arms[at];
         let mut lent = RunLoans::default();
@@ -290,7 +293,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             Err(refused) => Err(refused),
         };
         let given = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
-        // what could not be given back is worse than what was refused
+        // a failed return is reported instead of a refusal, as it is the more serious error
         if let Err(ExperimentError::Refused { .. }) = &ran {
             given?;
             return ran;
@@ -332,7 +335,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         })
     }
 
-    /// The last one first. All of them are tried.
+    /// Returns loans in reverse order. A failure does not stop the others from being returned.
     fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         let given = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
@@ -342,7 +345,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             .map_or(Ok(()), |source| Err(ExperimentError::Kept { arm: arm.to_owned(), source }))
     }
 
-    /// Files for swap, which all runs shared.
+    /// Returns the swap files, which all runs shared.
     fn give_back_files(&mut self) -> Result<(), ExperimentError> {
         let loans: Vec<LoanId> = self.files.values().map(|file| file.loan).collect();
         let arm = self.runs.last().map_or_else(String::new, |run| run.arm.clone());

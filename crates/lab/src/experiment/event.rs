@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens while an experiment runs, for whoever shows it and keeps its runs.
+//! Events of a running experiment, for the user interface and for recording.
 //!
-//! The same events come from a conductor in this process and from one in a guest, which prints each as a
-//! line of JSON. Every run is an event as it ends, so that a guest that dies costs no more than the run
-//! that it was at. What only this side can know never comes over the line.
+//! The events come from a conductor in this process or from one in a guest, which prints each as a
+//! line of JSON. Each run is an event as soon as it ends, so that a guest that dies loses only its
+//! current run. The events that only the runner can know are never read from a guest.
 
 use pagewise_model::{Clock, Refusal, TrialForecast, TrialRun};
 use serde::{Deserialize, Serialize};
 
-/// One event.
+/// An event of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialEvent {
-    /// Before the first run in a guest: whose clock it will be measured with.
+    /// Before the first run in a guest: the clock by which it is measured.
     #[serde(skip)]
     Clock(Clock),
-    /// Something that the user may want to know.
+    /// A message for the user.
     #[serde(skip)]
     Note(String),
     /// A run begins.
     Begins {
-        /// Of which arm.
+        /// Name of the arm.
         arm: String,
-        /// Which pair; none while warming up.
+        /// Number of the pair; `None` during the warm-up.
         pair: Option<u32>,
-        /// From 1.
+        /// Number of the run, from 1.
         run: u32,
-        /// At most.
+        /// Number of all runs, at most.
         of: u32,
     },
     /// A run has ended.
     Ran(Box<TrialRun>),
-    /// The warm-up is over: what the pairs will probably show, where that can be said.
+    /// The warm-up is over: the expected precision after all pairs, if it can be computed.
     Forecast(Option<TrialForecast>),
-    /// It ended early, and why; only a guest says this and the next.
+    /// The experiment ended early, and why. Only a guest sends this and the next event.
     Trouble(Refusal),
     /// There will be no more runs.
     Done,
 }
 
 impl TrialEvent {
-    /// The line, with its end.
+    /// The event as a line of JSON, with a newline.
     #[must_use]
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
-    /// `None` where it is no line of a conductor.
+    /// Parses a line; `None` if it is not an event of a conductor.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
@@ -56,7 +56,7 @@ impl TrialEvent {
 mod tests {
     use super::*;
 
-    /// A guest cannot say which clock it had, nor speak to the user in our name.
+    /// A guest cannot claim a clock, nor send messages to the user.
     #[test]
     fn a_line_is_an_event_of_a_conductor() {
         let done = TrialEvent::Done;

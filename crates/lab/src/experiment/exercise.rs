@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A small command for experiments about the machine itself: some memory is filled and hit at random.
+//! A small command for experiments about the machine itself: fills some memory and reads it at
+//! random.
 //!
-//! It does the same each time, in some dozens of milliseconds, and needs nothing but a processor and
+//! It does the same work each time, takes some dozens of milliseconds, and needs only a CPU and
 //! `MEMORY`.
 
-/// What it fills.
+/// Bytes that are filled.
 const MEMORY: usize = 8 << 20;
-/// How often it hits.
+/// Number of random accesses.
 const HITS: usize = 2_000_000;
 
-/// Does it; the number depends on all that was done, so that nothing is left out.
+/// Runs it. The result depends on all accesses, so that the compiler cannot remove any.
 #[must_use]
 pub fn exercise() -> u64 {
     let mut rng = fastrand::Rng::with_seed(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run holds while it lasts, looked at now and then → the most of it, and what kswapd took.
+//! Samples of what a run uses → the maximum of each, and kswapd's CPU time.
 //!
-//! When the command has ended its memory is free again, and the swap that held it too: what was used can
-//! only be seen before. A zram device notes by itself the most memory that it used.
+//! When the command has ended, its memory and swap are free again, so they are sampled while it
+//! runs. A zram device records its maximum memory use itself.
 
 use pagewise_model::lend::MemoryGroup;
 use pagewise_model::{Bytes, Micros, Nanos};
@@ -15,14 +15,14 @@ use pagewise_stats::name::{
 use super::host::{Changed, counters_of};
 use super::swap_traffic::LentSwap;
 
-/// What is looked at, from the beginning of a run on.
+/// The sampled values, from the start of a run.
 #[derive(Debug)]
 pub(super) struct Gauges<'h> {
     host: &'h HostRoot,
     group: Option<CgroupCounters>,
     neighbour: Option<NeighbourGauges>,
     swap: &'h LentSwap,
-    /// How much of the host's swap was in use.
+    /// Swap in use on the host at the start.
     host_swap: Option<Bytes>,
     most_swap: Option<Bytes>,
     most_zswap: Option<Bytes>,
@@ -33,12 +33,12 @@ pub(super) struct Gauges<'h> {
     stall: Stall,
 }
 
-/// Of the cgroup of a program that runs beside the command.
+/// The cgroup of the neighbour.
 #[derive(Debug)]
 struct NeighbourGauges {
     group: CgroupCounters,
     most_zswap: Option<Bytes>,
-    /// Major faults before what is counted.
+    /// Major faults before counting began.
     faults: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ fn faults(host: &HostRoot, group: &CgroupCounters) -> Option<u64> {
     group.stat(host).get("pgmajfault").get()
 }
 
-/// Time in which all waited for memory.
+/// Time in which all tasks waited for memory (PSI, full).
 #[derive(Debug)]
 struct Stall {
     group: Option<Micros>,
@@ -97,14 +97,14 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// A look while the command runs: four small files.
+    /// Takes a sample while the command runs; reads four small files.
     pub(super) fn sample(&mut self) {
         let swap = self.group.as_ref().and_then(|group| group.swap(self.host));
         self.most_swap = self.most_swap.max(swap);
         if let Some(neighbour) = &mut self.neighbour {
             neighbour.most_zswap = neighbour.most_zswap.max(neighbour.group.zswap(self.host));
         }
-        // the pool is that of both programs, as a zram device is
+        // with a neighbour, the pool of both programs counts, as for a zram device
         let own = self.group.as_ref().filter(|_| self.neighbour.is_none());
         let zswap = own.and_then(|group| group.zswap(self.host));
         self.most_zswap = self.most_zswap.max(zswap);
@@ -118,7 +118,7 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// Counts from now on; what was used at most is still that of all the run.
+    /// Restarts the counters at the mark; maxima remain those of the whole run.
     pub(super) fn restart(&mut self) {
         self.kswapd_time = self.kswapd.time(self.host);
         self.stall = Stall::read(self.host, self.group.as_ref());
@@ -127,7 +127,7 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// When the command has ended, before anything is given back.
+    /// Adds the results. Call it when the command has ended, before anything is returned.
     pub(super) fn told(&self, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
         let peak = self.group.as_ref().and_then(|group| group.swap_peak(self.host));
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// This thread stands for kswapd.
+    /// This thread takes the place of kswapd.
     #[test]
     fn what_was_counted_before_a_new_start_is_left_out() {
         let host = HostRoot::live().unwrap();
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// The most counts, not the last.
+    /// The maximum is kept, not the last value.
     #[test]
     fn the_most_that_a_group_had_in_swap_is_kept() {
         let folder = tempfile::tempdir().unwrap();

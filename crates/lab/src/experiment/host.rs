@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters before and after a run → what the run did, and what else happened meanwhile.
+//! Counters before and after a run → what the run did, and what else happened on the host.
 //!
-//! A cgroup is new for each run, so what it counts is the run's. Version 2 counts all that is wanted
-//! here; version 1 only refaults, the rest is the whole host's (`/proc/vmstat`), and says so. What a
-//! cgroup's own limit makes the kernel scan and take is not counted for the host: with such a limit and
-//! version 1 nobody knows it, and it is left out rather than called 0.
+//! Each run has a new cgroup, so the cgroup's counters are those of the run. cgroup v2 has all
+//! counters that are needed; v1 has refaults only, so the others are read for the whole host
+//! (`/proc/vmstat`) and marked as such. Reclaim that is due to a cgroup's own limit is not counted
+//! in `/proc/vmstat`: with such a limit and v1 it is unknown, and is left out instead of being
+//! reported as 0.
 //!
-//! What has to be looked at while the run lasts, as what is in swap, is in `gauges`.
+//! What must be sampled during the run, such as swap in use, is in `gauges`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::swap_traffic::{LentSwap, SwapTraffic, Swapped};
 
-/// A metric, and the counters whose sum it is: the names of a cgroup, then those of the host.
+/// A metric, and the counters whose sum it is: their names in a cgroup, then those of the host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SUMS: [Sum; 13] = [
@@ -42,10 +43,10 @@ const SUMS: [Sum; 13] = [
 ];
 const REFAULTED: &[&str] = &["workingset_refault_anon", "workingset_refault_file"];
 
-/// What a limit makes the kernel do, and the host does not count.
+/// Metrics of reclaim that is due to a limit, which the host does not count.
 const OF_LIMIT: [&str; 3] = [SCANNED, DIRECT_SCANS, STOLEN];
 
-/// The host at the start of a run.
+/// The host's counters at the start of a run.
 #[derive(Debug)]
 pub(super) struct HostAtStart<'s> {
     vmstat: Counters,
@@ -56,18 +57,18 @@ pub(super) struct HostAtStart<'s> {
     slept: Duration,
 }
 
-/// What changed until now.
+/// The changes since the start.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     pub(super) values: BTreeMap<String, f64>,
     pub(super) host_wide: Vec<String>,
-    /// Processor time of everybody.
+    /// CPU time of all processes.
     pub(super) busy_seconds: Option<f64>,
     pub(super) stolen_seconds: Option<f64>,
     pub(super) slept_seconds: f64,
-    /// Processes of the group that the kernel killed for lack of memory.
+    /// Processes of the cgroup that the OOM killer killed.
     pub(super) oom_kills: u64,
-    /// Processor time of the group, where it counts it.
+    /// CPU time of the cgroup, if it is counted.
     pub(super) cpu_seconds: Option<f64>,
 }
 
@@ -87,7 +88,7 @@ pub(super) fn before<'s>(
 }
 
 impl HostAtStart<'_> {
-    /// `limited`: the group has a limit of its own.
+    /// The changes until now. `limited`: the cgroup has a memory limit.
     pub(super) fn until_now(
         &self,
         host: &HostRoot,
@@ -160,7 +161,7 @@ impl Changed {
         }
     }
 
-    /// The group's own, or else the host's, which is said then.
+    /// Adds a value: the cgroup's own or else the host's, which is then marked as host-wide.
     pub(super) fn add(&mut self, name: &str, own: Option<f64>, wide: impl FnOnce() -> Option<f64>) {
         let value = own.or_else(wide);
         if own.is_none() && value.is_some() {
@@ -171,20 +172,21 @@ impl Changed {
 }
 
 impl CounterGrowth<'_> {
-    /// By how much the sum of these grew; none where one of them is not counted. A host that has no
-    /// `pgscan_khugepaged` or the like is not asked for it.
+    /// The increase of the sum of these counters; `None` if one of them does not exist. Counters
+    /// that only some kernels have, such as `pgscan_khugepaged`, are therefore not in the host's
+    /// lists.
     fn by(&self, names: &[&str]) -> Option<f64> {
         let one = |name: &&str| self.to.get(name).get()?.checked_sub(self.from.get(name).get()?);
         names.iter().map(one).sum::<Option<u64>>().map(|sum| sum as f64)
     }
 }
 
-/// The counters of a group that was lent.
+/// The counters of a borrowed cgroup.
 pub(super) fn counters_of(group: &MemoryGroup) -> CgroupCounters {
     CgroupCounters::new(&group.folder, group.unified)
 }
 
-/// How long this machine has slept since boot.
+/// Time that this machine was suspended since boot.
 fn slept() -> Duration {
     let [since_boot, awake] = [ClockId::Boottime, ClockId::Monotonic].map(|clock| {
         let time = clock_gettime(clock);
@@ -198,14 +200,14 @@ fn slept() -> Duration {
 mod tests {
     use super::*;
 
-    /// As a kernel 6.18 prints them, shortened.
+    /// As Linux 6.18 prints them, shortened.
     const V2: [&str; 2] = [
         "workingset_refault_anon 10\nworkingset_refault_file 20\npgscan 1000\npgsteal 900\n\
          pgscan_kswapd 600\npgscan_direct 400\npswpin 1\npswpout 2\n",
         "workingset_refault_anon 40\nworkingset_refault_file 30\npgscan 1500\npgsteal 1000\n\
          pgscan_kswapd 700\npgscan_direct 800\npswpin 5\npswpout 9\n",
     ];
-    /// Version 1 counts refaults only.
+    /// cgroup v1 counts refaults only.
     const V1: [&str; 2] = [
         "workingset_refault_anon 0\nworkingset_refault_file 0\n",
         "workingset_refault_anon 4\nworkingset_refault_file 1\n",
@@ -217,7 +219,7 @@ mod tests {
          pswpout 4\nworkingset_refault_anon 5\nworkingset_refault_file 5\n",
     ];
 
-    /// As two files of counters that were read one after the other.
+    /// The changes between two files of counters, read one after the other.
     fn counted(group: Option<[&str; 2]>, limited: bool) -> Changed {
         let read = |text: &str| {
             let folder = tempfile::tempdir().unwrap();
@@ -252,8 +254,8 @@ mod tests {
         }
     }
 
-    /// What its limit makes the kernel scan nobody counts, and pages of a group are not compared with
-    /// those of a host.
+    /// With v1, reclaim due to the limit is unknown; and refaults of the cgroup are not divided by
+    /// pages of the host.
     #[test]
     fn a_group_of_version_1_leaves_out_what_nobody_knows() {
         let limited = counted(Some(V1), true);
@@ -274,7 +276,7 @@ mod tests {
         assert_eq!(same.values[SCANNED], 0.0);
     }
 
-    /// The host counts at least what a reader of files does.
+    /// The host's counters are at least those of a process that reads files.
     #[test]
     fn counters_of_this_host_are_found_and_said_to_be_the_hosts() {
         let host = HostRoot::live().unwrap();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An arm → what its next run borrows: settings, swap, a cgroup, in this order.
+//! Borrows for an arm's next run: settings, swap, a cgroup, in this order.
 //!
-//! The cgroup comes last: one of version 1 takes its swappiness from the host when it is made and keeps it,
-//! so a setting that came after it would not be felt. It goes back first: who is in it is ended, and swap
-//! that nobody uses is switched off at once instead of being read back.
+//! The cgroup comes last: a v1 cgroup copies the host's swappiness when it is made, so a later
+//! change of the setting would have no effect. It is returned first: its processes are killed, so
+//! that their swap is freed and swapoff need not read it back.
 //!
-//! A file for swap costs writing it, so it is lent once and used by all runs; every run formats it anew.
+//! Writing a swap file is slow, so it is borrowed once and used by all runs; every run formats it
+//! anew.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,29 +24,30 @@ use pagewise_stats::{Experiment, Neighbour};
 
 use super::swap_traffic::LentSwap;
 
-/// Where areas that say no priority begin, downwards; below those that say one.
+/// Priorities that are not given are counted down from here (exclusive), unless an area has a given
+/// one.
 const USUAL_PRIORITY: i16 = 100;
-/// The setting that a cgroup of version 1 has for itself.
+/// The setting of which a v1 cgroup has its own copy.
 const SWAPPINESS: &str = "vm.swappiness";
 const ZSWAP: &str = "zswap.enabled";
 const ZSWAP_MAX: &str = "cgroup.memory.zswap.max";
 const ZSWAP_WRITEBACK: &str = "cgroup.memory.zswap.writeback";
 
-/// What a run has.
+/// What a run has borrowed.
 #[derive(Debug, Default)]
 pub(super) struct RunLoans {
     pub(super) group: Option<MemoryGroup>,
-    /// Of the program that runs beside it.
+    /// The cgroup of the neighbour.
     pub(super) neighbour: Option<MemoryGroup>,
     pub(super) swap: LentSwap,
-    /// In the order in which they were taken.
+    /// All loans, in the order in which they were taken.
     pub(super) loans: Vec<LoanId>,
 }
 
-/// Files for swap that all runs share: the how many-th of an arm, and how large.
+/// Swap files shared by all runs, by their index in an arm and their size.
 pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
 
-/// Borrows for one run. What was lent before something is refused is in `lent`.
+/// Borrows for one run. If something is refused, what was lent before is in `lent`.
 pub(super) fn borrow(
     lender: &mut dyn Lender,
     arm: &TrialArm,
@@ -78,7 +80,7 @@ pub(super) fn borrow(
     Ok(())
 }
 
-/// The cgroup of the program beside the command, with the settings that the arm has for it.
+/// The cgroup of the neighbour, with the arm's settings for it.
 fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Refusal> {
     let max = neighbour.memory_limit_bytes.map(Bytes::new);
     let mut spec = GroupSpec { max, ..GroupSpec::default() };
@@ -103,8 +105,9 @@ fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Re
     Ok(spec)
 }
 
-/// Switches zswap on before the areas behind it. Areas without zswap are measured without it: a host whose
-/// zswap is on would compress their pages, too. Who sets zswap as a knob has chosen.
+/// Switches zswap on if an area uses it. For areas without zswap it is switched off: if the host's
+/// zswap is on, it would compress their pages too. If the arm has the zswap setting, that is left
+/// alone.
 fn zswap(
     lender: &mut dyn Lender,
     arm: &TrialArm,
@@ -143,13 +146,13 @@ fn group(
     };
     match lender.lend_group(&spec) {
         Ok(group) => Ok(Some(group)),
-        // without a limit the group only counts
+        // without a limit the cgroup is only needed for its counters
         Err(_) if limit.is_none() && !without_swap => Ok(None),
         Err(refused) => Err(refused),
     }
 }
 
-/// Whether this host swaps anywhere. Then an arm without swap has to be kept from it.
+/// Whether this host has swap; an arm without swap must then be barred from using it.
 fn has_swap() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).has_swap())
 }
@@ -183,14 +186,14 @@ fn swap(
             lent.swap.disks.push(path.into());
             SwapArea::Device(path.into())
         }
-        // it is on already, and no area
+        // not an area of its own; already switched on
         TrialSwap::Zswap(_) => return Ok(()),
     };
     lent.loans.push(lender.lend_swap(&SwapSpec { area, priority })?);
     Ok(())
 }
 
-/// Settings of a zram device are those of all the arm's devices.
+/// Applies the arm's zram settings, which are the same for all its devices.
 fn set_up(
     lender: &mut dyn Lender,
     settings: &[TrialSetting],
@@ -223,8 +226,9 @@ fn file(
     Ok(path)
 }
 
-/// Areas without a priority come after those that have one, in the order given. The kernel's own choice
-/// would use them in turn on some kernels and one after the other on others.
+/// Priorities of the areas: those without one come after those that have one, in the given order.
+/// If the kernel assigned them, some kernels would use the areas round-robin and others one after
+/// the other.
 pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
     let mut next = areas.iter().filter_map(TrialSwap::priority).min().unwrap_or(USUAL_PRIORITY);
     let mut given = |area: &TrialSwap| {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line that the command prints → the moment from which on a run is counted.
+//! A line of the command's output that marks the moment from which a run is measured.
 //!
-//! Whoever reads the command's output finds the line and says so through an event of the kernel, for which the
-//! conductor waits beside the command's end. The command is stopped (SIGSTOP) while counters are read, so that all
-//! of them are of one moment.
+//! The thread that reads the output finds the line and signals it through an eventfd, for which the
+//! conductor waits together with the command's end. The command is stopped (SIGSTOP) while counters
+//! are read, so that all counters are of the same moment.
 
 use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Finds a line in output that comes in pieces.
+/// Finds a line in output that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct LineFinder {
-    /// With its end.
+    /// The line with its newline.
     line: Vec<u8>,
-    /// The start of the line that is being printed: no more of it than `line` has.
+    /// The beginning of the current line of output, not longer than `line`.
     begun: Vec<u8>,
-    /// None once it was found.
+    /// The eventfd to signal; `None` after the line was found.
     found: Option<OwnedFd>,
 }
 
 impl LineFinder {
-    /// The second becomes readable when the line was found.
+    /// Returns the finder and an eventfd that becomes readable when the line is found.
     pub(super) fn new(line: &str) -> std::io::Result<(Self, OwnedFd)> {
         let found = eventfd(0, EventfdFlags::CLOEXEC)?;
         let heard = found.try_clone()?;
@@ -45,13 +45,13 @@ impl LineFinder {
 
     fn tell(&mut self) {
         if let Some(found) = self.found.take() {
-            // an event of a counter that nobody has read never blocks
+            // writing to an eventfd with a small counter never blocks
             let _ = rustix::io::write(&found, &1_u64.to_ne_bytes());
         }
     }
 }
 
-/// A process group that is stopped until this is dropped.
+/// A process group that is stopped (SIGSTOP) until this is dropped.
 #[derive(Debug)]
 pub(super) struct Stopped(Pid);
 
@@ -78,11 +78,11 @@ mod tests {
 
     use super::*;
 
-    /// Whether these pieces of output have the line.
+    /// Whether the line is found in these pieces of output.
     fn is_found(line: &str, pieces: &[&[u8]]) -> bool {
         let (mut finder, heard) = LineFinder::new(line).unwrap();
         pieces.iter().for_each(|piece| finder.read(piece));
-        // nobody is left to tell: what is to be read has been written
+        // with the finder dropped, nothing more will be written
         drop(finder);
         rustix::io::ioctl_fionbio(&heard, true).unwrap();
         rustix::io::read(&heard, &mut [0; 8]).is_ok()
@@ -101,7 +101,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the output is cut, and whatever bytes it has, the line is found where it is one.
+        /// However the output is cut into pieces and whatever it contains, the line is found
+        /// exactly if it is there.
         #[test]
         fn it_is_found_where_a_naive_search_finds_it(
             text in "[ab\n]{0,40}",

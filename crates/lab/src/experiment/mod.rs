@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A command, arms that differ in settings, a number of pairs → which arm is better, or that no
-//! difference shows.
+//! difference was found.
 //!
 //! ```text
 //! let experiment = Experiment { .. };            what is run, what is compared, how often
-//! experiment.check()?                            arms that are alike, metrics that cannot be
+//! experiment.check()?                            refuses inconsistent arms, unknown metrics
 //! let conducted = conduct(&experiment, Some(&mut lender), &mut control);
-//! conducted.runs                                 every run, also where it was stopped
+//! conducted.runs                                 every run, even if it was stopped
 //! let trial = judge(&experiment, &conducted.runs);
 //! ```
 //!
-//! `lend` borrows what an arm has, `run` starts the command in a borrowed cgroup and measures it with all its
-//! processes (`host` by counters, `gauges` by reading now and then what the run holds), from its start or from a
-//! line that it prints (`mark`).
-//! [`judge`](pagewise_stats::judge) needs raw runs and nothing else: who kept them can judge again.
+//! `lend` borrows the settings of an arm; `run` starts the command in a borrowed cgroup and
+//! measures it with all its child processes (`host` reads counters, `gauges` samples what the run
+//! holds), from its start or from a line that it prints (`mark`). [`judge`](pagewise_stats::judge)
+//! needs the raw runs only, so recorded runs can be judged again.
 //!
-//! How it is kept honest: runs come in pairs of random order, so that drift hits both sides alike; the
-//! first run of all and some rounds after it are discarded; results are read only where that was planned.
-//! What the runs mean, and after how many pairs they may be read, is `pagewise_stats`' business.
+//! Safeguards: runs come in pairs in random order, so that drift affects both sides equally; the
+//! first run and some warm-up rounds are discarded; results are read only at planned points. The
+//! meaning of the runs, and the number of pairs after which they may be read, are defined in
+//! `pagewise_stats`.
 
 mod arm_source;
 mod conduct;

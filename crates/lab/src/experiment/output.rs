@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a command says, standard output and error in one → its end.
+//! Standard output and error of a command, together → the end of it.
 //!
-//! It is read as it comes, so that nobody waits for us, and never kept in a file: that file's cache
-//! would be memory of the command's cgroup.
+//! It is read as it arrives, so that the command never blocks, and is not kept in a file: the page
+//! cache of the file would be charged to the command's cgroup.
 
 use std::io::Read;
 use std::thread::JoinHandle;
 
 use super::mark::LineFinder;
 
-/// Kept of it.
+/// Bytes that are kept.
 const KEPT: usize = 1 << 20;
 
-/// Reads until nobody holds the other end.
+/// The thread that reads until all writers have closed the pipe.
 #[derive(Debug)]
 pub(super) struct Output(JoinHandle<Vec<u8>>);
 
@@ -21,7 +21,7 @@ impl Output {
         Self(std::thread::spawn(move || end_of(from, finder)))
     }
 
-    /// Waits for the end of it.
+    /// Waits for the end of the output and returns it.
     pub(super) fn said(self) -> String {
         let end = self.0.join().unwrap_or_default();
         String::from_utf8_lossy(&end).into_owned()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processes of a run: those that it left become our children, are ended and waited for.
+//! The processes of a run. Those that it left behind become our children, are killed and reaped.
 //!
-//! The kernel gives a process whose parent has ended to the nearest ancestor that asked for it. While
-//! an experiment runs that is us, so nothing that a command starts, in whatever session, gets away, and
-//! its processor time is in our account once we waited for it.
+//! The kernel reparents a process whose parent has ended to the nearest ancestor that is a
+//! subreaper. During an experiment that is this process, so nothing that a command starts can
+//! escape, even in a new session, and after reaping its CPU time is in our account of children.
 //!
-//! Our other children (who lent us something may have some) were there before and are left alone.
+//! Children that existed before (the lender may have some) are left alone.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,15 +16,15 @@ use rustix::process::{
     waitpid,
 };
 
-/// How long a process may take to end that was told to.
+/// How long a process may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long one may take that cannot refuse: it may have to wait for a disk.
+/// How long a process may take to end after SIGKILL: it may be waiting for a disk.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// Makes us the one who gets orphans, until it is dropped.
+/// Makes this process the subreaper, until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Reaper {
-    /// Children that are no business of ours.
+    /// Children that existed before.
     others: BTreeSet<i32>,
 }
 
@@ -34,13 +34,14 @@ impl Reaper {
         Self { others: children() }
     }
 
-    /// The command while it runs, and orphans of what it started.
+    /// The command while it runs, and orphans of its child processes.
     pub(super) fn started(&self) -> Vec<u32> {
         let ours = children();
         ours.difference(&self.others).filter_map(|pid| u32::try_from(*pid).ok()).collect()
     }
 
-    /// Ends all that the command left; how many that were. Waits for none that is stuck.
+    /// Kills all processes that the command left behind; returns their number. Gives up on
+    /// processes that do not end.
     pub(super) fn sweep(&self) -> u32 {
         let deadline = Instant::now() + STUCK;
         let mut ended: BTreeSet<i32> = BTreeSet::new();
@@ -59,7 +60,7 @@ impl Reaper {
         u32::try_from(ended.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether it still ran: one that had ended by itself was only not waited for.
+    /// Kills and reaps a process; returns whether it was still running (not already a zombie).
     fn end(&self, pid: Pid) -> bool {
         if matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_))) {
             return false;
@@ -74,7 +75,7 @@ impl Drop for Reaper {
     }
 }
 
-/// Ends a process group: it is asked to, and after a while made to.
+/// Ends a process group: SIGTERM, and after a time limit SIGKILL.
 pub(super) fn end_group(leader: Pid, has_ended: impl Fn(Duration) -> bool) {
     let _ = kill_process_group(leader, Signal::TERM);
     if !has_ended(PATIENCE) {

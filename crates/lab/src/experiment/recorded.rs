@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of evidence → the experiment and its raw runs, to be judged again.
+//! A folder of evidence → the experiment and its raw runs, which can then be judged again.
 //!
-//! The program writes the folder: `experiment.json` before the first run, a line of `runs.jsonl` after
-//! each, `summary.json` at the end. What was killed has no summary and perhaps half a last line.
+//! The program writes `experiment.json` before the first run, one line of `runs.jsonl` after each
+//! run, and `summary.json` at the end. A killed experiment has no summary, and its last line may be
+//! incomplete.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -15,49 +16,50 @@ use pagewise_workload::recognised;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The file that says what was run.
+/// The file that describes the experiment.
 pub const EXPERIMENT: &str = "experiment.json";
-/// The file with a line for each run.
+/// The file with one line for each run.
 pub const RUNS: &str = "runs.jsonl";
-/// The file that says what was found.
+/// The file with the results.
 pub const SUMMARY: &str = "summary.json";
 
-/// What `experiment.json` begins with.
+/// Name and version of the format of `experiment.json`.
 const SCHEMA: &str = "pagewise/experiment/1";
 
-/// The key with the keys of a workload, beside its command.
+/// The key under which the workload's parameters stand, beside its command.
 const WORKLOAD: &str = "workload";
 
-/// The longest `experiment.json` and `summary.json`, in bytes. As a [`Value`] one may take 32 times as
-/// much memory.
+/// Maximum size of `experiment.json` and `summary.json`, in bytes. Parsed as [`Value`] they may
+/// take 32 times as much memory.
 pub(crate) const LONGEST_DOCUMENT: u64 = 1 << 20;
-/// The longest `runs.jsonl`, in bytes: 100 pairs of ten arms have some 3 MB.
+/// Maximum size of `runs.jsonl`, in bytes: 100 pairs of ten arms have about 3 MB.
 const LONGEST_RUNS: u64 = 32 << 20;
-/// The longest of its lines, in bytes.
+/// Maximum length of a line of it, in bytes.
 const LONGEST_LINE: u64 = 256 << 10;
-/// The most runs; 100 pairs and 100 warm-up rounds of ten arms are 2,000.
+/// Maximum number of runs; 100 pairs and 100 warm-up rounds of ten arms are 2,000.
 const MOST_RUNS: usize = 10_000;
-/// The most values of all runs together: a value of a few bytes takes ten times as much memory.
+/// Maximum number of values of all runs together: a value of a few bytes takes ten times as much
+/// memory.
 const MOST_VALUES: usize = 400_000;
 
-/// What was run, by what, on what.
+/// Contents of `experiment.json`: the experiment, the program version and the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Described {
-    /// Which document this is.
+    /// Name and version of the format.
     pub schema: String,
-    /// The version of the program.
+    /// Version of the program.
     pub pagewise: String,
-    /// The machine, as in other documents.
+    /// The machine, in the same form as in other documents.
     pub machine: Value,
-    /// Where the experiment came from: its file and the command line; nothing for a trial.
+    /// Origin of the experiment: its file and the command line; null for a trial.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub source: Value,
-    /// What was to be found out.
+    /// The experiment.
     pub experiment: Experiment,
 }
 
 impl Described {
-    /// By this program.
+    /// Describes an experiment of this version of the program.
     #[must_use]
     pub fn new(experiment: Experiment, machine: Value) -> Self {
         let pagewise = env!("CARGO_PKG_VERSION").to_owned();
@@ -66,24 +68,24 @@ impl Described {
     }
 }
 
-/// A folder that was read.
+/// A folder of evidence that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Its name; a trial has none.
+    /// Name of the experiment; a trial has none.
     pub name: Option<String>,
-    /// What was run.
+    /// The experiment.
     pub experiment: Experiment,
     /// Its runs.
     pub runs: Vec<TrialRun>,
-    /// What was said of them, where it came to that.
+    /// The summary, if the experiment finished.
     pub summary: Option<Value>,
 }
 
 impl Recorded {
-    /// Reads a folder.
+    /// Reads a folder of evidence.
     ///
     /// # Errors
-    /// Where a file is missing, or is not as this program writes it.
+    /// If a file is missing, or its contents are not valid.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let document = |name: &str| {
             UserFile::open_in(folder, name, LONGEST_DOCUMENT)?.into_bytes().map_err(Error::from)
@@ -95,7 +97,7 @@ impl Recorded {
         Self::parse(folder, &described, runs, summary.as_deref())
     }
 
-    /// The files of `folder`, already opened.
+    /// Parses the files of `folder`, which are already read or opened.
     pub(crate) fn parse(
         folder: &Path,
         described: &[u8],
@@ -118,15 +120,15 @@ impl Recorded {
         Ok(Self { name, experiment, runs, summary })
     }
 
-    /// What the summary says otherwise than `found`, by key; nothing where it says the same.
+    /// Keys whose values in the summary differ from `found`; empty if there is no difference.
     #[must_use]
     pub fn differences(&self, found: &impl Serialize) -> Vec<String> {
         let Some(Value::Object(said)) = &self.summary else { return Vec::new() };
-        // through text, as the summary went: who reads a number may lose its last digit
+        // through JSON text as the summary was, because parsing may change a number's last digit
         let text = serde_json::to_string(found).unwrap_or_default();
         let Ok(Value::Object(mut found)) = serde_json::from_str(&text) else { return Vec::new() };
         without_new_keys(said, &mut found);
-        // summaries of earlier versions do not name the clock: it was a real one
+        // summaries of earlier versions do not name the clock; it was always the real one
         let is_old = |key: &str, value: &Value| key == "clock" && *value == "real";
         let differs = |(key, value): &(&String, &Value)| match said.get(*key) {
             Some(said) => said != *value,
@@ -136,7 +138,8 @@ impl Recorded {
     }
 }
 
-/// Earlier versions did not say which commands are workloads.
+/// Recognises workloads by their command lines, in files of earlier versions that did not mark
+/// them.
 fn with_workloads(experiment: Experiment) -> Experiment {
     let typed = |program: Program| match program {
         Program::Argv(argv) => recognised(argv),
@@ -147,7 +150,7 @@ fn with_workloads(experiment: Experiment) -> Experiment {
     Experiment { program: typed(experiment.program), arms, ..experiment }
 }
 
-/// Drops the keys of workloads where the summary is of a version that did not write them.
+/// Drops the keys of workloads if the summary is of a version that did not write them.
 fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
     if !said.contains_key(WORKLOAD) {
         found.remove(WORKLOAD);
@@ -167,8 +170,8 @@ fn parsed<T: for<'a> Deserialize<'a>>(folder: &Path, name: &str, text: &[u8]) ->
         .map_err(|error| Error::Unusable { path: folder.join(name), what: error.to_string() })
 }
 
-/// One line after the other, so that only the runs are held, and of those no more than [`MOST_VALUES`].
-/// A last line without an end was being written when the writer was killed.
+/// Parses line by line, so that only the runs are in memory, and of their values at most
+/// [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote it.
 fn parsed_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     let unusable = |what: String| Error::Unusable { path: folder.join(RUNS), what };
     let mut text = BufReader::new(text);
@@ -197,7 +200,7 @@ fn parsed_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     }
 }
 
-/// Things that a run allocates memory for.
+/// Number of values of a run that take memory of their own.
 fn values_of(run: &TrialRun) -> usize {
     let course = run.course.as_ref();
     let course = course.map_or(0, |it| it.iteration_seconds.len() + it.latency_ns.len());
@@ -280,7 +283,7 @@ mod tests {
         assert!(wide.contains("line 34: expected at most 10000 runs and 400000 values"), "{wide}");
     }
 
-    /// Evidence of versions that wrote the command line of a workload and not its keys.
+    /// Evidence of versions that wrote the command line of a workload but not its parameters.
     #[test]
     fn a_workload_of_old_evidence_is_recognised_and_its_summary_still_agrees() {
         let workload = pagewise_workload::Workload::typed("swap", &[]).unwrap();

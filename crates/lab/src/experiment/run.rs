@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → how it ended, what it used, what it said.
+//! A command → how it ended, what it used, and its output.
 //!
-//! It is started behind a gate: a shell joins the cgroup, says that it is ready and waits for a word
-//! before it becomes the command. What joining and starting take is measured at the gate and taken off.
+//! It is started behind a gate: a shell joins the cgroup, reports that it is ready and waits for a
+//! line of input before it executes the command. The usage until then is measured and subtracted.
 //!
-//! Processor time and major faults are those of the command and of all that it started, from the
-//! account that the kernel keeps of processes that were waited for; a cgroup of version 2 also knows
-//! those for which nobody waited.
+//! CPU time and major faults are those of the command and all its child processes, from the
+//! kernel's account of reaped children; a v2 cgroup also counts processes that were not reaped.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
 
@@ -41,12 +40,12 @@ use super::usage::Usage;
 use super::victims::Log;
 use super::watcher::Watcher;
 
-/// How often it is looked whether somebody wants to stop, and what the command holds.
+/// Maximum interval for checking whether the user stops, and for sampling.
 const LOOK: Duration = Duration::from_millis(100);
-/// The first look comes so soon, and each after it twice as late: short commands are seen too.
+/// The first interval; each following one is twice as long, so that short commands are sampled too.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// Joins `$1`, waits for a word, becomes the rest. A parent that is gone gets nothing.
+/// Joins the cgroup `$1`, waits for a line, executes the rest. Exits if its parent has died.
 const GATE: &str = r#"[ "$PPID" = "$0" ] || exit 125
 [ -z "$1" ] || echo $$ > "$1/cgroup.procs" || exit 125
 shift
@@ -54,63 +53,63 @@ echo
 read -r word || exit 125
 exec "$@" </dev/null"#;
 
-/// A program to start, and where.
+/// A program to start, and its cgroup.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartedProgram<'a> {
-    /// Its own file.
+    /// Path of the executable.
     pub(super) file: &'a Path,
     pub(super) arguments: &'a [String],
     pub(super) group: Option<&'a MemoryGroup>,
 }
 
-/// What is run, and where.
+/// The command of a run and what surrounds it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunSetup<'a> {
     pub(super) command: StartedProgram<'a>,
-    /// What runs beside it.
+    /// A program that runs beside the command.
     pub(super) neighbour: Option<StartedProgram<'a>>,
-    /// The line of its output after which the command may start.
+    /// The line of the neighbour's output after which the command is started.
     pub(super) neighbour_ready: Option<&'a str>,
-    /// Whether the group has a limit.
+    /// Whether the cgroup has a memory limit.
     pub(super) limited: bool,
     pub(super) deadline: Duration,
-    /// Swap of its own.
+    /// Swap that was borrowed for the run.
     pub(super) swap: &'a LentSwap,
     /// The kernel's reclaim threads.
     pub(super) kswapd: &'a ThreadCpu,
-    /// Whether it is looked where those spend their time.
+    /// Whether to sample the stacks of the reclaim threads.
     pub(super) profile: bool,
-    /// The line of its output from which on is counted; none for its start.
+    /// The line of output from which on the run is measured; `None`: from its start.
     pub(super) counted_from: Option<&'a str>,
 }
 
-/// What became of it.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) struct RunResult {
     pub(super) end: RunEnd,
     pub(super) left: u32,
     pub(super) changed: Changed,
     pub(super) others_cpu_seconds: Option<f64>,
-    /// Whether it printed the line from which on was to be counted, before it ended.
+    /// Whether it printed the line from which on it is measured, or needs none.
     pub(super) marked: bool,
-    /// The end of what it said.
+    /// The end of its output.
     pub(super) message: String,
-    /// Who of the group was killed for lack of memory.
+    /// Names of the processes in the cgroup that the OOM killer killed.
     pub(super) victims: Vec<String>,
-    /// Where the reclaim threads were.
+    /// Functions in which the reclaim threads were sampled, with the number of samples.
     pub(super) profile: Vec<(String, u64)>,
 }
 
-/// Why there is nothing.
+/// Why there is no result.
 #[derive(Debug)]
 pub(super) enum NotRun {
-    /// The user stopped us; it was ended.
+    /// The user stopped the experiment; the command was ended.
     Stopped,
-    /// It could not be started.
+    /// The command could not be started.
     Failed(String),
 }
 
-/// The file of a program that is named as in a shell.
+/// Finds the executable of a program as a shell would.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
     if !name.contains('/') {
         return program::find(name, "").ok();
@@ -119,14 +118,15 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
     program::is_program(&path).then_some(path)
 }
 
-/// Runs it to its end, however that comes.
+/// Runs the command until it ends, fails or is stopped.
 pub(super) fn run(
     start: &RunSetup<'_>,
     watcher: &mut Watcher,
     stop: &AtomicBool,
 ) -> Result<RunResult, NotRun> {
     let host = HostRoot::live().map_err(|error| failed("/", &error))?;
-    // before the reaper, to which it is somebody else's; it is waited for when this run has been accounted
+    // started before the reaper, so that it is not counted as a child of the command; it is reaped
+    // after the accounting
     let mut neighbour =
         start.neighbour.map(|beside| Neighbour::start(&beside, start, stop)).transpose()?;
     let group = start.command.group;
@@ -205,14 +205,14 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> NotRun {
     NotRun::Failed(format!("{what}: {why}"))
 }
 
-/// A started shell that waits.
+/// A shell that waits before it executes the command.
 struct Gate {
     child: Child,
     output: Option<File>,
 }
 
 impl Gate {
-    /// Starts it, and returns when it is ready.
+    /// Starts the shell, and returns when it is ready.
     fn open(start: &StartedProgram<'_>) -> Result<Self, NotRun> {
         let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|error| failed("a pipe", &error))?;
@@ -229,7 +229,7 @@ impl Gate {
         Err(failed("starting the command", &why.trim_matches(['\0', '\n'])))
     }
 
-    /// Lets it become the command.
+    /// Lets the shell execute the command.
     fn pass(&mut self, finder: Option<LineFinder>) -> Result<Output, NotRun> {
         let mut word = self.child.stdin.take().ok_or_else(|| failed("the gate", &"closed"))?;
         word.write_all(b"go\n").map_err(|error| failed("the gate", &error))?;
@@ -252,7 +252,7 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// Returns when it has printed its line, if there is one.
+    /// Starts it; returns when it has printed its line, if one is required.
     fn start(
         program: &StartedProgram<'_>,
         setup: &RunSetup<'_>,
@@ -283,7 +283,7 @@ impl Neighbour {
             match wait(&handle, Some(found), LOOK) {
                 Some(Waited::Found) => return Ok(()),
                 Some(Waited::Ended) => {
-                    // what it left running may hold its output open
+                    // its remaining processes may hold its output open
                     self.end_group();
                     let output = self.output.take().map_or_else(String::new, Output::said);
                     let why = format!("it ended before it printed {line:?}{}", quoted(&output));
@@ -299,10 +299,11 @@ impl Neighbour {
         }
     }
 
-    /// It has to run as long as the command; that the kernel killed it is a result.
+    /// The neighbour must run as long as the command. If the OOM killer killed it, that is a result
+    /// and not an error.
     fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
         let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
-        // not waited for: its number stays that of its process group
+        // not reaped, so that the pid remains that of its process group
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let leader = self.leader().filter(|_| !is_killed);
         let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
@@ -323,7 +324,7 @@ impl Neighbour {
 
     fn end_group(&self) {
         if let Some(leader) = self.leader() {
-            // it may have ended by itself
+            // it may have ended already
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
@@ -335,7 +336,8 @@ impl Drop for Neighbour {
     }
 }
 
-/// In a process group of its own: a Ctrl-C at the terminal is for us alone.
+/// Starts the shell in a new process group, so that Ctrl-C at the terminal is sent to this program
+/// only.
 fn spawn(start: &StartedProgram<'_>, said: OwnedFd) -> Result<Child, Box<dyn std::error::Error>> {
     let group = start.group.map_or(OsStr::new(""), |group| group.folder.as_os_str());
     let error = said.try_clone()?;
@@ -355,23 +357,25 @@ fn spawn(start: &StartedProgram<'_>, said: OwnedFd) -> Result<Child, Box<dyn std
     Ok(child)
 }
 
-/// How the command itself ended.
+/// How the command's own process ended.
 #[derive(Debug, Clone, Copy)]
 enum CommandEnd {
     Exit(ExitStatus),
     TimedOut,
 }
 
-/// What is to be done while the command runs.
+/// What to do while the command runs.
 #[derive(Debug, Clone, Copy)]
 enum RunEvent {
-    /// It is time to look again.
+    /// Take a sample.
     Look,
-    /// The command, which leads this process group, has printed the line from which on is counted.
+    /// The command, which leads this process group, has printed the line from which on it is
+    /// measured.
     Line(Pid),
 }
 
-/// None where the user stopped us. Whatever it is, the command has ended. `found` says that it has printed the line.
+/// Waits until the command has ended; `None` if the user stopped it. In every case the command has
+/// ended on return. `found` signals that it has printed the line.
 fn until_end(
     child: &mut Child,
     mut found: Option<OwnedFd>,
@@ -409,16 +413,16 @@ fn ended_within(handle: &OwnedFd, time: Duration) -> bool {
     wait(handle, None, time).is_some()
 }
 
-/// What somebody waited for.
+/// What ended the waiting.
 #[derive(Debug, Clone, Copy)]
 enum Waited {
-    /// The command has ended, whatever else.
+    /// The command has ended.
     Ended,
     /// It has printed the line.
     Found,
 }
 
-/// None where the time is over before.
+/// Waits for either; `None` if the time is over first.
 fn wait(handle: &OwnedFd, found: Option<&OwnedFd>, time: Duration) -> Option<Waited> {
     let until = Instant::now() + time;
     let mut waited: Vec<PollFd<'_>> =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Experiments in which nothing differs → how often this machine raises a false alarm, and what it
-//! can show.
+//! Experiments with two identical arms → how often this machine raises a false alarm, and which
+//! effect it can detect.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,17 +18,17 @@ use super::conduct::{Control, conduct};
 use super::event::TrialEvent;
 use super::trouble::ExperimentError;
 
-/// Experiments at most, unless fewer are wanted.
+/// Default for the maximum number of experiments.
 pub const TRIALS: u32 = 12;
-/// None begins that would probably end later.
+/// No experiment is started that would probably end later than this.
 const TIME_FOR_ALL: Duration = Duration::from_secs(40);
-/// How likely a false alarm may be.
+/// Accepted probability of a false alarm.
 const ALARM: f64 = 0.05;
 
-/// Runs `program` with `arguments` again and again, in at most so many `trials`. Nothing is borrowed.
+/// Runs `program` with `arguments` repeatedly, in at most `most` trials. Nothing is borrowed.
 ///
 /// # Errors
-/// Where the command fails. Who stops it gets what was found until then.
+/// If the command fails. If the user stops it, the result so far is returned.
 pub fn selftest(
     program: &Path,
     arguments: &[&str],
@@ -68,7 +68,8 @@ pub fn selftest(
     Ok(concluded(&trials, stopped, began.elapsed()))
 }
 
-/// In an order of its own: with the same one each time a false alarm would come back each time.
+/// An experiment with identical arms. Each has a seed of its own: with the same order of runs a
+/// false alarm would recur each time.
 fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment {
     let arm = |name: &str| TrialArm {
         name: name.to_owned(),
@@ -122,7 +123,7 @@ fn concluded(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
 fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
     let all = trials.iter().flat_map(|trial| &trial.metrics).filter(|metric| metric.name == name);
     let alarms = all.clone().filter(|it| matches!(it.verdict, Verdict::Better | Verdict::Worse));
-    // the effect that 7 pairs would show says how much their runs vary
+    // the detectable effect after 7 pairs measures how much runs vary
     let one = detectable_effect(1e-6, USUAL_PAIRS) / 1e-6;
     let spreads = all.filter_map(|it| Some(it.detectable_effect?.ln_1p() / one));
     let run_spread = median(&spreads.collect::<Vec<_>>());
@@ -135,7 +136,7 @@ fn of_metric(trials: &[Trial], name: &str) -> SelfTestMetric {
     }
 }
 
-/// How likely at least so many false alarms are where each is as likely as it may be.
+/// Probability of at least this many false alarms if each experiment has the accepted probability.
 fn as_many_by_chance(trials: u32, alarms: u32) -> f64 {
     let mut likely = (1.0 - ALARM).powi(i32::try_from(trials).unwrap_or(i32::MAX));
     let mut fewer = 0.0;
@@ -153,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    /// An experiment on a made-up machine: runs vary by about 5 %, B takes `effect` times A's time, and
-    /// nothing is read from a disk.
+    /// A simulated experiment: runs vary by about 5 %, B takes `effect` times A's time, and there
+    /// are no major faults.
     fn made_up(effect: f64, seed: u64) -> Trial {
         let experiment = nothing_differs(Path::new("none"), &[], seed);
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -182,7 +183,8 @@ mod tests {
         super::concluded(&trials, false, Duration::ZERO)
     }
 
-    /// A machine on which nothing differs is called sound, in all but about one of a hundred selftests.
+    /// A machine without a difference between arms is found sound, in all but about one of a
+    /// hundred selftests.
     #[test]
     fn a_against_a_is_hardly_ever_a_difference() {
         let all: Vec<SelfTest> = (0..40).map(|seed| made_up_selftest(1.0, seed)).collect();
@@ -190,7 +192,7 @@ mod tests {
         let alarms: u32 = all.iter().map(|found| found.metrics[0].false_alarms).sum();
         println!("{alarms} false alarms in {} trials, {unsound} of 40 unsound", 40 * TRIALS);
         assert!(unsound <= 1, "{unsound} of 40");
-        // 5 in 100 would be 24; deviation 4.8
+        // expected: 5 in 100, so 24; standard deviation 4.8
         assert!((1..=36).contains(&alarms), "{alarms} in {} trials", 40 * TRIALS);
         for found in &all {
             assert_eq!((found.trials, found.pairs), (TRIALS, USUAL_PAIRS));
@@ -200,7 +202,8 @@ mod tests {
         }
     }
 
-    /// The control: were the second arm slower only because it comes second, the selftest would say so.
+    /// The control: if the second arm were slower merely because it comes second, the selftest
+    /// would show it.
     #[test]
     fn a_machine_that_prefers_an_arm_is_not_sound() {
         for seed in 0..5 {

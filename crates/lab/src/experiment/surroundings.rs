@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The machine around an experiment → what somebody who doubts its times wants to know.
+//! Conditions of the machine that affect the times of an experiment.
 
 use pagewise_observe::{HostGauges, HostRoot};
 use serde::{Deserialize, Serialize};
 
-/// What times depend on beside what is measured; what this machine does not tell is missing.
+/// Conditions that affect measured times; a value that this machine does not provide is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimingConditions {
-    /// What the kernel reads time from, as `tsc`.
+    /// The kernel's time source, such as `tsc`.
     pub clocksource: Option<String>,
-    /// What chooses the processors' frequency, as `performance`; more than one where they differ.
+    /// The CPU frequency governor, such as `performance`; all names if CPUs differ.
     pub governor: Option<String>,
-    /// Processes that wanted to run, on average over 1, 5 and 15 minutes.
+    /// Load average over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
 }
 
-/// As it is now.
+/// Reads the conditions now.
 #[must_use]
 pub fn surroundings() -> TimingConditions {
     let Ok(host) = HostRoot::live() else { return TimingConditions::default() };

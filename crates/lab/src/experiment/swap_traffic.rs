@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters before and after a run → pages that were swapped in and out, by where they went.
+//! Counters before and after a run → pages swapped in and out, by the kind of device.
 //!
-//! The arms of one experiment cannot be compared by `pswpin` alone (see [`SwappedPages`]): `swap-ins` is the
-//! sum. What disks did is read from the disk itself if it is the arm's alone, and is otherwise what was
-//! swapped and not to a zram device. A disk to which zram writes idle pages back is always the arm's alone.
+//! The arms of an experiment cannot be compared by `pswpin` alone (see [`SwappedPages`]);
+//! `swap-ins` is the sum that can. Disk traffic is read from the disk itself if it belongs to the
+//! arm alone; otherwise it is what was swapped minus the traffic of zram devices. A disk for zram's
+//! writeback always belongs to the arm alone.
 //!
-//! All of it is counted for the whole host: swap is one for all of it, and while an arm has areas of its
-//! own, nobody else has any.
+//! All of it is counted for the whole host. While an arm has swap areas of its own, the host has no
+//! others.
 
 use std::path::{Path, PathBuf};
 
@@ -17,16 +18,16 @@ use pagewise_stats::name::{
 };
 use rustix::param::page_size;
 
-/// The swap that a run has.
+/// The swap areas of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LentSwap {
-    /// Numbers of zram devices.
+    /// Numbers of its zram devices.
     pub(super) zram: Vec<u32>,
-    /// Whole disks.
+    /// Whole disks used as swap.
     pub(super) disks: Vec<PathBuf>,
     /// Whole disks to which zram devices write pages back.
     pub(super) behind_zram: Vec<PathBuf>,
-    /// Whether there are files, whose disks are not theirs alone.
+    /// Whether it has swap files; their disks have other traffic too.
     pub(super) has_files: bool,
     pub(super) has_zswap: bool,
 }
@@ -36,8 +37,8 @@ impl LentSwap {
         self.has_files || !self.zram.is_empty() || !self.disks.is_empty()
     }
 
-    /// What its zram devices and its disks have read and written since boot; `None` if one of them does not
-    /// tell.
+    /// Bytes that its zram devices and disks have read and written since boot; `None` if one of
+    /// them has no counters.
     pub(super) fn traffic(&self, host: &HostRoot) -> Option<SwapTraffic> {
         let of_zram = |number: &u32| HostGauges(host).device_traffic(&format!("zram{number}"));
         let of_disk = |path: &PathBuf| HostGauges(host).device_traffic(name(path)?);
@@ -59,7 +60,7 @@ fn sum(all: &[DeviceTraffic]) -> DeviceTraffic {
     }
 }
 
-/// What devices have read and written.
+/// Bytes read and written, by the kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SwapTraffic {
     zram: DeviceTraffic,
@@ -67,7 +68,7 @@ pub(super) struct SwapTraffic {
     behind_zram: DeviceTraffic,
 }
 
-/// What a run swapped, before and after it.
+/// Counters of swap before and after a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Swapped<'a> {
     pub(super) swap: &'a LentSwap,
@@ -76,7 +77,7 @@ pub(super) struct Swapped<'a> {
 }
 
 impl Swapped<'_> {
-    /// Name and value of each metric that the kernel tells.
+    /// Name and value of each metric that the kernel provides.
     pub(super) fn metrics(self) -> Vec<(&'static str, f64)> {
         let count = |pages: Option<u64>| pages.map(|pages| pages as f64);
         let mut metrics = vec![(SWAP_INS, count(self.vmstat.swapped_in()))];
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(found, [(SWAP_INS, 307.0)]);
     }
 
-    /// A page that zram reads from the disk behind it is swapped in from zram.
+    /// A page that zram reads back from its disk also counts as swapped in from zram.
     #[test]
     fn what_zram_writes_back_is_traffic_of_a_disk() {
         let behind_zram = vec!["/dev/vda".into()];
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(none, [(SWAP_INS, 307.0)]);
     }
 
-    /// The kernel counts what is written to a device of this host.
+    /// A device that does not exist has no counters.
     #[test]
     fn a_device_that_is_not_there_tells_nothing() {
         let host = HostRoot::live().unwrap();

@@ -1,72 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What ends an experiment early, in words, and what to do about it.
+//! The errors that end an experiment early, and what to do about them.
 
 use pagewise_guest::program::last_lines;
 use pagewise_model::{Advice, Refusal, RunEnd};
 use pagewise_stats::end_in_words;
 
-/// What ends an experiment early.
+/// An error that ends an experiment early.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// The user.
+    /// The user stopped it.
     #[error("stopped")]
     Stopped,
-    /// There is no such program.
+    /// The command's program does not exist.
     #[error("{0}: expected a program, found none of that name")]
     NoProgram(String),
-    /// Something was not lent.
+    /// The lender refused a setting.
     #[error("arm {arm} cannot be tried here")]
     Refused {
-        /// Which.
+        /// Name of the arm.
         arm: String,
-        /// What, and why.
+        /// What was refused, and why.
         source: Refusal,
     },
-    /// Something could not be given back; the lender tries again when it ends.
+    /// Something could not be returned; the lender tries again when it is dropped.
     #[error("giving back what a run of arm {arm} had borrowed")]
     Kept {
-        /// Which.
+        /// Name of the arm.
         arm: String,
-        /// What, and why.
+        /// What was not returned, and why.
         source: Refusal,
     },
     /// The command could not be started.
     #[error("{0}")]
     NotRun(String),
-    /// The command failed before anything was compared, or too often.
+    /// The command failed during the warm-up, or too often.
     #[error("the command failed in arm {arm} ({how}){message}")]
     Failed {
-        /// Which arm.
+        /// Name of the arm.
         arm: String,
-        /// How.
+        /// Exit status or signal.
         how: String,
-        /// The end of what it said, as `; it said: …`.
+        /// The end of its output, as `; it said: …`.
         message: String,
     },
-    /// The command is no workload of ours that says this.
+    /// The primary metric is one that only workloads report, and the command did not print it.
     #[error("the command does not say {metric}, which was to decide{message}")]
     NotTold {
-        /// Which metric.
+        /// Name of the metric.
         metric: String,
-        /// The end of what it said.
+        /// The end of its output.
         message: String,
     },
-    /// The first run did not print the line from which on is counted.
+    /// The first run did not print the line from which on it is measured.
     #[error(
         "the command did not print the line {line:?}, from which on is counted, or ended at once after it{message}"
     )]
     NotMarked {
-        /// Which line.
+        /// The line.
         line: String,
-        /// The end of what it said.
+        /// The end of its output.
         message: String,
     },
-    /// The first run said nothing that a regular expression finds.
+    /// A regular expression matched nothing in the output of the first run.
     #[error("{pattern:?} matches nothing that the command says{message}")]
     NoMatch {
-        /// Which.
+        /// The regular expression.
         pattern: String,
-        /// The end of what it said.
+        /// The end of its output.
         message: String,
     },
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel's log while a run lasts → which processes of the run's cgroup were killed for lack of memory.
+//! The kernel's log during a run → the processes of the run's cgroup that the OOM killer killed.
 //!
-//! The log is that of the whole host: only processes of the run's cgroup are kept. The kernel says whose a
-//! process was for at most ten kills in five seconds. A kill without that may be anybody's and is left out;
-//! the cgroup's own counter has all.
+//! The log is that of the whole host, so kills are filtered by cgroup. The kernel prints the cgroup
+//! for at most ten kills in five seconds. A kill without it may concern any cgroup and is left out;
+//! the cgroup's own counter of kills is complete.
 
 use pagewise_model::OomKill;
 use pagewise_model::lend::MemoryGroup;
 use pagewise_observe::KillsSince;
 
-/// The log from here on; nothing where we may not read it, or where no cgroup tells whose a process is.
+/// The log from now on; `None` if it is not readable, or without a cgroup to filter by.
 #[derive(Debug)]
 pub(super) struct Log(Option<(KillsSince, String)>);
 
@@ -20,14 +20,15 @@ impl Log {
         Self(name.and_then(|name| Some((KillsSince::now()?, name))))
     }
 
-    /// Names of those of the group that were killed since, the first first.
+    /// Names of the killed processes of the cgroup, in order.
     pub(super) fn victims(self) -> Vec<String> {
         self.0.map_or_else(Vec::new, |(mut log, group)| of_group(&log.kills(), &group))
     }
 }
 
-/// `group` is the last part of the cgroup's path: it holds the number of our process and one of its own. The
-/// kernel prints paths from the hierarchy's root, which a container does not see.
+/// `group` is the last part of the cgroup's path, which is unique: it contains our pid and a
+/// number. The paths that the kernel prints start at the root of the hierarchy, which is not
+/// visible in a container.
 fn of_group(kills: &[OomKill], group: &str) -> Vec<String> {
     let is_ours = |kill: &&OomKill| {
         let path = kill.victim_group.as_ref().map_or("", |path| path.as_str());
@@ -48,7 +49,8 @@ mod tests {
         OomVictim { name: Name::from(name), ..OomVictim::default() }
     }
 
-    /// A process with its cgroup; one without was killed too fast for the kernel to say.
+    /// A killed process with its cgroup; `None`: the kernel left the cgroup out, because of the
+    /// rate limit.
     fn kill(name: &str, group: Option<&str>) -> OomKill {
         let victim_group = group.map(Name::from);
         OomKill { victim: Some(victim(name)), victim_group, ..OomKill::default() }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ends the command's process group when we are killed: nobody else would end what the command started.
+//! Kills the command's process group if this program is killed, since nobody else would end it.
 //!
-//! A shell reads lines from a pipe of which only we have the other end: the group of the run that goes on, or
-//! nothing between two runs. When the pipe ends without our farewell, it kills the last group. It is a group
-//! of its own, so that no Ctrl-C reaches it, and waited for after all runs: its processor time is nobody's.
+//! A shell reads lines from a pipe whose other end only this program has: the process group of the
+//! current run, or an empty line between runs. If the pipe ends without an empty line, it kills the
+//! last group. The shell is in its own process group, so that Ctrl-C does not reach it. It is
+//! reaped after all runs, so its CPU time is counted for none.
 //!
-//! What leaves the group gets away from it; where there is a cgroup, giving that back ends those too.
+//! Processes that leave the group escape from it; if there is a cgroup, returning the loan kills
+//! these too.
 
 #![expect(
     clippy::disallowed_methods,
@@ -18,15 +20,16 @@ use std::process::{Child, Command, Stdio};
 
 use pagewise_guest::program;
 
-/// The last line without a farewell is who is killed. dash knows `--` only behind `-s`.
+/// Kills the group of the last line, unless that was empty. dash accepts `--` only after `-s`.
 const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;
 
-/// Dropped at the end, which tells it that all is well.
+/// Dropping it tells the shell that all runs are over.
 #[derive(Debug)]
 pub(super) struct Watcher(Option<Child>);
 
 impl Watcher {
-    /// One that cannot be started watches nothing: all that is lost is what happens after kill -9.
+    /// If the shell cannot be started, nothing is watched, and a kill -9 of this program leaves the
+    /// command running.
     pub(super) fn new() -> Self {
         let start = || {
             let mut command = Command::new(program::find("sh", "dash").ok()?);
@@ -37,7 +40,7 @@ impl Watcher {
         Self(start())
     }
 
-    /// This group runs; none between two runs.
+    /// Reports that this group runs; `None` between two runs.
     pub(super) fn watch(&mut self, group: Option<u32>) {
         let line = group.map_or_else(String::new, |group| group.to_string()) + "\n";
         if let Some(told) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
@@ -72,7 +75,7 @@ mod tests {
         false
     }
 
-    /// As when we are killed: the pipe ends and nobody has said that the run was over.
+    /// As if this program were killed: the pipe ends without an empty line.
     #[test]
     fn the_group_of_one_who_is_gone_is_killed_and_no_other() {
         let sleeper = || Command::new("sleep").arg("999").process_group(0).spawn().unwrap();

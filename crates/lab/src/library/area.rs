@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `{ zram = "512M", algorithm = "lz4" }` in a file → a swap area of an arm.
+//! A swap area in an experiment file, such as `{ zram = "512M", algorithm = "lz4" }` → a swap area
+//! of an arm.
 
 use pagewise_model::lend::{ZramWriteback, ZswapSpec};
 use pagewise_model::{Percent, TrialSwap};
@@ -12,29 +13,29 @@ use crate::experiment::{in_range, large_enough, whole_percent, word};
 /// The first disk of a guest.
 const DISK: &str = "/dev/vda";
 
-/// As written: one of `zram`, `file` and `disk`; `zswap` stands in front of them.
+/// The area as written: one of `zram`, `file` and `disk`, or a `zswap` in front of the other areas.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Area {
     zram: Option<Size>,
     file: Option<Size>,
     disk: bool,
-    /// The compressor.
+    /// zswap's compressor.
     zswap: Option<String>,
-    /// The cap of zswap's pool in percent of RAM.
+    /// zswap's pool limit in percent of RAM.
     percent: Option<u8>,
-    /// A full pool of zswap accepts pages again below this percentage of its cap.
+    /// Percentage of its limit below which a pool that was full accepts pages again.
     accept: Option<u8>,
     /// Whether zswap's shrinker is on.
     shrinker: bool,
     algorithm: Option<String>,
     limit: Option<Size>,
-    /// To the guest's disk.
+    /// zram writes back to the guest's disk.
     writeback: Option<Writeback>,
     priority: Option<i16>,
 }
 
-/// When zram writes idle pages back.
+/// How often zram writes idle pages back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Writeback {
@@ -55,7 +56,7 @@ const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no oth
     { zswap = \"lz4\", percent = 20, shrinker = true }";
 
 impl Area {
-    /// The area that is meant.
+    /// Checks and converts the area.
     pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
         let of_zram = self.algorithm.is_some() || self.limit.is_some() || self.writeback.is_some();
         let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The experiments that come with the program: files like those of a user.
+//! The experiments that come with the program, in the same format as a user's files.
 
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
@@ -7,7 +7,7 @@ macro_rules! built_in {
     };
 }
 
-/// Name and text of each.
+/// Name and text of each experiment.
 pub const BUILT_IN: &[(&str, &str)] = built_in![
     "swap",
     "swap-published",

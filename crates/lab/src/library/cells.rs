@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment's file and the user's choice → cells: one for each kernel and memory size.
+//! An experiment file and the user's choice → cells: one for each kernel and memory size.
 //!
-//! Nothing is asked of this machine here: whether it has the swap, the settings and the kernels is
-//! found out by whoever runs a cell.
+//! Nothing is checked on this machine here: whether it has the swap, the settings and the kernels
+//! turns out when a cell is run.
 
 use std::path::Path;
 
@@ -17,53 +17,52 @@ use toml::{Spanned, Table, Value};
 use super::area::Area;
 use super::file::{Arm, DefaultRunner, File, FileError, Measure, entry};
 
-/// Rounds of a preview: a glance, no verdicts.
+/// Number of pairs in a preview, which gives a first impression and no verdicts.
 pub const PREVIEW_PAIRS: u32 = 3;
-/// Arms of a preview where none is marked.
+/// Number of arms in a preview, if none is marked in the file.
 const PREVIEW_ARMS: usize = 5;
-/// More is no experiment.
+/// Maximum number of arms of an experiment.
 const MOST_ARMS: usize = 16;
-/// This program in a guest.
+/// Path of this program in a guest.
 const INSIDE: &str = "/init";
-/// A guest's memory where nothing is said.
+/// Default memory of a guest.
 const USUAL_MEMORY: Bytes = Bytes::new(512 << 20);
 
-/// What the user wants of an experiment.
+/// The user's choices for an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Elsewhere than the file says.
+    /// Run it on the host or in guests, against the file's default.
     pub place: Option<DefaultRunner>,
-    /// Other kernels.
+    /// Kernels instead of those in the file.
     pub kernels: Vec<String>,
-    /// Other memory sizes of guests.
+    /// Memory sizes of guests instead of those in the file.
     pub memory: Vec<Bytes>,
-    /// Guests that do not count instructions: where the processor itself runs them, time can be
-    /// judged.
+    /// Do not count instructions in guests. With KVM, elapsed time can then be judged.
     pub no_count: bool,
-    /// These arms alone.
+    /// Run these arms only.
     pub arms: Vec<String>,
-    /// Another number of pairs.
+    /// Number of pairs instead of that in the file.
     pub pairs: Option<u32>,
-    /// A few arms, a few rounds, no verdicts.
+    /// Run a preview: few arms, few pairs, no verdicts.
     pub preview: bool,
-    /// Draws the order of the runs.
+    /// Seed for the random order of the runs.
     pub seed: u64,
-    /// `workload.KEY=VALUE`.
+    /// Changes of the workload's parameters, as `workload.KEY=VALUE`.
     pub set: Vec<String>,
 }
 
-/// An experiment and the machine for it.
+/// One experiment on one kind of machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// `host`, or kernel and memory as `trixie-320M` or `trixie-generic-320M`.
+    /// `host`, or kernel and memory, such as `trixie-320M` or `trixie-generic-320M`.
     pub name: String,
     /// Where it runs.
     pub runner: Runner,
-    /// What runs in arms that say nothing else.
+    /// The workload of arms that name no other.
     pub workload: Workload,
-    /// What is run, and what is to be found out.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Nothing is to be judged.
+    /// Whether this is a preview, without a verdict.
     pub preview: bool,
 }
 
@@ -76,25 +75,25 @@ pub enum Runner {
     Guest(Machine),
 }
 
-/// A guest's machine.
+/// The machine of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Which kernel it boots.
+    /// The kernel that it boots.
     pub kernel: KernelRequest,
-    /// All of it.
+    /// Memory of the guest.
     pub memory: Bytes,
     /// Virtual processors.
     pub cpus: u32,
-    /// Its clock goes with the instructions it executes.
+    /// Count instructions: the guest's clock advances with the instructions that it executes.
     pub count: bool,
-    /// An empty disk, /dev/vda.
+    /// Size of an empty disk, /dev/vda.
     pub disk: Option<Bytes>,
 }
 
-/// The cells that the file and the choice mean. `program` is this program's own file.
+/// The cells for a file and a choice. `program` is the path of this program.
 ///
 /// # Errors
-/// What makes no sense, and where it stands.
+/// What is invalid, and in which line.
 pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, FileError> {
     let runners = runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
@@ -133,7 +132,7 @@ fn named(runner: &Runner) -> String {
     format!("{kernel}-{}M", machine.memory.get() >> 20)
 }
 
-/// One for the host; for guests one for each kernel and memory size.
+/// Where to run: once for the host; for guests once for each kernel and memory size.
 fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     let usual = super::file::Machine::default();
     let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
@@ -177,13 +176,14 @@ fn chosen<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
     }
 }
 
-/// What fills a group leaves the guest as much again.
+/// Default memory of a guest: twice the cgroup's limit, so that the same amount remains for the
+/// rest.
 fn memory_for(limit: Option<Bytes>) -> Bytes {
     let twice = limit.map_or(0, |limit| limit.get().saturating_mul(2));
     Bytes::new(twice.max(USUAL_MEMORY.get()))
 }
 
-/// The workload as it is written, with what was typed put over it.
+/// The workload's parameters in the file, changed by those on the command line.
 fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     let mut table = file.parts.workload.get_ref().clone();
     for text in &choice.set {
@@ -193,7 +193,7 @@ fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     Ok(table)
 }
 
-/// A workload with the limit of its cgroup. It gets no file system of its own.
+/// The workload beside the command, with the limit of its cgroup. It has no scratch file system.
 fn neighbour(file: &File, program: &Path) -> Result<Option<Neighbour>, FileError> {
     let Some(part) = &file.parts.neighbour else { return Ok(None) };
     let wrong = |what: String| file.wrong(part, format!("neighbour: {what}"));
@@ -223,33 +223,33 @@ fn workload(table: &Table) -> Result<Workload, Mistake> {
     Ok(workload)
 }
 
-/// What is wrong with a part of an experiment's file; the file adds the line.
+/// An error in a part of an experiment file; the caller adds the line.
 #[derive(Debug, thiserror::Error)]
 enum Mistake {
-    /// Text that cannot be read.
+    /// Text that cannot be parsed.
     #[error("{0}")]
     Text(String),
-    /// A workload that makes no sense.
+    /// Invalid parameters of a workload.
     #[error(transparent)]
     Workload(#[from] pagewise_workload::Error),
-    /// The workload of an arm.
+    /// Invalid parameters of an arm's workload.
     #[error("workload: {0}")]
     OfArm(Box<Mistake>),
-    /// A name that is too long, or has other letters.
+    /// A name that is too long or has other characters.
     #[error("expected a name of at most 24 letters, digits, - and _")]
     Name,
-    /// A metric that is none.
+    /// An unknown metric.
     #[error(transparent)]
     Metric(#[from] NotAMetric),
-    /// A direction that belongs to nothing.
+    /// A direction is given, but no metric is a regular expression.
     #[error("higher_is_better: no metric is a regular expression")]
     NoPattern,
-    /// An experiment that makes no sense.
+    /// The experiment is inconsistent.
     #[error(transparent)]
     Unsound(#[from] Unsound),
 }
 
-/// What the parsers of settings and areas say.
+/// Errors of the parsers of settings and areas.
 impl From<String> for Mistake {
     fn from(text: String) -> Self {
         Self::Text(text)
@@ -284,7 +284,7 @@ fn arms(
     picked(file, choice, arms)
 }
 
-/// The arms that the user wants, in the file's order: the first is what the others stand against.
+/// The chosen arms, in the file's order: the first is the one that the others are compared with.
 fn picked(
     file: &File,
     choice: &Choice,
@@ -333,7 +333,7 @@ fn overridden(table: &Table, over: &Table) -> Result<Workload, Mistake> {
     workload(&table).map_err(|mistake| Mistake::OfArm(Box::new(mistake)))
 }
 
-/// Whether this kind of machine has what the arms and the workload ask for.
+/// Checks that this kind of machine has what the arms and the workload need.
 fn check_places(
     file: &File,
     runner: &Runner,
@@ -363,7 +363,8 @@ fn check_places(
     Err(file.wrong_in_all(what))
 }
 
-/// Whether a workload of ours prints the line from which on is counted; of a command it is not known.
+/// Checks that a workload prints the line from which on it is measured; unknown for a user's
+/// command.
 fn check_mark(file: &File, workload: &Workload) -> Result<(), FileError> {
     let measure = &file.parts.measure;
     let Some(line) = &measure.get_ref().from else { return Ok(()) };
@@ -410,7 +411,7 @@ fn experiment(
     Ok(experiment)
 }
 
-/// More is better of what a command says only where the file says so.
+/// The metrics. For a regular expression, higher is better only if the file says so.
 fn metrics(measure: &Measure) -> Result<Vec<Metric>, Mistake> {
     let names = [&measure.primary].into_iter().chain(&measure.guards);
     let mut metrics = names.map(|name| Metric::parse(name)).collect::<Result<Vec<_>, _>>()?;

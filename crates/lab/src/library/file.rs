@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The text of an experiment → its parts, each with the line where it stands.
+//! The text of an experiment → its parts, each with its line number.
 //!
-//! Only what can be told from the text alone is told here: keys, units, words. What the parts mean
-//! together is found out in [`super::cells`].
+//! Only errors that are visible in the text alone are reported here: keys, units, words.
+//! [`super::cells`] checks how the parts fit together.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use toml::{Spanned, Table, Value};
 use super::area::Area;
 use super::quantity::{Share, Time};
 
-/// What is wrong with an experiment's file.
+/// An error in an experiment file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct FileError {
-    /// The file, or the name of one that is built in.
+    /// Path of the file, or name of a built-in experiment.
     pub name: String,
-    /// Where, from 1.
+    /// Line number, from 1.
     pub line: Option<usize>,
-    /// Expected and found.
+    /// What was expected and what was found.
     pub what: String,
 }
 
-/// An experiment as it is written.
+/// An experiment as written.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// What it is called: its file's name without `.toml`.
+    /// Its name: the file name without `.toml`.
     pub name: String,
-    /// All of it, for the evidence.
+    /// The whole text, which is copied into the evidence.
     pub text: String,
-    /// Where it came from, as errors name it.
+    /// The file as errors name it.
     pub(super) place: String,
     pub(super) parts: Parts,
 }
@@ -54,11 +54,11 @@ pub(super) struct Parts {
     pub(super) arms: Vec<Spanned<Arm>>,
 }
 
-/// Where an experiment runs when nothing else is said.
+/// Where an experiment runs by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DefaultRunner {
-    /// On this host, with what it lends.
+    /// On this host, with borrowed settings.
     #[default]
     Host,
     /// In guests.
@@ -119,7 +119,7 @@ fn usual_deadline() -> Time {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arm {
     pub(super) name: String,
-    /// Missing for the machine's own, empty for none.
+    /// `None`: the machine's own swap; empty: no swap.
     #[serde(default)]
     pub(super) swap: Option<Vec<Area>>,
     #[serde(default)]
@@ -130,7 +130,7 @@ pub(super) struct Arm {
     pub(super) preview: bool,
 }
 
-/// The value of a setting: the kernel takes text.
+/// The value of a setting, which the kernel takes as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "expected a number, true, false or text")]
 pub(super) enum Word {
@@ -150,7 +150,7 @@ impl std::fmt::Display for Word {
 }
 
 impl File {
-    /// Reads an experiment; `place` is what errors call it.
+    /// Parses an experiment; errors name it as `place`.
     ///
     /// # Errors
     /// What is wrong, and in which line.
@@ -164,43 +164,44 @@ impl File {
         Ok(Self { name, text, place, parts })
     }
 
-    /// What is asked.
+    /// The question that it answers.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.parts.about
     }
 
-    /// What was published about it.
+    /// The published claim that it tests, if any.
     #[must_use]
     pub fn claim(&self) -> Option<&str> {
         self.parts.claim.as_deref()
     }
 
-    /// Where it came from.
+    /// The file as errors name it.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Something that is wrong where `part` stands.
+    /// An error at the line of `part`.
     pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
         let line = Some(line(&self.text, part.span().start));
         FileError { name: self.place.clone(), line, what: what.into() }
     }
 
-    /// Something that no part of it alone is to blame for.
+    /// An error that belongs to no single line.
     pub(super) fn wrong_in_all(&self, what: impl Into<String>) -> FileError {
         FileError { name: self.place.clone(), line: None, what: what.into() }
     }
 }
 
-/// The line of a place in a text, from 1.
+/// The line number of an offset in a text, from 1.
 fn line(text: &str, at: usize) -> usize {
     let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// `KEY=VALUE` as typed → an entry of a table: a number or truth where it reads as one.
+/// Parses `KEY=VALUE` as an entry of a table: a number or boolean if it reads as one, otherwise
+/// text.
 pub(super) fn entry(text: &str) -> Result<(String, Value), String> {
     let wrong = || format!("expected workload.KEY=VALUE, found {text:?}");
     let (key, value) = text.split_once('=').ok_or_else(wrong)?;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → its runs, conducted in a guest by this very program.
+//! A cell → its runs, conducted in a guest by this same program.
 //!
-//! The guest finds the experiment in a file and says each run as it ends ([`TrialEvent`]); judging is done
-//! outside. Its clock is known only when it has run: whether the processor itself did.
+//! The guest reads the experiment from a file and reports each run as it ends ([`TrialEvent`]); the
+//! runs are judged outside. Which clock applies is known only after the start, as it depends on the
+//! accelerator.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -26,23 +27,25 @@ use super::lines::{EXPERIMENT, Lines, words};
 use super::{Cell, Machine, NotReady, Scratch, scratch};
 use crate::experiment::TrialEvent;
 
-/// busybox's setpriv cannot kill a child with its parent; in a guest nobody outlives anybody.
+/// A replacement for setpriv, because busybox's has no `--pdeathsig`. In a guest no process
+/// outlives the command anyway.
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
-/// A guest that is emulated is so much slower than its deadline allows for.
+/// An emulated guest gets this factor more time.
 const SLOWER: u32 = 4;
-/// What the start takes, what the end takes, and a run around the command.
+/// `START`: time for the guest's start and end. `AROUND`: time for each run in addition to its
+/// deadline.
 const START: Duration = Duration::from_secs(180);
 const AROUND: Duration = Duration::from_secs(20);
 
-/// The longest file that the runner puts there, in bytes.
+/// Maximum size of the file with the task, in bytes.
 const LONGEST_INSIDE: u64 = 8 << 20;
 
-/// What the conductor inside finds in its file.
+/// The task of the conductor in the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestTask {
-    /// What is to be found out.
+    /// The experiment to conduct.
     pub experiment: Experiment,
-    /// For the files of workloads.
+    /// The file system for the files of workloads.
     pub scratch: Scratch,
 }
 
@@ -50,45 +53,45 @@ impl GuestTask {
     /// Reads the file that the runner put into the guest.
     ///
     /// # Errors
-    /// Where it is not what this program writes.
+    /// If it is invalid.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = UserFile::open(path, LONGEST_INSIDE)?.into_bytes()?;
         serde_json::from_slice(&text)
             .map_err(|error| Error::Unusable { path: path.to_owned(), what: error.to_string() })
     }
 
-    /// Makes the guest ready for the workload.
+    /// Prepares the guest for the workload.
     ///
     /// # Errors
-    /// What did not work.
+    /// If a step failed.
     pub fn prepare(&self) -> Result<(), NotReady> {
         scratch::loopback()?;
         self.scratch.mount()
     }
 }
 
-/// What came out of a guest.
+/// The result of a cell in a guest.
 #[derive(Debug)]
 pub struct GuestRun {
-    /// The experiment, by the clock of the guest that it had.
+    /// The experiment, with the clock that the guest had.
     pub experiment: Experiment,
-    /// The guest.
+    /// The run of the guest itself.
     pub guest: qemu::Run,
-    /// Every run that was said.
+    /// Every run that was reported.
     pub runs: Vec<TrialRun>,
-    /// What ended it early, as the conductor said it.
+    /// What ended it early, as the conductor reported it.
     pub trouble: Option<Refusal>,
-    /// The conductor said that it was done.
+    /// The conductor reported that it was done.
     pub done: bool,
-    /// The end of what it printed as errors.
+    /// The end of its error output.
     pub errors: String,
 }
 
-/// Runs a cell in a guest. `program` is the static program; with `now` the guest waits for no other one; `hear`
-/// gets each event and ends the guest with [`ControlFlow::Break`].
+/// Runs a cell in a guest. `program` is the static executable; with `now` the guest does not wait
+/// for others; `hear` receives each event, and ends the guest with [`ControlFlow::Break`].
 ///
 /// # Errors
-/// Where no guest could be started.
+/// If no guest could be started.
 pub fn run_in_guest(
     (cell, machine): (&Cell, &Machine),
     (kernel, cache): (&Kernel, &Cache),
@@ -131,7 +134,7 @@ fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
     }
 }
 
-/// What was heard so far.
+/// What was received so far.
 #[derive(Debug, Default)]
 struct GuestMessages {
     lines: Lines,
@@ -141,11 +144,12 @@ struct GuestMessages {
     errors: String,
 }
 
-/// So much of what it complains of is kept.
+/// Maximum number of bytes of error output that are kept.
 const ERRORS: usize = 4096;
 
 impl GuestMessages {
-    /// A guest may report more runs than were asked for: these reach neither the verdict nor the evidence.
+    /// Whether to accept an event. A guest that reports more runs than were requested must not
+    /// affect the verdict or the evidence.
     fn expects(&self, event: &TrialEvent, most: u32) -> bool {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         !matches!(event, TrialEvent::Ran(_)) || self.runs.len() < most
@@ -173,7 +177,7 @@ impl GuestMessages {
     }
 }
 
-/// The cell's machine, with all that its workload needs.
+/// The guest for a cell, with all that its workload needs.
 fn described(cell: &Cell, machine: &Machine, program: &Path, now: bool) -> Result<Guest, Error> {
     let mut disks: Vec<Disk> = machine.disk.into_iter().map(Disk::Empty).collect();
     let size = scratch::size(cell);
@@ -211,7 +215,7 @@ fn deadline(cell: &Cell) -> Duration {
     START + run.saturating_mul(cell.experiment.runs())
 }
 
-/// Of this host; anything else that a guest runs is in its busybox.
+/// Programs of this host that the guest needs; all others are in its busybox.
 fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
     if !matches!(cell.workload, Workload::Redis(_)) {
         return Ok(Vec::new());

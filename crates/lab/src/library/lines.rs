@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a conductor in a guest prints → [`TrialEvent`]s, a line of JSON each.
+//! Output of a conductor in a guest → [`TrialEvent`]s, one line of JSON each.
 
 use crate::experiment::TrialEvent;
 
-/// Pieces of output → whole lines.
+/// Joins pieces of output to whole lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     rest: Vec<u8>,
 }
 
-/// No line of a conductor is longer; who prints without end shall not fill our memory.
+/// Maximum length of a line in bytes: endless output without a newline must not fill the memory.
 const LONGEST: usize = 4 << 20;
 
 impl Lines {
-    /// The lines that this piece completes.
+    /// The events on the lines that this piece completes.
     pub(crate) fn add(&mut self, piece: &[u8]) -> Vec<TrialEvent> {
         self.rest.extend_from_slice(piece);
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -25,10 +25,10 @@ impl Lines {
     }
 }
 
-/// Where the experiment lies in the guest.
+/// Path of the experiment in the guest.
 pub(super) const EXPERIMENT: &str = "/experiment.json";
 
-/// The words behind this program's name in the guest.
+/// Arguments of this program in the guest.
 pub(super) fn words() -> [&'static str; 3] {
     ["lab", "conduct", EXPERIMENT]
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment's file, and what the user wants of it → cells: an experiment each, on one machine.
+//! An experiment file and the user's choices → cells: one experiment each, on one machine.
 //!
 //! ```text
 //! let file = File::read(name, place, text)?;           the text alone: keys, units, words
 //! let cells = cells(&file, &choice, &program)?;        what it means: arms, metrics, machines
 //! ```
 //!
-//! A cell is run by whoever has its machine: on this host with [`experiment::conduct`], in a guest
-//! with [`run_in_guest`], where this very program conducts it inside and says each run as it ends. The
-//! experiments that come with the program are files too ([`BUILT_IN`]).
+//! A cell on this host is run with [`experiment::conduct`]; a cell in a guest with
+//! [`run_in_guest`], where this same program conducts it inside and reports each run as it ends.
+//! The experiments that come with the program are files too ([`BUILT_IN`]).
 //!
 //! [`experiment::conduct`]: crate::experiment::conduct
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `5%` and `120s` in a file → a share and a time.
+//! `5%` and `120s` in an experiment file → a fraction and a duration.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pagewise_model::Percent;
 use pagewise_model::typed::{NotADuration, NotAPercentage, parse_duration_from};
 use serde::Deserialize;
 
-/// A share of one, typed as a percentage.
+/// A fraction of one, written as a percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Share(pub(super) f64);
@@ -20,7 +20,7 @@ impl TryFrom<String> for Share {
     }
 }
 
-/// A time of at least a second, typed with its unit.
+/// A duration of at least a second, written with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Time(pub(super) Duration);

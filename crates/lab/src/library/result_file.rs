@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A folder of evidence → the cells in it.
 //!
-//! One cell's folder is like that of a trial. Several have a folder each, and beside them an index,
-//! which is written before the first of them runs: who was killed left those that were begun.
+//! The folder of a single cell is like that of a trial. Several cells have a folder each and an
+//! index beside them, which is written before the first one runs, so that a killed experiment can
+//! be read as well.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +13,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{EXPERIMENT, LONGEST_DOCUMENT, SUMMARY};
 
-/// What the index begins with.
+/// Name and version of the index format.
 const SCHEMA: &str = "pagewise/lab-index/1";
 
-/// The summary of a folder with several cells.
+/// The index of a folder with several cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// Which document this is.
+    /// Name and version of the format.
     pub schema: String,
-    /// The version of the program.
+    /// Version of the program.
     pub pagewise: String,
-    /// What was run.
+    /// Name of the experiment.
     pub experiment: String,
-    /// Their folders.
+    /// The cells' folders.
     pub cells: Vec<String>,
 }
 
 impl Index {
-    /// Of cells that are to be run.
+    /// The index for cells that are about to be run.
     #[must_use]
     pub fn new(experiment: &str, cells: Vec<String>) -> Self {
         let pagewise = env!("CARGO_PKG_VERSION").to_owned();
@@ -37,10 +38,10 @@ impl Index {
     }
 }
 
-/// The cells of a folder, by name; that of a trial has one, without a name.
+/// The cells in a folder by name; the folder of a trial has one, with an empty name.
 ///
 /// # Errors
-/// Where it is no folder of evidence.
+/// If it is not a folder of evidence.
 pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let summary = folder.join(SUMMARY);
     if folder.join(EXPERIMENT).exists() || !summary.exists() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file system in a guest for what workloads read from files.
+//! A file system in a guest for workloads that read files.
 //!
-//! The guest's root is memory: its files are shmem, which is swapped and never dropped, so nothing
-//! that is read from there shows what the kernel does with files. A disk is what files lie on; but a
-//! guest whose clock counts instructions has none, as reading one takes time and no instructions. It
-//! gets the zram device that was there when the module came (the arms' own are others), with ext2,
-//! which the driver of ext4 reads: its pages are read, dropped and read again like those of a disk.
+//! The guest's root is in memory: its files are shmem, which is swapped and never dropped, so
+//! reading them does not show how the kernel treats file pages. Usually the files lie on a disk. A
+//! guest whose clock counts instructions has none, since reading a disk takes time and no
+//! instructions. It gets the zram device that exists when the module is loaded (arms add others),
+//! with ext2 (mounted by ext4): its pages are read, dropped and read again like those of a disk.
 
 #![expect(clippy::disallowed_methods, reason = "it makes a file system in a guest")]
 
@@ -22,37 +22,37 @@ use serde::{Deserialize, Serialize};
 
 use super::Cell;
 
-/// Where it is mounted.
+/// Mount point.
 pub(super) const FOLDER: &str = "/scratch";
-/// The module of its file system.
+/// Module of the file system.
 pub(super) const MODULE: &str = "ext4";
-/// What a file system keeps for itself, and room for a workload's odds and ends.
+/// Bytes for the metadata of the file system, and for small files of a workload.
 const SPARE: u64 = 64 << 20;
 const FIRST_ZRAM: &str = "/sys/block/zram0/disksize";
 const FIRST_ZRAM_DEVICE: &str = "/dev/zram0";
 
-/// What it lies on.
+/// The device of the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scratch {
-    /// The guest's first zram device, of so many bytes.
+    /// The guest's first zram device, with this size in bytes.
     Zram(u64),
     /// A disk.
     Disk(PathBuf),
 }
 
 impl Scratch {
-    /// Makes it and mounts it, in a guest.
+    /// Makes the file system and mounts it, in a guest.
     ///
     /// # Errors
-    /// What did not work.
+    /// If a step failed.
     pub fn mount(&self) -> Result<(), NotReady> {
         let device = self.device()?;
         let mut make = Command::new("mke2fs");
         make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
         succeed(&mut make)?;
         fs::create_dir_all(FOLDER).with_path(Path::new(FOLDER))?;
-        // what a run deletes goes back to the pool at once
+        // discard: deleted files free zram's memory at once
         let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
         mount(&device, FOLDER, MODULE, MountFlags::NOATIME, options)
             .map_err(|errno| NotReady::NotMounted(errno.into()))
@@ -69,7 +69,7 @@ impl Scratch {
     }
 }
 
-/// As large as the cell's runs need it.
+/// The size that the runs of a cell need.
 pub(super) fn size(cell: &Cell) -> Bytes {
     let files = match &cell.workload {
         Workload::Swap(swap) => swap.code.0.get(),
@@ -82,7 +82,7 @@ pub(super) fn size(cell: &Cell) -> Bytes {
     let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(in_file).sum::<u64>();
     let arms = cell.experiment.arms.iter().filter_map(|arm| arm.swap.as_ref());
     let swap = arms.map(of_arm).max().unwrap_or(0);
-    // a file for swap must leave a sixteenth of it free
+    // a swap file must leave a sixteenth of the file system free
     Bytes::new((files + swap) / 8 * 10 + SPARE)
 }
 
@@ -93,18 +93,18 @@ fn in_file(area: &TrialSwap) -> u64 {
     }
 }
 
-/// Addresses of a guest's own: redis-server listens there.
+/// Brings up the loopback interface, where redis-server listens.
 pub(super) fn loopback() -> Result<(), NotReady> {
     succeed(Command::new("ip").args(["link", "set", "lo", "up"]))
 }
 
-/// Why a guest cannot be made ready for its workload.
+/// Why a guest could not be prepared for its workload.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
     /// A file, or a program of the guest.
     #[error(transparent)]
     Guest(#[from] Error),
-    /// The file system.
+    /// The file system could not be mounted.
     #[error("{FOLDER}: {MODULE} is not mounted: {0}")]
     NotMounted(std::io::Error),
 }
@@ -119,7 +119,7 @@ fn succeed(command: &mut Command) -> Result<(), NotReady> {
     Err(Error::Failed { program, message }.into())
 }
 
-/// The disk behind those that an experiment asked for.
+/// The device of the disk after `before` others.
 pub(super) fn disk(before: usize) -> PathBuf {
     let letter = ('a'..='z').nth(before).unwrap_or('z');
     Path::new("/dev").join(format!("vd{letter}"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where experiments are: built in, in the user's own folder, or in a file that the user names.
+//! Where experiments are found: built in, in the user's folder, or in a file that the user names.
 
 #![expect(clippy::disallowed_methods, reason = "it lists the user's own folder of experiments")]
 
@@ -13,7 +13,8 @@ use super::file::{File, FileError};
 
 const ENDING: &str = "toml";
 
-/// The user's folder for experiments: `$XDG_CONFIG_HOME/pagewise/experiments` or that in `~/.config`.
+/// The user's folder for experiments: `$XDG_CONFIG_HOME/pagewise/experiments`, by default in
+/// `~/.config`.
 #[must_use]
 pub fn own_folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
@@ -22,10 +23,10 @@ pub fn own_folder() -> Option<PathBuf> {
     config.map(|config| config.join("pagewise/experiments"))
 }
 
-/// Finds an experiment: a path, one of the user's, or one that is built in.
+/// Finds an experiment: by its path, in the user's folder, or among the built-in ones.
 ///
 /// # Errors
-/// Where there is none, or what is wrong with it.
+/// If it does not exist or is invalid.
 pub fn find(requested: &str) -> Result<File, FileError> {
     if requested.contains('/') || requested.ends_with(".toml") {
         return read_file(Path::new(requested));
@@ -46,7 +47,7 @@ fn nowhere(requested: &str) -> FileError {
     FileError { name: requested.to_owned(), line: None, what }
 }
 
-/// The longest file that can be meant.
+/// Maximum size of a file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 fn read_file(path: &Path) -> Result<File, FileError> {
@@ -58,7 +59,7 @@ fn read_file(path: &Path) -> Result<File, FileError> {
     File::read(&name, &place, &text)
 }
 
-/// What is wrong with it, without its name.
+/// Describes the error without the file's name.
 fn describe(error: UserFileError) -> String {
     match error {
         UserFileError::Io { source, .. } => source.to_string(),
@@ -67,7 +68,7 @@ fn describe(error: UserFileError) -> String {
     }
 }
 
-/// Every experiment that can be named: the user's own first.
+/// Every experiment that can be named, the user's own first.
 #[must_use]
 pub fn all() -> Vec<Result<File, FileError>> {
     let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → about how long its runs take on a machine with nothing else to do.
+//! A cell → the estimated time of its runs on an idle machine.
 
 use pagewise_workload::Workload;
 
 use super::{Cell, Runner};
 
-/// What borrowing and giving back take for a run.
+/// Seconds for borrowing and returning, for each run.
 const AROUND: f64 = 1.0;
-/// Bytes that are made up and written in a second, before a workload begins.
+/// Bytes that are generated and written per second before a workload begins.
 const FILLED: f64 = (200 << 20) as f64;
-/// Requests that a redis answers, and accesses of `tiers`, in a second while memory is short.
+/// Requests per second of a redis, or accesses per second of `tiers`, while memory is short.
 const ASKED: f64 = 10_000.0;
-/// What a guest takes to start.
+/// Seconds that a guest takes to start.
 const START: f64 = 15.0;
 
-/// About what they take, by the clock of the machine that runs them. A command, and a workload that ends
-/// when its work is done, may be ready much sooner.
+/// Estimated time in seconds, by the clock of the machine that runs it. A user's command, and a
+/// workload that ends when its work is done, may take much less.
 #[must_use]
 pub fn seconds(cell: &Cell) -> f64 {
     let deadline = cell.experiment.deadline.as_secs_f64();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What comes with the program makes sense, and what makes none is told with its line.
+//! The built-in experiments are valid, and errors in files are reported with their line.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, seconds}
 
 const PROGRAM: &str = "/usr/bin/pagewise";
 
-/// An experiment on the host; `more` goes behind its two arms.
+/// An experiment on the host; `more` is added after its two arms.
 fn host(more: &str) -> String {
     format!(
         "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
@@ -43,7 +43,8 @@ fn every_experiment_that_comes_with_the_program_makes_sense() {
     }
 }
 
-/// So that it can be said before: at most 3 minutes, and what all of it takes.
+/// The time is known beforehand: at most 3 minutes for a preview; and the estimate for the whole
+/// experiment.
 #[test]
 fn a_preview_of_swap_is_a_matter_of_minutes() {
     let (name, text) = BUILT_IN.iter().find(|(name, _)| *name == "swap").unwrap();
@@ -72,7 +73,7 @@ fn guests_have_a_cell_for_each_kernel_and_memory_size() {
     assert_eq!(read(&text, &one).unwrap()[0].name, "trixie-512M");
 }
 
-/// Each cell has a folder of its own.
+/// So that each cell has its own folder.
 #[test]
 fn both_flavours_of_a_suite_have_cells_with_names_of_their_own() {
     let kernels = "limit = \"64M\"\nrunner = \"guest\"\n\
@@ -223,7 +224,7 @@ fn a_guest_that_counts_has_no_disk() {
 /// MiB and priority of each swap area, and swappiness.
 type Drawn = (Vec<(u64, Option<i16>)>, u8);
 
-/// The file of some arms.
+/// An experiment file with these arms.
 fn text(arms: &[Drawn]) -> String {
     let mut text = "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
         [measure]\nprimary = \"cpu\"\n"
@@ -246,7 +247,7 @@ fn text(arms: &[Drawn]) -> String {
 }
 
 proptest! {
-    /// Whatever arms are written, those and no others are run, in that order.
+    /// The arms that are run are exactly those that are written, in the same order.
     #[test]
     fn arms_survive_their_text(
         arms in prop::collection::vec(
@@ -280,7 +281,7 @@ proptest! {
         }
     }
 
-    /// No text, however it is broken, does more than be refused.
+    /// Invalid text is refused and never causes a panic.
     #[test]
     fn broken_text_is_refused_or_makes_sense(at in 0usize..400, with in "[ -~\n]{0,3}") {
         let mut text = host("");

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `coldpages`: memory, a library and a file that is streamed, each page wanted as often as is known →
-//! whether the kernel evicts the pages that are wanted least.
+//! `coldpages`: anonymous memory, a library and a streamed file, with known access frequencies for
+//! each page → whether the kernel evicts the pages that are used least.
 //!
-//! A touch of data is one operation. The library is mapped and touched by the same distribution as the
-//! data; the stream is read with read(), a page at a time, and the kernel may read neither ahead
-//! (`MADV_RANDOM`, `POSIX_FADV_RANDOM`): hosts differ in that by a factor of a thousand, and a page
-//! that came unasked has no known use.
+//! A touch of data is one operation. The library is mapped and touched with the same distribution
+//! as the data; the stream is read with read(), a page at a time. The kernel must not read ahead
+//! for either (`MADV_RANDOM`, `POSIX_FADV_RANDOM`): hosts differ in readahead by a factor of a
+//! thousand, and a page that was read ahead has no known frequency.
 //!
-//! With several sharers the data is mapped by as many processes; those beside this one sleep, so a
-//! page that was evicted comes back with one mapping only.
+//! With several sharers the data is mapped by as many processes. All except this one sleep, so a
+//! page that was evicted returns with one mapping only.
 //!
-//! Its own memory is about 6 MiB, the program included, and 40 bytes for each page of the three.
+//! Memory of the workload itself: about 6 MiB, including the program, and 40 bytes for each page of
+//! the three sets.
 
 mod residency;
 
@@ -32,10 +33,11 @@ use super::swap::nanoseconds;
 use super::zipf::ZipfPages;
 use super::{ColdPages, STEADY, WorkloadSummary, check};
 
-/// After every so many iterations memory is looked at: 16 times in all.
+/// Residency is sampled after this many iterations: 16 times in total.
 const LOOK_EVERY: u64 = 10;
 
-/// Does it; `mark` is called before the second half. The process must have one thread where it has sharers.
+/// Runs the workload; `mark` is called before the second half. With sharers, the process must have
+/// a single thread.
 pub(super) fn run(
     settings: &ColdPages,
     progress: &mut Progress<'_>,
@@ -73,7 +75,7 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "coldpages".to_owned(), values, course })
 }
 
-/// The three, and how often each is touched.
+/// The three sets of pages, and how often each page is touched.
 #[derive(Debug)]
 struct Sets {
     data: Region,
@@ -86,7 +88,7 @@ struct Sets {
     library_pace: Pace,
     stream: MappedStore,
     stream_pages: usize,
-    /// Pages read so far, all rounds together.
+    /// Pages read so far, in all passes together.
     stream_read: usize,
     stream_rate: f64,
     stream_pace: Pace,
@@ -126,7 +128,8 @@ impl Sets {
         })
     }
 
-    /// Touches data so often, and the others with it; fewer times where the time is over.
+    /// Touches data `count` times, and the other sets accordingly; returns fewer if the time is
+    /// over.
     fn touch(&mut self, count: u64, record: &mut Record, end: Instant) -> Result<u64, Error> {
         for done in 0..count {
             for _ in 0..self.library_pace.due(self.library_rate) {
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(marks, [STEADY]);
         assert_eq!(summary.values["operations"], 10_000.0);
         assert!(!summary.values.contains_key("precision"), "{summary:?}");
-        // 500 pages were read of 256: all of them, once and again
+        // 500 pages were read from a stream of 256: all of them, some twice
         let kept = summary.values["cold-kept"];
         assert!((200.0..=256.0).contains(&kept), "{kept}");
         assert!(summary.values["p99"] > 0.0 && summary.course.iteration_seconds.len() <= 200);

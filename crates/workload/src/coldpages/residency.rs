@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is in memory of the three sets, now and then → how well the evicted pages were chosen.
+//! Samples of which pages of the three sets are in memory → how well the evicted pages were chosen.
 //!
-//! mincore tells. It takes a page of anonymous memory that is in the swap cache for one that is in
-//! memory; zram, which is read without that cache, has hardly any of those.
+//! Residency is read with mincore, which counts an anonymous page in the swap cache as resident.
+//! With zram, which bypasses that cache, there are hardly any of those.
 
 use super::super::error::{Error, ErrorContext};
 use super::super::precision::{Page, precision};
 use super::Sets;
 
-/// One look.
+/// One sample.
 #[derive(Debug)]
 struct ResidencySample {
     operations: u64,
@@ -16,7 +16,7 @@ struct ResidencySample {
     stream_kept: usize,
 }
 
-/// All of them.
+/// All samples.
 #[derive(Debug, Default)]
 pub(super) struct ResidencySamples {
     looks: Vec<ResidencySample>,
@@ -25,7 +25,7 @@ pub(super) struct ResidencySamples {
 }
 
 impl ResidencySamples {
-    /// Looks, after so many operations.
+    /// Takes a sample, after this number of operations.
     pub(super) fn sample(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
         let mincore = || "mincore".to_owned();
         self.pages.clear();
@@ -51,7 +51,8 @@ impl ResidencySamples {
         Ok(())
     }
 
-    /// Means over the looks since then; none where there is nothing to tell.
+    /// Means over the samples after `since` operations; without values that could not be
+    /// determined.
     pub(super) fn means(&self, since: u64) -> Vec<(String, f64)> {
         let late = || self.looks.iter().filter(|look| look.operations > since);
         let precision = mean(late().filter_map(|look| look.precision));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that begins where a huge page can, and how long each first touch of it took.
+//! Memory aligned to huge pages, and the time of each first touch.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,12 +13,12 @@ use super::super::record::{by_powers_of_two, latencies};
 use super::super::swap::nanoseconds;
 use super::BLOCK;
 
-/// Points of a course.
+/// Maximum number of points of a course.
 const MOST: usize = 200;
 
 pub(super) struct Filled {
     pub(super) region: Region,
-    /// The first page that is used.
+    /// The first page that is used; those before it are for the alignment.
     first: usize,
     pub(super) pages: usize,
     latency: Histogram<u32>,
@@ -26,7 +26,7 @@ pub(super) struct Filled {
 }
 
 impl Filled {
-    /// Of so many pages, none of them touched.
+    /// Maps this number of pages, without touching them.
     pub(super) fn new(pages: usize) -> io::Result<Self> {
         let block = BLOCK / rustix::param::page_size();
         let region = Region::memory(pages + block, false)?;
@@ -34,7 +34,7 @@ impl Filled {
         Ok(Self { region, first, pages, latency: latencies(), pieces: Vec::new() })
     }
 
-    /// Writes every so many-th page.
+    /// Writes to one of every `touch_each` pages.
     pub(super) fn fill(&mut self, touch_each: usize, progress: &mut dyn FnMut(f64)) {
         let piece = self.pages.div_ceil(MOST).max(1);
         for start in (0..self.pages).step_by(piece) {
@@ -55,12 +55,12 @@ impl Filled {
         self.pages as f64 * rustix::param::page_size() as f64
     }
 
-    /// Where it begins.
+    /// Address of the first used page.
     pub(super) fn start(&self) -> u64 {
         self.region.address(self.first)
     }
 
-    /// Whether an address is one of its own.
+    /// Whether an address is in the used part.
     pub(super) fn has(&self, address: u64) -> bool {
         let start = self.start();
         let length = self.pages as u64 * rustix::param::page_size() as u64;
@@ -74,7 +74,7 @@ impl Filled {
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// All of it counts: there is no steady state to wait for.
+    /// The course of the fill. All of it counts: there is no steady state to wait for.
     pub(super) fn course(self) -> Course {
         let latency_ns = by_powers_of_two(&self.latency);
         Course { iteration_seconds: self.pieces, settled_at: Some(0), latency_ns }

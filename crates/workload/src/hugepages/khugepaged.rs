@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processor time of khugepaged: everybody's, as there is one for all. It ends and begins anew with some
-//! settings, so it is looked for each time.
+//! CPU time of khugepaged, which works for all processes. The thread ends and restarts when some
+//! settings change, so it is searched for each time.
 
 use pagewise_observe::{HostRoot, ThreadCpu};
 
-/// Seconds so far; `None` where there is none, or in a container that does not see it.
+/// Seconds so far; `None` if there is no such thread, or in a container where it is not visible.
 pub(super) fn processor_time() -> Option<f64> {
     let host = HostRoot::live().ok()?;
     let time = ThreadCpu::khugepaged(&host).time(&host)?;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `hugepages`: memory that is filled for the first time → how long each first touch takes, how much of it
-//! comes to be in huge pages and when, and what it grows to.
+//! `hugepages`: memory that is filled for the first time → the time of each first touch, how much
+//! of the memory gets huge pages and when, and how large the memory becomes.
 //!
-//! With `advise=before` page faults make huge pages, and `thp.defrag` says how hard they try. With
-//! `advise=after` the memory is there in small pages, and only khugepaged can make it huge. A second piece
-//! of memory, the neighbour, is never advised: with a policy of `madvise` nothing may happen to it.
+//! With `advise=before`, page faults allocate huge pages, and `thp.defrag` determines how much
+//! effort they make. With `advise=after`, the memory already has small pages, and only khugepaged
+//! can collapse them. A second region, the neighbour, is never advised: with the policy `madvise`
+//! it must get no huge pages.
 //!
-//! `fragment` takes memory before, and gives every second page of it back: what is free then lies in
-//! single pages. The kernel can move what is between them, at a price: that is what is to be measured.
-//! It holds for free memory as a whole, so it makes sense in a guest, where there is little.
+//! `fragment` allocates memory first and frees every second page of it, so that free memory
+//! consists of single pages. The kernel can migrate the pages in between, at a cost, which is to be
+//! measured. This affects free memory as a whole, so it is useful in a guest, which has little.
 
 mod filled;
 mod khugepaged;
@@ -24,14 +25,14 @@ use super::error::{Error, ErrorContext};
 use super::progress::{Progress, part};
 use super::{Advise, HugePages, WorkloadSummary, check};
 
-/// Size of a huge page, where the kernel's is another one the nearest that is told.
+/// Size of a huge page; if the kernel's differs, statistics of the nearest size are used.
 const BLOCK: usize = 2 << 20;
-/// How often is looked how much is huge.
+/// Interval for checking how much is in huge pages.
 const LOOK: Duration = Duration::from_millis(250);
-/// With this much in huge pages they have come.
+/// Share of the memory in huge pages at which waiting ends.
 const ENOUGH: f64 = 0.9;
 
-/// Does it.
+/// Runs the workload.
 pub(super) fn run(
     settings: &HugePages,
     progress: &mut Progress<'_>,
@@ -67,7 +68,7 @@ fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
     Ok(filled)
 }
 
-/// Small pages with a hole beside each.
+/// Allocates small pages and frees every second one of them.
 fn fragmented(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region>, Error> {
     if pages == 0 {
         return Ok(None);
@@ -87,7 +88,7 @@ fn fragmented(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region
     Ok(Some(region))
 }
 
-/// How much came to be huge, and when.
+/// How much is in huge pages, and since when.
 struct HugeProgress {
     began: Instant,
     covered: f64,
@@ -112,7 +113,7 @@ impl HugeProgress {
         Ok(())
     }
 
-    /// Until nearly all is huge, or the time is over.
+    /// Waits until nearly all of it is in huge pages, or the time is over.
     fn wait(
         &mut self,
         settings: &HugePages,
@@ -141,7 +142,7 @@ impl HugeProgress {
 }
 
 impl Filled {
-    /// Bytes of it in RAM, and in huge pages.
+    /// Bytes in RAM, and bytes in huge pages.
     fn huge(&self) -> Result<(f64, f64), Error> {
         let kept = |error: coverage::LookError| Error::Ended(error.to_string());
         let (own, block) = (std::process::id(), BLOCK as u64);
@@ -155,7 +156,8 @@ impl Filled {
             let huge: u64 = blocks().filter(|block| block.huge).map(size).sum();
             return Ok((held, huge as f64));
         }
-        // there only a mapping as a whole tells, which may have more in it than this
+        // this kernel reports huge pages per mapping only, and the mapping may contain more than
+        // this region
         let found = coverage::process(own, block, false).map_err(kept)?;
         let around = found.largest.iter().filter(|mapping| {
             (mapping.start..mapping.start + mapping.size.get()).contains(&self.start())
@@ -192,7 +194,7 @@ mod tests {
     fn sparse_memory_is_as_large_as_what_was_written() {
         let settings = HugePages { advise: Advise::Never, touch_each: 8, ..small() };
         let values = run(&settings, &mut |_, _| {}).unwrap().values;
-        // with a policy of always a fault makes all of it
+        // with the policy `always`, page faults use huge pages for all of it
         let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         if !policy.is_ok_and(|policy| policy.contains("[always]")) {
             let found = (values["held"], values["neighbour-huge"]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `redis-benchmark --csv` prints → requests per second, and latencies where it tells them.
+//! The output of `redis-benchmark --csv` → requests per second, and latencies if it has them.
 //!
-//! From version 6.2 on a first line names the columns. Before there were two: the test and its rate.
+//! Since version 6.2 the first line names the columns. Before, there were two columns: the test and
+//! its rate.
 
-/// One test.
+/// Result of one test.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RedisTest {
     pub(super) per_second: f64,
@@ -11,7 +12,7 @@ pub(super) struct RedisTest {
     pub(super) p99_seconds: Option<f64>,
 }
 
-/// The row of a test.
+/// Finds the row of a test.
 pub(super) fn measured(csv: &str, test: &str) -> Option<RedisTest> {
     let rows: Vec<Vec<&str>> = csv.lines().map(fields).collect();
     let head = rows.iter().find(|row| row.first() == Some(&"test"));

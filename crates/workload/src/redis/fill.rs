@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys and values → a server that holds them, in its own protocol (RESP).
+//! Fills a server with keys and values, using its own protocol (RESP).
 //!
-//! redis-benchmark cannot do this: all its values are the same one. Keys are named as it names them, so
-//! that its requests find them.
+//! redis-benchmark cannot do this: all its values are equal. Keys are named as redis-benchmark
+//! names them, so that its requests find them.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,13 +13,13 @@ use super::super::Redis;
 use super::super::progress::{Progress, part};
 use crate::contents::Mix;
 
-/// Text that values are cut from.
+/// Bytes of text from which values are cut.
 const TEXT: usize = 1 << 20;
-/// Bytes that are sent before answers are read.
+/// Bytes that are sent before the replies are read.
 const BATCH: usize = 128 << 10;
 const PAGE: usize = 4096;
 
-/// Writes all of them.
+/// Writes all records.
 pub(super) fn fill(
     stream: &mut UnixStream,
     settings: &Redis,
@@ -53,7 +53,7 @@ fn set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads so many times that all is well.
+/// Reads this number of `+OK` replies.
 fn answered(stream: &mut impl Read, times: usize) -> io::Result<()> {
     const WELL: &[u8] = b"+OK\r\n";
     let mut output = vec![0; WELL.len() * times];

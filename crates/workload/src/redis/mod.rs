@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `redis`: a real redis-server that is filled, and redis-benchmark beside it → requests per second and
-//! their latencies.
+//! `redis`: fills a real redis-server and runs redis-benchmark against it → requests per second and
+//! latencies.
 //!
-//! The values that it is filled with are text, each another. GET is asked first, and finds them. SET
-//! writes over them, and redis-benchmark writes one and the same value everywhere: a server's memory
-//! compresses better after it than before.
+//! The values are distinct texts. GET runs first and reads them. SET overwrites them, and
+//! redis-benchmark writes the same value everywhere, so the server's memory compresses better
+//! afterwards.
 //!
-//! It has no time of its own to be ended by but `seconds`, after which there is no answer at all:
-//! a rate that was cut short is no rate of this workload.
+//! The only time limit is `seconds`, after which there is no result at all: a rate that was cut
+//! short would not be comparable.
 
 #![expect(
     clippy::disallowed_methods,
@@ -36,10 +36,10 @@ use super::progress::Progress;
 use super::{Redis, WorkloadSummary, check};
 
 const BENCHMARK: &str = "redis-benchmark";
-/// Where the kernel's is another one the nearest that is told.
+/// Size of a huge page; if the kernel's differs, statistics of the nearest size are used.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// Does it.
+/// Runs the workload.
 pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
     check::redis(settings)?;
     let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
@@ -99,7 +99,7 @@ fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
     pairs.flat_map(|(name, value)| [name.to_owned(), value]).chain(["--csv".to_owned()]).collect()
 }
 
-/// Newer ones can be told how to draw keys.
+/// Whether this version of redis-benchmark has the option --seed for drawing keys.
 fn knows_seed(benchmark: &Path) -> bool {
     let mut command = Command::new(benchmark);
     leash(&mut command);
@@ -107,7 +107,7 @@ fn knows_seed(benchmark: &Path) -> bool {
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--seed "))
 }
 
-/// What the benchmark prints, where both it and the server live to its end.
+/// Runs the benchmark and returns its output, if both it and the server survive.
 fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<String, Error> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     leash(&mut command);
@@ -136,16 +136,16 @@ fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<St
     Err(server.cause(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
 }
 
-/// A child that does not outlive this.
+/// A child process that is killed when this is dropped.
 #[derive(Debug)]
 struct KillOnDrop(Child);
 
 impl KillOnDrop {
-    /// What it printed: less than a pipe holds, or it would not have ended.
+    /// Its complete output, which fits into a pipe; otherwise it would have blocked.
     fn said(&mut self) -> (String, String) {
         fn all(stream: Option<impl Read>) -> String {
             let mut text = Vec::new();
-            // What cannot be read was not said.
+            // A read error counts as the end of the output.
             let _ = stream.map(|mut stream| stream.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         }

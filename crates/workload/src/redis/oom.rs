@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who of us goes where memory is out: the server, whose data it is. We must live to tell it.
+//! Which process the OOM killer should choose: the server, which has the data. This process must
+//! survive to report it.
 //!
-//! The kernel picks the largest score (`proc_pid_oom_score_adj(5)`). Until the memory of the first is
-//! given back it may pick a second: what we send to the server is charged, too, and on Linux 6.18 that
-//! ended us as well in 3 of 10 runs. So we ask not to be picked at all, which takes
-//! `CAP_SYS_RESOURCE`. Nothing else depends on it: where it is refused, whoever watches us sees it.
+//! The OOM killer chooses the process with the largest score (`proc_pid_oom_score_adj(5)`). Until
+//! the memory of the first victim is freed it may choose a second: what we send to the server is
+//! charged to us too, and on Linux 6.18 our process was killed as well in 3 of 10 runs. So we set
+//! our score to the minimum, which requires `CAP_SYS_RESOURCE`. Nothing else depends on it: if it
+//! is refused and our process is killed, the conductor notices.
 
 use std::fs;
 
@@ -12,12 +14,13 @@ const OURS: &str = "/proc/self/oom_score_adj";
 const FIRST: &str = "1000";
 const NEVER: &str = "-1000";
 
-/// This one goes before all others; so does a child of a runner that is spared.
+/// Makes this process the first choice of the OOM killer, even if it is the child of a protected
+/// process.
 pub(super) fn goes_first(process: u32) {
     let _ = fs::write(format!("/proc/{process}/oom_score_adj"), FIRST);
 }
 
-/// We are not picked as long as this lives.
+/// Protects this process from the OOM killer while this exists.
 #[derive(Debug)]
 pub(super) struct OomProtection {
     before: Option<String>,
@@ -43,7 +46,7 @@ impl Drop for OomProtection {
 mod tests {
     use super::*;
 
-    /// Asked of the kernel in another way than by trying.
+    /// Checked by capability, independently of trying.
     fn may_be_spared() -> bool {
         const SYS_RESOURCE: u32 = 24;
         let status = fs::read_to_string("/proc/self/status").unwrap();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A redis-server of our own, on a socket that nobody else can reach and nobody has to remove.
+//! A private redis-server on a socket that no other user can reach and that nobody has to remove.
 //!
-//! It makes its socket in a folder of ours. Once it listens, folder and name are removed: the socket
-//! is reached through `/proc/PID/fd`, as a file is that has lost its name. So nothing is left when
-//! all of us are killed, and no port has to be free. The server ends with us.
+//! The server makes its socket in a private folder. Once it listens, the folder and the socket's
+//! name are removed, and the socket is reached through `/proc/PID/fd`, like an unlinked file. So
+//! nothing is left even if all processes are killed, and no free port is needed. The server ends
+//! with this process.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
@@ -41,12 +42,12 @@ const OPTIONS: [&str; 14] = [
 ];
 const NAME: &str = "socket";
 const SERVER: &str = "redis-server";
-/// How often is looked whether something has happened.
+/// Polling interval.
 pub(super) const TICK: Duration = Duration::from_millis(5);
-/// After its connections broke it may take this long until it can be told how it ended.
+/// Time to wait for the server's exit status after its connections broke.
 const DYING: Duration = Duration::from_secs(2);
 
-/// A server that answers.
+/// A server that accepts connections.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -55,7 +56,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one that has nothing and saves nothing; with `thp` it may have huge pages.
+    /// Starts an empty server that saves nothing; with `thp` it may use huge pages.
     pub(super) fn start(thp: bool, end: Instant) -> Result<Self, Error> {
         let program = program()?;
         let folder = Folder::new()?;
@@ -85,13 +86,13 @@ impl Server {
         self.socket.is_some() && self.connect().is_ok()
     }
 
-    /// A path of the socket, for any program of this user, as long as this lives.
+    /// A path of the socket, usable by all programs of this user while this value exists.
     pub(super) fn path(&self) -> PathBuf {
         let number = self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         format!("/proc/{}/fd/{number}", std::process::id()).into()
     }
 
-    /// The part of its memory that is in huge pages.
+    /// The share of its memory that is in huge pages.
     pub(super) fn coverage(&self, block: u64) -> Option<f64> {
         let share = coverage::share(self.child.id(), block).ok()?;
         Some(share.percent()?.get() / 100.0)
@@ -101,13 +102,13 @@ impl Server {
         UnixStream::connect(self.path())
     }
 
-    /// Why it is gone, where it is.
+    /// Why the server has ended, if it has.
     pub(super) fn ended(&mut self) -> Result<Option<Error>, Error> {
         let status = self.child.try_wait().about(|| "redis-server".to_owned())?;
         Ok(status.map(|status| Error::Ended(self.epitaph(status))))
     }
 
-    /// The same after something went wrong with it: it may be about to end.
+    /// The server's end as the cause of another error, if it ends within a short time.
     pub(super) fn cause(&mut self, otherwise: Error) -> Error {
         let until = Instant::now() + DYING;
         while Instant::now() < until {
@@ -122,7 +123,7 @@ impl Server {
     fn epitaph(&mut self, status: ExitStatus) -> String {
         let mut output = String::new();
         if let Some(mut pipe) = self.child.stdout.take() {
-            // What it said cannot be more than a pipe holds, and whoever wrote it is gone.
+            // Its output fits into a pipe, and all writers have ended.
             let _ = pipe.read_to_string(&mut output);
         }
         let output = last_lines(&output, 2).join("; ");
@@ -145,14 +146,14 @@ impl Drop for Server {
     }
 }
 
-/// In Debian the server is the program that checks its files, by another name; that one comes with
-/// redis-benchmark, and the name is enough.
+/// Finds the server. In Debian, redis-server is the same executable as redis-check-rdb, started
+/// under another name; the latter comes with redis-benchmark, and the name is passed as argv[0].
 fn program() -> Result<PathBuf, Error> {
     let other = |missing| find("redis-check-rdb", SERVER).map_err(|_| missing);
     find(SERVER, SERVER).or_else(other).map_err(Error::Program)
 }
 
-/// A folder that only we may enter, until the socket is known.
+/// A folder that only this user may enter, used until the socket is connected.
 #[derive(Debug)]
 struct Folder(PathBuf);
 

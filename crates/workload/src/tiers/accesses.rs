@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The keys of `tiers` and a seed → which page is accessed next, and whether it is written.
+//! The parameters of `tiers` and a seed → the sequence of accesses.
 
 use fastrand::Rng;
 
@@ -9,27 +9,27 @@ use super::super::zipf::ZipfPages;
 /// One access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Access {
-    /// To the cold set, else to the hot one.
+    /// Whether it goes to the cold set, otherwise to the hot one.
     pub(super) cold: bool,
-    /// The page of that set.
+    /// Page number in that set.
     pub(super) page: usize,
     pub(super) write: bool,
 }
 
-/// An endless sequence of them, the same for the same seed.
+/// An endless sequence of accesses, reproducible by its seed.
 #[derive(Debug)]
 pub(super) struct Accesses {
     cold_pages: usize,
     hot_pages: usize,
     cold_share: f64,
-    /// None where all pages are as likely.
+    /// `None` if all pages have the same probability.
     skewed: Option<ZipfPages>,
     write_share: f64,
     rng: Rng,
 }
 
 impl Accesses {
-    /// To sets of so many pages; the hot one has one at least.
+    /// Accesses to sets of these sizes; the hot one must have at least one page.
     pub(super) fn new(settings: &Tiers, cold_pages: usize, hot_pages: usize) -> Self {
         let mut rng = Rng::with_seed(settings.seed);
         let skewed = (settings.exponent > 0.0)
@@ -58,7 +58,8 @@ mod tests {
 
     use super::*;
 
-    /// Chi-squared of counts against probabilities, and its 0.1 % point (Wilson and Hilferty).
+    /// Chi-squared test of counts against probabilities at the 0.1 % level (Wilson-Hilferty
+    /// approximation).
     fn fits(counts: &[u32], probabilities: &[f64]) -> Result<(), String> {
         let draws: f64 = counts.iter().map(|count| f64::from(*count)).sum();
         let expected = |at: usize| probabilities[at] * draws;
@@ -71,7 +72,7 @@ mod tests {
         if chi < bound { Ok(()) } else { Err(format!("{chi} of {bound}: {counts:?}")) }
     }
 
-    /// Every page of either set, by how often it was accessed in so many accesses.
+    /// The number of accesses to each page of both sets.
     fn counted(settings: &Tiers, cold: usize, hot: usize, draws: u32) -> [Vec<u32>; 2] {
         let mut accesses = Accesses::new(settings, cold, hot);
         let mut counts = [vec![0; cold], vec![0; hot]];
@@ -92,7 +93,7 @@ mod tests {
         fits(&[cold, hot].concat(), &[[0.05; 5], [0.15; 5]].concat()).unwrap();
     }
 
-    /// By rank, whatever page has it.
+    /// By rank, regardless of which page has it.
     #[test]
     fn pages_of_a_skewed_set_follow_the_distribution() {
         let skewed = Tiers { exponent: 0.9, ..Tiers::default() };
@@ -104,7 +105,7 @@ mod tests {
         fits(&hot, &weights.iter().map(|weight| weight / all).collect::<Vec<_>>()).unwrap();
     }
 
-    /// The same sequence, drawn without tables: the rank is found by adding up weights.
+    /// The same sequence without tables: the rank is found by summing weights.
     struct Naive {
         settings: Tiers,
         cold: usize,
@@ -122,7 +123,7 @@ mod tests {
             Self { settings: settings.clone(), cold, ranks, rng }
         }
 
-        /// Pages that may be meant: two where the drawn number lies on the border of their ranks.
+        /// The possible pages: two if the drawn number is on the border of their ranks.
         fn draw(&mut self) -> (bool, Vec<usize>, bool) {
             let cold = self.settings.cold_share > 0.0 && self.rng.f64() < self.settings.cold_share;
             let pages = if cold {
@@ -173,7 +174,8 @@ mod tests {
             }
         }
 
-        /// As many go to the cold set, and as many write, as was asked for: within five standard errors.
+        /// The shares of accesses to the cold set and of writes are as requested, within five
+        /// standard errors.
         #[test]
         fn shares_are_kept(cold_share in 0.0f64..=1.0, write_share in 0.0f64..=1.0, seed: u64) {
             const DRAWS: u32 = 5000;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `tiers`: a cold set of pages that is written once, then a hot set that is accessed → how often a page has to be
-//! read back, once the first half of the accesses is over.
+//! `tiers`: a cold set of pages that is written once, then a hot set that is accessed → how often a
+//! page must be swapped in, measured after the first half of the accesses.
 //!
-//! The kernel fills the fastest swap area first, so cold pages get it, and hot pages that do not fit into RAM go to
-//! the area behind it: LRU inversion. The settling phase is the first half of the accesses and does not depend on
-//! the course, so that all arms are compared over the same accesses.
+//! The kernel fills the swap area with the highest priority first, so cold pages occupy it, and hot
+//! pages that do not fit into RAM go to the slower area behind it: LRU inversion. The settling
+//! phase is always the first half of the accesses, so that all arms are compared over the same
+//! accesses.
 //!
-//! It ends with its accesses, however long they take: a sequence that was cut short is another one.
+//! It ends after its accesses, however long they take: a truncated sequence would not be
+//! comparable.
 //!
-//! Its own memory is this program, 4 MiB while the sets are written, and 12 bytes for each page of a skewed hot set.
+//! Memory of the workload itself: this program, 4 MiB while the sets are written, and 12 bytes for
+//! each page of a skewed hot set.
 
 mod accesses;
 
@@ -26,7 +29,7 @@ use super::slices::{SLICES, part_of, slice_end};
 use super::swap::nanoseconds;
 use super::{FILLED, STEADY, Tiers, WorkloadSummary, check, store};
 
-/// Does it; `mark` is called before the first and the second half.
+/// Runs the workload; `mark` is called before the first and the second half.
 pub(super) fn run(
     settings: &Tiers,
     progress: &mut Progress<'_>,
@@ -49,26 +52,26 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "tiers".to_owned(), values, course })
 }
 
-/// Of this process so far: its data, and whatever else of it was evicted.
+/// Major faults of this process so far: of its data, and of everything else of it that was evicted.
 fn major_faults() -> u64 {
     OwnUsage::of_ourselves().major_faults
 }
 
-/// Both sets, and what was done to them.
+/// Both sets, and the accesses so far.
 #[derive(Debug)]
 struct Sets {
-    /// None where it has no pages.
+    /// `None` if it has no pages.
     cold: Option<Region>,
     hot: Region,
     accesses: Accesses,
     operations: u64,
     done: u64,
-    /// Those of them that went to the cold set.
+    /// Number of accesses to the cold set.
     cold_done: u64,
 }
 
 impl Sets {
-    /// Writes each page of the cold set, then each of the hot one.
+    /// Writes each page of the cold set, then each page of the hot one.
     fn new(settings: &Tiers, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let contents = check::contents(&settings.contents)?;
         let cold_pages = check::pages("cold", settings.cold)?;
@@ -135,7 +138,7 @@ mod tests {
                 run(&settings, &mut |_, _| {}, &mut |mark| marks.push(mark.to_owned())).unwrap();
             let values = &summary.values;
             assert_eq!((values["operations"], values["cold-accesses"]), (10_000.0, 0.0));
-            // what the machine evicts of this program itself may fault
+            // some pages of this program itself may be evicted and fault
             assert!(values["fault-share"] < 0.01, "{values:?}");
             assert!(values["p50"] <= values["p99"] && values["steady-iteration"] > 0.0);
             assert!(values["settling"] > 0.0, "{values:?}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run waits for → a line for the user, when the wait has lasted for a while and when its reason changes.
+//! What a run waits for → a line for the user, once the wait has lasted for a while and when the
+//! reason changes.
 
 use std::path::PathBuf;
 
@@ -10,30 +11,31 @@ use super::load::Running;
 use super::note::{RunNote, cpus};
 use super::queue::Place;
 
-/// So many looks are silent at first: nobody needs to know of a guest that is only about to end.
+/// Number of checks before the first line: a short wait for a guest that is about to end is not
+/// announced.
 const FIRST: u64 = 20;
-/// So many looks lie between two lines at least: a long queue may change often.
+/// Minimum number of checks between two lines, as a long queue may change often.
 const GAP: u64 = 100;
-/// So many of the guests that run are named.
+/// At most this many running guests are named.
 const NAMED: usize = 4;
 
 /// Why a run does not start yet.
 #[derive(Debug)]
 pub(super) enum Reason {
-    /// Others are before it.
+    /// Other runs are first in the queue.
     Ahead(Place),
-    /// It is the first, and this is missing; so many are behind it.
+    /// It is first in the queue and this is missing; the number is that of runs behind it.
     Short(Shortage, usize),
 }
 
-/// Remembers what was announced, and how many looks ago.
+/// Remembers the last announcement and how many checks ago it was.
 #[derive(Debug, Default)]
 pub(super) struct Announcer {
     looks: u64,
     announced: Option<(u64, Subject)>,
 }
 
-/// A change in this is worth a new line; in how busy CPUs are, or who is behind, it is not.
+/// A change in this is announced again; a change in the CPU load or in the runs behind is not.
 #[derive(Debug, Clone, PartialEq)]
 struct Subject {
     ahead: usize,
@@ -42,7 +44,7 @@ struct Subject {
 }
 
 impl Announcer {
-    /// The line that is due at this look, if one is.
+    /// The line that is due at this check, if any.
     pub(super) fn line(
         &mut self,
         requested: &RunNote,
@@ -144,7 +146,7 @@ mod tests {
         assert!(told.contains(first) && told.contains("bookworm: first, 512.0 MiB"), "{told}");
     }
 
-    /// Nothing at first; later only changes, and these not more often than each so many looks.
+    /// Silent at first; later only changes are announced, at most once per GAP checks.
     #[test]
     fn a_long_wait_is_announced_at_first_and_when_it_changes() {
         let mut announcer = Announcer::default();

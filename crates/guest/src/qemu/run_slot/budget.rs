@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What runs, and the CPUs that it keeps busy → whether one more guest may start, or what it lacks.
+//! The running guests and their CPU load → whether one more guest may start, or what is missing.
 //!
-//! Memory is counted as it was asked for, because a guest may still touch what it has not touched yet. CPUs are
-//! counted as they were used lately, so a guest that sleeps holds up nobody: see [`super::load`].
+//! Memory counts in full, because a guest may still touch pages that it has not touched yet. CPUs
+//! count by recent use, so a sleeping guest holds up nobody: see [`super::load`].
 
 use std::fmt;
 
@@ -12,41 +12,42 @@ use serde::{Deserialize, Serialize};
 use super::load::Load;
 use super::note::{RunNote, cpus};
 
-/// So much of a CPU may be used by guests that sleep: their timers, and QEMU's own threads.
+/// Number of CPUs that sleeping guests may use together without counting: for their timers, and
+/// QEMU's own threads.
 const IDLE: f64 = 0.25;
 
-/// What guests of one user may take together.
+/// Limits for all guests of one user together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Processors.
     pub cpus: u32,
-    /// Memory.
+    /// Memory in bytes.
     pub memory: u64,
 }
 
-/// What a guest waits for.
+/// What a guest waits for. Memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shortage {
-    /// Busy ones, of so many.
+    /// Number of busy CPUs, and of all CPUs.
     Cpus { busy: f64, all: u32 },
-    /// What the guests that run asked for, of what all may have.
+    /// Memory that the running guests asked for, and the limit for all.
     Memory { taken: u64, all: u64 },
-    /// What the machine has available beside what the guests that run may still take.
+    /// Available memory of the machine, minus what the running guests may still touch.
     Available(u64),
 }
 
 impl Budget {
-    /// As many processors as there are, and three quarters of memory.
+    /// All processors, and three quarters of memory.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let system = rustix::system::sysinfo();
-        // Word sizes differ between architectures.
+        // The type of `totalram` differs between architectures.
         let memory = u64::from(system.mem_unit).saturating_mul(system.totalram as u64);
         Self { cpus: u32::try_from(cpus).unwrap_or(u32::MAX), memory: memory / 4 * 3 }
     }
 
-    /// What is missing for one more guest; nothing if no other runs.
+    /// What is missing for one more guest; `None` if it fits or if no other runs.
     pub(super) fn shortage(
         self,
         requested: &RunNote,
@@ -57,7 +58,7 @@ impl Budget {
             return None;
         }
         let taken = running.iter().fold(0, |sum: u64, one| sum.saturating_add(one.memory));
-        // a guest with more CPUs than there are needs all of them
+        // a guest with more CPUs than the budget needs all of them
         let needed = f64::from(requested.cpus.min(self.cpus));
         if taken.saturating_add(requested.memory) > self.memory {
             Some(Shortage::Memory { taken, all: self.memory })

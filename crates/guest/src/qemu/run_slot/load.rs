@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The guests that run → the CPUs that they kept busy lately, and the memory that is left beside them.
+//! The running guests → how many CPUs they kept busy recently, and how much memory is left.
 //!
-//! A guest counts with all its virtual CPUs until it has been measured: while it is prepared or boots, between two
-//! boots, and if its QEMU cannot be seen, because it runs in another PID namespace or `/proc` hides it.
+//! A guest counts with all its virtual CPUs until it has been measured: while it is prepared or
+//! boots, between two boots, and if its QEMU is not visible because it is in another PID namespace
+//! or `/proc` hides it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,30 +15,33 @@ use rustix::process::Pid;
 use super::note::RunNote;
 use crate::qemu::process;
 
-/// A guest that started less than this ago boots: what it used until now does not show what it will use.
+/// A guest younger than this is still booting: its CPU use so far does not predict what it will
+/// need.
 const BOOT: Duration = Duration::from_secs(10);
-/// The shortest time between two readings that are compared. A guest that sleeps wakes up for its timers.
+/// Minimum time between two readings that are compared, so that the timers of a sleeping guest
+/// average out.
 const WINDOW: Duration = Duration::from_secs(2);
-/// All processes are searched for QEMUs at most so often.
+/// Minimum time between two searches of all processes for QEMUs.
 const SEARCH: Duration = Duration::from_millis(500);
 
-/// A run that has its folder.
+/// A run that has its folder, and so counts.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) folder: PathBuf,
     pub(super) note: RunNote,
 }
 
-/// What the guests that run take of the machine.
+/// What the running guests use of the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Load {
-    /// CPUs that they keep busy.
+    /// Number of CPUs that they keep busy.
     pub(super) busy: f64,
-    /// Available memory, without what they were promised and have not touched yet; none if it cannot be read.
+    /// Available memory in bytes, minus guest memory that is not touched yet; `None` if it cannot
+    /// be read.
     pub(super) memory_left: Option<u64>,
 }
 
-/// Reads the QEMUs of guests again and again.
+/// Measures the CPU use of the guests' QEMUs repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct LoadMeter {
     qemus: HashMap<PathBuf, Qemu>,
@@ -66,7 +70,7 @@ impl LoadMeter {
         Load { busy, memory_left: available().map(|all| all.saturating_sub(untouched)) }
     }
 
-    /// Forgets QEMUs that have ended, and searches for those of other runs.
+    /// Forgets QEMUs that have ended, and searches for those of unknown runs.
     fn find(&mut self, running: &[Running]) {
         self.qemus.retain(|_, qemu| process::start_ticks(qemu.pid) == Some(qemu.start_ticks));
         let unknown = running.iter().map(|run| &run.folder);
@@ -85,7 +89,7 @@ impl LoadMeter {
 }
 
 impl Qemu {
-    /// The CPUs that it used, or would have used had they been free; none until that is known.
+    /// CPUs that it used or waited for; `None` until it has been measured.
     fn cpus(&mut self, now: Instant) -> Option<f64> {
         let rate = self.rate.add(now, process::cpu_demand(self.pid)?);
         process::age(self.start_ticks).filter(|age| *age >= BOOT)?;
@@ -93,7 +97,7 @@ impl Qemu {
     }
 }
 
-/// A counter's increase per time over the last whole window.
+/// The rate of a counter over the last complete window.
 #[derive(Debug, Default)]
 struct Rate {
     last: Option<(Instant, Duration)>,
@@ -115,7 +119,7 @@ impl Rate {
     }
 }
 
-/// `MemAvailable`, in bytes.
+/// `MemAvailable` in bytes.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -136,10 +140,10 @@ mod tests {
         assert_eq!(add(0, 500), None);
         assert_eq!(add(1_000, 1_500), None);
         assert_eq!(add(2_000, 2_500), Some(1.0));
-        // not a window yet
+        // shorter than a window
         assert_eq!(add(3_000, 2_500), Some(1.0));
         assert_eq!(add(4_000, 3_500), Some(0.5));
-        // threads that ended took their time with them
+        // a thread that ends takes its CPU time out of the sum, which so decreases
         assert_eq!(add(6_000, 1_000), Some(0.0));
     }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A guest's folder: also its place among the guests that run at the same time.
+//! The folder of a run, which is also its slot among the guests that run at the same time.
 //!
-//! Each run has a folder with a lock that its runner holds, and a note of what the guest takes and who runs it. The
-//! kernel drops the lock with the runner, however that ends: so a folder without a holder is what a killed runner
-//! left, and whoever comes next removes it and says so ([`leftovers`]).
+//! Each run has a folder with a lock that its runner holds, and a note of who runs what with how
+//! much memory. The kernel releases the lock when the runner dies, so a folder without a lock
+//! holder was left by a killed runner; the next run removes it and prints a message
+//! ([`leftovers`]).
 //!
-//! Runs start in the order in which they came ([`queue`]), whatever they need: else one that needs much would be
-//! overtaken as long as others come that need little. The first in the queue starts if there is memory for it and
-//! CPUs are free ([`budget`], [`load`]); one guest may always run. A run that is stopped (SIGSTOP) as the first keeps
-//! its place, so the others wait for it; [`announcer`] names it. `now` waits for nobody and counts like any other.
+//! Runs start in order of arrival ([`queue`]), whatever they need; otherwise small runs could
+//! overtake a large one for ever. The first in the queue starts when there is enough memory and
+//! CPUs are free ([`budget`], [`load`]); one guest may always run. If the first run in the queue is
+//! stopped by SIGSTOP, it keeps its place and the others wait for it; [`announcer`] names it. A run
+//! with `now` does not wait, but counts like any other.
 
 mod announcer;
 mod budget;
@@ -39,10 +41,10 @@ use crate::lock::{Kind, Lock};
 pub use self::budget::Budget;
 pub use self::leftovers::clean;
 
-/// How often a run that waits looks whether it may start.
+/// Interval at which a waiting run checks whether it may start.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A folder of our own, until it is dropped.
+/// A slot, held until this value is dropped.
 #[derive(Debug)]
 pub(super) struct RunSlot {
     pub(super) folder: PathBuf,
@@ -55,21 +57,21 @@ impl Drop for RunSlot {
     }
 }
 
-/// Which place a run needs.
+/// The resources that a run asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotRequest<'a> {
-    /// The kernel and the command, for others that wait.
+    /// The kernel and the command, shown to other runs that wait.
     pub(super) label: &'a str,
     pub(super) cpus: u32,
-    /// Of the guest.
+    /// Memory of the guest.
     pub(super) memory: Bytes,
-    /// What all may take.
+    /// Limits for all runs together.
     pub(super) budget: Budget,
-    /// Wait for nobody.
+    /// Start without waiting.
     pub(super) now: bool,
 }
 
-/// How a run waits.
+/// What a waiting run needs.
 struct Wait<'a> {
     stop: &'a AtomicBool,
     tell: &'a mut dyn FnMut(&str),
@@ -78,7 +80,7 @@ struct Wait<'a> {
 }
 
 impl RunSlot {
-    /// Waits for its turn and until what the guest takes is free, unless the user stops us.
+    /// Waits in the queue and until the resources are free, unless the user stops it.
     pub(super) fn take(
         cache: &Cache,
         request: SlotRequest<'_>,
@@ -111,12 +113,13 @@ impl RunSlot {
             let is_first = place.ahead.is_empty();
             let admission = is_first.then(|| wait.admission(cache)).transpose()?;
             let running = places::running(cache)?;
-            // also while others are first: then there are readings to compare when the turn comes
+            // measured even if other runs are first, so that there are readings to compare when its
+            // turn comes
             let load = (wait.measure)(&running);
             let reason = if admission.is_some() {
                 let notes: Vec<&RunNote> = running.iter().map(|run| &run.note).collect();
                 match request.budget.shortage(&note, &notes, load) {
-                    // the ticket goes after the folder is there
+                    // the ticket is dropped after the folder exists, so that the run always counts
                     None => return Self::new(cache, &note),
                     Some(shortage) => Reason::Short(shortage, place.behind),
                 }
@@ -134,7 +137,7 @@ impl RunSlot {
         }
     }
 
-    /// The caller holds the admission lock.
+    /// Makes the folder. The caller holds the admission lock.
     fn new(cache: &Cache, note: &RunNote) -> Result<Self, Error> {
         let folder = new_folder(&places::runs(cache))?;
         let lock = Lock::attempt(&folder.join(places::LOCK), Kind::Alone)?.ok_or(Error::Stopped)?;
@@ -146,7 +149,7 @@ impl RunSlot {
 }
 
 impl Wait<'_> {
-    /// The admission lock, when what killed runs left is gone.
+    /// Takes the admission lock and removes the leftovers of killed runs.
     fn admission(&mut self, cache: &Cache) -> Result<Lock, Error> {
         let lock = Lock::wait(&places::admission(cache), Kind::Alone, self.stop)?;
         for left in leftovers::clean_admitted(cache)? {
@@ -156,7 +159,8 @@ impl Wait<'_> {
     }
 }
 
-/// Process numbers are unique in one namespace only, and several may share a cache.
+/// Makes a new folder. A pid alone would not be unique: runs of several PID namespaces may share a
+/// cache.
 fn new_folder(runs: &Path) -> Result<PathBuf, Error> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -179,10 +183,10 @@ mod tests {
     use super::*;
     use crate::qemu::process;
 
-    /// Longer than anything takes: who waits so long waits in vain.
+    /// Much longer than anything here takes; a test that waits this long fails.
     const PATIENCE: Duration = Duration::from_secs(60);
     const BUDGET: Budget = Budget { cpus: 2, memory: 1 << 40 };
-    /// Two of these do not fit.
+    /// Two guests of this size do not fit.
     const MOST: Bytes = Bytes::new((1 << 39) + 1);
     const LITTLE: Bytes = Bytes::new(1 << 20);
 
@@ -190,7 +194,7 @@ mod tests {
         SlotRequest { label, cpus, memory, budget: BUDGET, now: false }
     }
 
-    /// As if each guest used all its CPUs.
+    /// As if each guest kept all its CPUs busy.
     fn all_busy(running: &[Running]) -> Load {
         let busy = running.iter().map(|run| f64::from(run.note.cpus)).sum();
         Load { busy, memory_left: None }
@@ -204,7 +208,8 @@ mod tests {
         RunSlot::take_in_turn(cache, request("at once", 1, LITTLE), &mut wait).unwrap()
     }
 
-    /// Runs that come one after the other: each when the one before has said what it waits for.
+    /// Runs that start one after the other: each when the previous one has printed what it waits
+    /// for.
     struct Runs<'env> {
         cache: &'env Cache,
         measure: &'env (dyn Fn(&[Running]) -> Load + Sync),
@@ -218,7 +223,7 @@ mod tests {
             Self { cache, measure, started, results }
         }
 
-        /// One more; the lines that it says while it waits.
+        /// Starts one more run; returns the lines that it prints while it waits.
         fn come<'scope>(
             &self,
             scope: &'scope Scope<'scope, 'env>,
@@ -230,7 +235,7 @@ mod tests {
             let (cache, measure, started) = (self.cache, self.measure, self.started.clone());
             scope.spawn(move || {
                 let mut tell = |line: &str| {
-                    // nobody may listen any more
+                    // the receiver may be gone
                     let _ = say.send(line.to_owned());
                 };
                 let mut measure = |running: &[Running]| measure(running);
@@ -242,7 +247,7 @@ mod tests {
             lines
         }
 
-        /// One that has to wait; what it says.
+        /// Starts a run that has to wait; returns its first line.
         fn wait<'scope>(
             &self,
             scope: &'scope Scope<'scope, 'env>,
@@ -272,7 +277,7 @@ mod tests {
         assert!(two.folder.is_dir() && one.folder != two.folder && lines.is_empty());
         let (runs, go_on) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // it has found no room, and goes on only when there is some
+            // found no room, and waits
             let listed = runs.wait(scope, "third", request("third", 1, LITTLE), &go_on);
             assert!(listed.contains("place 1 of 1 in the queue"), "{listed}");
             assert!(listed.matches(": at once, 1.0 MiB, 1 CPU").count() == 2, "{listed}");
@@ -289,7 +294,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path().join("queue")).unwrap().count(), 0);
     }
 
-    /// Five of all sizes, of which no two fit: each starts when the one before has ended.
+    /// Five runs of which no two fit at the same time: each starts when the previous one has ended.
     #[test]
     fn runs_start_in_the_order_in_which_they_came() {
         let folder = tempfile::tempdir().unwrap();
@@ -317,7 +322,8 @@ mod tests {
         });
     }
 
-    /// One that takes both processors waits for one that takes one; another of these comes later, and would fit.
+    /// A run with two CPUs waits for one with one CPU; a later one with one CPU would fit, but must
+    /// not overtake.
     #[test]
     fn who_waits_is_not_overtaken() {
         let folder = tempfile::tempdir().unwrap();
@@ -338,7 +344,7 @@ mod tests {
         });
     }
 
-    /// Of three that wait, the first is stopped, the second was killed before, the third starts.
+    /// Of three waiting runs the first is stopped and the second was killed, so the third starts.
     #[test]
     fn who_goes_leaves_its_place_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
@@ -348,7 +354,8 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             runs.wait(scope, "stopped", request("stopped", 2, MOST), &stop);
-            // what is left of a run that was killed: a ticket without a lock, which whoever sees it first removes
+            // of a killed run remains a ticket without a lock; the first run that sees it removes
+            // it
             files::write(&folder.path().join("queue/2"), b"{}", 0o600).unwrap();
             let line = runs.wait(scope, "third", request("third", 2, MOST), &go_on);
             assert!(line.contains("place 2 of 2"), "{line}");
@@ -405,7 +412,7 @@ mod tests {
             let lines = runs.come(scope, "now", now, &stop);
             let (name, slot) = runs.next_slot();
             assert!(name == "now" && slot.folder.is_dir() && lines.recv().is_err());
-            // it counts for those that wait
+            // it counts for the waiting runs
             assert_eq!(places::running(&cache).unwrap().len(), 2);
             drop(first);
             assert!(runs.results.recv_timeout(Duration::from_millis(50)).is_err());
@@ -434,14 +441,14 @@ mod tests {
         let left = folder.path().join("runs/1234-0");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("initramfs"), b"x").unwrap();
-        // One has the mark of a QEMU, the other only reads the log.
+        // One process has the mark of a QEMU; the other only has the log among its arguments.
         let log = left.join("kernel.log").into_os_string();
         let sleeper = |word: &std::ffi::OsStr| {
             let mut sleeper = std::process::Command::new("sh");
             // ends with its input, so that nothing of it outlives the test
             sleeper.args(["-c", "read line"]).arg(word);
             let sleeper = sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap();
-            // it is spawned a moment before the kernel shows its arguments
+            // its arguments appear in /proc shortly after the spawn
             let line = format!("/proc/{}/cmdline", sleeper.id());
             let shown = [word.as_encoded_bytes(), b"\0"].concat();
             let is_shown = |_| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run tells others that use the same cache: in its folder while it runs, in its ticket while it waits.
+//! What a run publishes to others that use the same cache: in its folder while it runs, in its
+//! ticket while it waits.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,19 +12,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::printable_line;
 
-/// What QEMU takes beyond the guest's memory: its own, and that for translated code.
+/// Memory of QEMU beyond that of the guest, in bytes: its own, and translated code.
 const OVERHEAD: u64 = 128 << 20;
-/// So many characters of a guest's kernel and command are shown to others.
+/// At most this many characters of the label are shown to others.
 const LONGEST_LABEL: usize = 60;
 
-/// A run's needs, and who it is.
+/// What a run needs, and who runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunNote {
     /// Virtual processors.
     pub(super) cpus: u32,
-    /// Bytes, with what QEMU takes for itself.
+    /// In bytes, including QEMU's own.
     pub(super) memory: u64,
-    /// Runs of older versions do not say who they are.
+    /// Absent in notes of older versions.
     #[serde(default)]
     run: Option<Runner>,
 }
@@ -31,16 +32,16 @@ pub(super) struct RunNote {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Runner {
     pid: u32,
-    /// As `/proc/self/ns/pid` names it: the number is of use only to who is in the same one.
+    /// The link `/proc/self/ns/pid`: the pid is meaningful only in the same namespace.
     pid_namespace: String,
-    /// Of the run or of its wait, in seconds since 1970.
+    /// Start of the run or of its wait, in seconds since 1970.
     since: u64,
     /// The kernel, and the first words of the command.
     label: String,
 }
 
 impl RunNote {
-    /// This process's note, from now on.
+    /// A note of this process, with the present time.
     pub(super) fn new(cpus: u32, memory: Bytes, label: &str) -> Self {
         let mut shown: String = label.chars().take(LONGEST_LABEL).collect();
         if shown.len() < label.len() {
@@ -58,13 +59,13 @@ impl RunNote {
         }
     }
 
-    /// The same from now on.
+    /// The same note with the present time.
     pub(super) fn renewed(&self) -> Self {
         let run = self.run.clone().map(|run| Runner { since: now(), ..run });
         Self { run, ..self.clone() }
     }
 
-    /// As others are told: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0 MiB, 1 CPU`.
+    /// As shown to others: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0 MiB, 1 CPU`.
     pub(super) fn described(&self) -> String {
         let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
         let size = format!("{memory}, {}", cpus(self.cpus));
@@ -89,7 +90,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The time of day here.
+/// The local time of day.
 fn clock(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|it| Timestamp::from_second(it).ok());
     time.map_or_else(

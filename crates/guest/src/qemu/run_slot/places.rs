@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where in a cache runs have their folders, tickets and locks, and which runs there are.
+//! Paths of the folders, tickets and locks of runs in a cache, and the list of runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use super::load::Running;
 use crate::cache::Cache;
 use crate::error::{Error, ErrorContext};
 
-/// What a run takes, in its folder.
+/// The file with a run's note, in its folder.
 pub(super) const NOTE: &str = "takes";
-/// Held as long as the run lives, in its folder.
+/// The lock that a run holds as long as it lives, in its folder.
 pub(super) const LOCK: &str = "lock";
 
 pub(super) fn runs(cache: &Cache) -> PathBuf {
@@ -21,7 +21,7 @@ pub(super) fn queue(cache: &Cache) -> PathBuf {
     cache.folder().join("queue")
 }
 
-/// Whoever gives or takes a place holds this lock meanwhile.
+/// The lock to hold while taking or removing a slot or a ticket.
 pub(super) fn admission(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
 }
@@ -34,7 +34,7 @@ pub(super) fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// Runs with their notes; one that ends now may have none any more.
+/// The runs that have a note. A run that is ending may already have lost it.
 pub(super) fn running(cache: &Cache) -> Result<Vec<Running>, Error> {
     let run = |folder: PathBuf| {
         let note = fs::read(folder.join(NOTE)).unwrap_or_default();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The order of runs that wait: a numbered ticket each, in the cache's folder `queue`.
+//! The order of waiting runs: a numbered ticket for each, in the cache's folder `queue`.
 //!
-//! A ticket is a file that its run keeps locked. The kernel drops the lock with the process, however that ends, so a
-//! ticket without a lock is one of a run that was killed: whoever stands behind removes it. Numbers are given under
-//! the admission lock, each higher than all that are there. So nobody can get a number below that of one that
-//! waits, and a ticket that is removed is never one that was just made.
+//! A ticket is a file that its run keeps locked. The kernel releases the lock when the process
+//! ends, so a ticket without a lock belongs to a killed run, and the next run in the queue removes
+//! it. Numbers are given under the admission lock, each higher than all existing ones. So nobody
+//! can get a number below that of a waiting run, and a ticket that was just made is never mistaken
+//! for a killed run's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::error::{Error, ErrorContext};
 use crate::files;
 use crate::lock::{Held, Kind, Lock};
 
-/// A place in the queue, until it is dropped.
+/// A place in the queue, held until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Ticket {
     queue: PathBuf,
@@ -22,12 +23,13 @@ pub(super) struct Ticket {
     _lock: Lock,
 }
 
-/// The queue, as one of those in it sees it.
+/// The queue, seen from one ticket.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Those that start before, the next one first. Who has just come may not have written its note.
+    /// Notes of the runs before it, the next to start first; `None` if a run has not written its
+    /// note yet.
     pub(super) ahead: Vec<Option<RunNote>>,
-    /// How many came later.
+    /// Number of runs behind it.
     pub(super) behind: usize,
 }
 
@@ -48,7 +50,7 @@ impl Ticket {
         Ok(Self { queue: queue.to_owned(), number, _lock: lock })
     }
 
-    /// Where it stands; tickets of killed runs before it are removed.
+    /// The place of this ticket; removes tickets of killed runs before it.
     pub(super) fn place(&self) -> Result<Place, Error> {
         let (mut ahead, mut behind) = (Vec::new(), 0);
         for number in numbers(&self.queue)? {
@@ -68,7 +70,7 @@ pub(super) fn clean(queue: &Path) -> Result<(), Error> {
     numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
 }
 
-/// Whether its run lives; if not, the ticket is removed.
+/// Whether the ticket's run lives; if not, the ticket is removed.
 fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
     let path = path(queue, number);
     Ok(match Lock::probe(&path)? {
@@ -81,7 +83,7 @@ fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
     })
 }
 
-/// In ascending order; files with other names are none of ours.
+/// Numbers of the tickets in ascending order; files with other names are ignored.
 fn numbers(queue: &Path) -> Result<Vec<u64>, Error> {
     let entries = fs::read_dir(queue).with_path(queue)?.flatten();
     let mut numbers: Vec<u64> =
@@ -103,7 +105,7 @@ mod tests {
         RunNote::new(1, Bytes::new(1 << 20), label)
     }
 
-    /// How many stand before and behind.
+    /// Number of runs before and behind.
     fn place(ticket: &Ticket) -> (usize, usize) {
         let place = ticket.place().unwrap();
         (place.ahead.len(), place.behind)

@@ -17,7 +17,7 @@ use pagewise_lab::experiment::SELFTEST_TRIALS;
 use pagewise_model::Bytes;
 use pagewise_model::typed::parse_duration;
 
-/// What follows `pagewise lab`.
+/// The arguments after `pagewise lab`.
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
     /// What to do
@@ -25,7 +25,7 @@ pub(crate) struct LabArgs {
     pub(crate) what: Lab,
 }
 
-/// The guests of `pagewise lab`, without experiments.
+/// The part of `pagewise lab` for guests, without experiments.
 #[derive(Debug, Args)]
 pub(crate) struct GuestArgs {
     /// What to do
@@ -129,7 +129,7 @@ const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodif
     that the file of the experiment names. Running an experiment in guests does not need root, because a \
     guest has its own swap, settings and files.";
 
-/// Which experiment, and what of it.
+/// An experiment, and the choices that limit or change it.
 #[derive(Debug, Args)]
 pub(crate) struct Picked {
     /// Name of the experiment, or path of its file
@@ -194,7 +194,7 @@ pub(crate) struct LabRun {
     pub(crate) keep_names: bool,
 }
 
-/// Where an experiment runs.
+/// Where to run an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Runner {
     /// This host

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab cache`: what was fetched, for how long it stays.
+//! `pagewise lab cache`: lists, fetches, verifies and removes what guests need.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -39,7 +39,8 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// A kernel that cannot be fetched as it was is no finding; files that are not the packages' are.
+/// Compares cached kernels with the packages. If the packages were replaced by newer ones, that is
+/// not a finding; files that differ are.
 fn verify(
     global: &Global,
     cache: &Cache,
@@ -65,7 +66,7 @@ fn verify(
     Ok(if differs { Outcome::Findings } else { Outcome::Done })
 }
 
-/// Files that are named.
+/// Maximum number of files that are named.
 const SHOWN: usize = 5;
 
 fn verified(verdict: &Verdict) -> String {
@@ -122,7 +123,7 @@ fn table(listed: &[Listed], cache: &Cache) -> String {
     text
 }
 
-/// A kernel's few packages by name; a userland's are too many to read here (`--json` has them).
+/// The names of a kernel's few packages; of a userland only the number (`--json` has the names).
 fn contents(packages: &[String]) -> String {
     match packages.len() {
         0..=6 => packages.join(", "),

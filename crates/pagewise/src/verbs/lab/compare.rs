@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab compare`: did a second trial find what the first did? Of experiments with several
-//! cells those of the same name are compared.
+//! `pagewise lab compare`: whether a second trial confirms the first. In experiments with several
+//! cells, cells of the same name are compared.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use pagewise_stats::{judge, replicated};
 use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
 
-/// A cell of the first, and the second's of that name.
+/// A cell of the first folder, and the one of the same name in the second.
 struct CellPair {
     cell: String,
     first: PathBuf,
@@ -59,7 +59,7 @@ fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<Cell
     Ok(twos)
 }
 
-/// Prints how they compare; for --json it is the document.
+/// Prints the comparison, or returns the document for --json.
 fn compare_cells(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value>> {
     let trial = |folder: &Path| -> anyhow::Result<Trial> {
         let recorded = Recorded::read(folder)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab conduct`: the conductor in a guest. It says each run as it ends.
+//! `pagewise lab conduct`: the conductor in a guest, which reports each run as it ends.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let mut control = Control { stop: stop.flag(), hear: &mut hear };
     let ExperimentRuns { trouble, .. } =
         conduct(&inside.experiment, Some(&mut loans.session), &mut control);
-    // without advice: the guest ends, and all that it borrowed with it
+    // without advice to run undo: the guest ends, and with it everything borrowed
     loans.end().iter().for_each(output::message);
-    // who does not listen any more has all the same been told
+    // an error means that the runner is gone
     let _ = say(&trouble.map_or(TrialEvent::Done, in_words));
     Ok(Outcome::Done)
 }
@@ -34,7 +34,7 @@ fn in_words(trouble: ExperimentError) -> TrialEvent {
     TrialEvent::Trouble(refusal(trouble))
 }
 
-/// Who does not listen has gone, and the guest with it.
+/// Prints an event; `Break` if the reader is gone.
 fn say(event: &TrialEvent) -> ControlFlow<()> {
     match output::document(&event.line()) {
         Ok(Printed::Whole) => ControlFlow::Continue(()),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `512M`, `image`, `image,ro`, `image,rw` → a guest's disk.
+//! The argument of `--disk` (`512M`, `image`, `image,ro`, `image,rw`) → a guest's disk.
 //!
-//! A file's name may hold commas: only these two endings are ours.
+//! The file's name may contain commas: only the endings `,ro` and `,rw` are options.
 
 use pagewise_guest::qemu::{Access, Disk};
 use pagewise_model::Bytes;
 
-/// Reads `FILE[,ro|,rw]|SIZE`.
+/// Parses `FILE[,ro|,rw]|SIZE`.
 pub(crate) fn parse(text: &str) -> Result<Disk, String> {
     if let Ok(size) = text.parse::<Bytes>() {
         let empty = || format!("expected an empty disk to have a size, found {text:?}");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder that says all: what was run, every run as it ends, what was found, and a page to look at.
+//! A folder of evidence: the experiment, every run as soon as it ends, the results, and an HTML
+//! page.
 //!
-//! A disk that is full costs the folder, never the answer: it is told at the end.
+//! If the folder cannot be written (full disk), the experiment continues and the error is reported
+//! at the end.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,10 +23,10 @@ use pagewise_terminal::output;
 pub(crate) struct Folder {
     path: PathBuf,
     runs: File,
-    /// Bytes of whole lines in it.
+    /// Length in bytes of the complete lines in it.
     whole: u64,
     redaction: Redaction,
-    /// What could not be written first.
+    /// The first write error.
     failed: Option<std::io::Error>,
 }
 
@@ -32,7 +34,8 @@ const IF_CUT_SHORT: &str = "free some space and run it again, or let --evidence 
                             `pagewise lab replay` judges the runs that are in the folder";
 
 impl Folder {
-    /// Makes sure of it before anything is run. `source` says where the experiment came from.
+    /// Makes and checks the folder before anything is run. `source` is the origin of the
+    /// experiment.
     pub(crate) fn new(
         path: &Path,
         experiment: &Experiment,
@@ -62,7 +65,8 @@ impl Folder {
         &self.path
     }
 
-    /// In one write: a kill leaves whole lines. So does a full disk: what fits of the line is cut off.
+    /// Appends a run with one write, so that a kill leaves complete lines. If only a part could be
+    /// written (full disk), that part is removed again.
     pub(crate) fn run(&mut self, run: &TrialRun) {
         if self.failed.is_some() {
             return;
@@ -70,7 +74,7 @@ impl Folder {
         match self.append(run) {
             Ok(length) => self.whole += length,
             Err(error) => {
-                // what cannot be cut is said with the error all the same
+                // if truncating fails too, the write error is reported all the same
                 let _ = self.runs.set_len(self.whole);
                 self.failed = Some(error);
             }

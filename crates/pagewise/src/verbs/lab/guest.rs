@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab guest`: a command in a guest, its output as it comes, and what became of it.
+//! `pagewise lab guest`: runs a command in a guest, passes on its output, and reports its outcome.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(super) fn run(
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
         let mut hear = |event: GuestEvent<'_>| {
             reader_is_gone |= hear(event, &shown, &mut brought, &mut passed) == Printed::Cut;
-            // Files may still be wanted.
+            // The user may still want the files of --out.
             if reader_is_gone && args.out.is_none() {
                 ControlFlow::Break(())
             } else {
@@ -91,7 +91,7 @@ pub(super) fn run(
     Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
 }
 
-/// As typed → as run. The guest's program is this very file.
+/// The guest for the command line. Its PID 1 is the executable of this process.
 fn described(args: &args::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     if args.disk.len() > MOST_DISKS {
@@ -119,8 +119,8 @@ fn described(args: &args::Guest) -> anyhow::Result<Guest> {
     })
 }
 
-/// The boots of one command line: those of new guests are counted from 1, those of one root disk from 0, as its
-/// command counts them.
+/// The numbers of the boots of one command: new guests are counted from 1; boots of one root disk
+/// from 0, like the variable PAGEWISE_BOOT in the guest.
 #[derive(Debug, Clone, Copy)]
 struct Boots {
     first: u32,
@@ -143,7 +143,7 @@ impl Boots {
         self.first == self.last
     }
 
-    /// Each of several boots has a folder of its own.
+    /// The folder for --out: with several boots, each has a subfolder.
     fn folder(self, folder: &Path, boot: u32) -> PathBuf {
         if self.is_one() { folder.to_owned() } else { folder.join(boot.to_string()) }
     }
@@ -153,11 +153,11 @@ impl Boots {
     }
 }
 
-/// What is booted.
+/// What each boot uses.
 enum Machine<'a> {
-    /// A new guest each time.
+    /// A new guest.
     New,
-    /// The same one, with its root disk.
+    /// The same guest, with its root disk.
     Installed(Box<InstalledGuest<'a>>),
 }
 
@@ -214,8 +214,9 @@ fn hear(
     Printed::Whole
 }
 
-/// What the command in the guest prints, on the way to our own streams. A guest is foreign, and what it
-/// prints may end in a terminal by way of a file too, so it is always made safe to print but with --raw.
+/// Passes the output of the command in the guest to standard output and standard error. The guest
+/// is not trusted, and its output may reach a terminal even if it goes to a file first, so it is
+/// always escaped, except with --raw.
 #[derive(Debug, Default)]
 struct Passed {
     raw: bool,
@@ -236,8 +237,8 @@ impl Passed {
         self.write(stream, shown.as_bytes())
     }
 
-    /// With --json standard output holds the document alone. A reader who went away, or who cannot take
-    /// more, has what there was.
+    /// With --json, standard output has the document only, so the command's output goes to standard
+    /// error. If the reader of standard output is gone, the rest is discarded.
     fn write(&self, stream: Stream, bytes: &[u8]) -> Printed {
         if let (Stream::Out, false) = (stream, self.json) {
             return output::write_out(bytes).unwrap_or(Printed::Cut);
@@ -269,7 +270,7 @@ fn status(outcome: &qemu::Outcome) -> u8 {
     }
 }
 
-/// What became of the guests, on standard error; or as the document.
+/// Reports the outcomes of the guests, on standard error or as the document.
 fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
     if global.json {
         let document = serde_json::json!({
@@ -281,7 +282,7 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
         output::document(&format!("{document:#}\n"))?;
         return Ok(());
     }
-    // those of a root disk were printed as they ended
+    // runs of a root disk were reported when they ended
     for run in runs.iter().filter(|run| run.disk.is_none()) {
         for line in run_lines(global, kernel, run) {
             tell(global, &line);
@@ -293,7 +294,7 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One boot of a root disk.
+/// The lines about one boot of a root disk.
 fn boot_lines(global: &Global, kernel: &Kernel, run: &Run, disk: &DiskAfter) -> Vec<String> {
     let mut lines: Vec<String> =
         disk.repairs.iter().map(|line| format!("root disk repaired at start: {line}")).collect();
@@ -333,7 +334,7 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     lines
 }
 
-/// Ends for which the kernel's log gives no reason.
+/// Outcomes that need no explanation from the kernel's log.
 fn is_expected(outcome: &qemu::Outcome) -> bool {
     use qemu::Outcome::{PowerLost, Restarted, Stopped};
     matches!(outcome, PowerLost | Restarted | Stopped)
@@ -357,7 +358,7 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
     )
 }
 
-/// Nothing where the command's own exit status says it all.
+/// The outcome as text; `None` if the exit status of the command already shows it.
 pub(super) fn in_words(run: &Run) -> Option<String> {
     Some(match &run.outcome {
         qemu::Outcome::Exited { .. } => return None,
@@ -395,7 +396,7 @@ fn doing(phase: Phase) -> &'static str {
     }
 }
 
-/// The counts of several boots, and how far apart they are.
+/// The instruction counts of several boots, and their spread.
 fn counts(runs: &[Run]) -> Option<String> {
     let counted: Vec<u64> = runs.iter().filter_map(|run| Some(run.counted?.ticks)).collect();
     let (least, most) = (*counted.iter().min()?, *counted.iter().max()?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab list`: the experiments that there are.
+//! `pagewise lab list`: lists the experiments.
 
 use pagewise_lab::library::{self, File};
 use pagewise_report::text;

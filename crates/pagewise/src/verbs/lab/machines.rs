@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → its runs, on the machine that it is for: this host, with what it lends, or a guest.
+//! A cell → its runs, on its machine: this host, with borrowed settings, or a guest.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,51 +22,52 @@ use super::refusal;
 use crate::cli::lab::LabRun;
 use crate::host_loans::HostLoans;
 
-/// Who runs cells.
+/// What is needed to run cells.
 pub(super) struct Machines<'a> {
     global: &'a Global,
     host: &'a Snapshot,
     stop: &'a Stop,
-    /// Swap is lent although the host uses other swap.
+    /// Whether swap is lent although the host uses other swap.
     shares_swap: bool,
     keeps_names: bool,
-    /// Guests wait for no others.
+    /// Whether guests start without waiting for others.
     now: bool,
 }
 
-/// What became of a cell.
+/// The result of a cell.
 pub(super) struct CellOutcome {
-    /// By the clock that it had.
+    /// The experiment with the clock by which it was measured.
     pub(super) experiment: Experiment,
     pub(super) runs: Vec<TrialRun>,
-    /// The machine.
+    /// The machine on which it ran.
     pub(super) snapshot: Snapshot,
-    /// What ended it early.
+    /// What ended it early, if anything did.
     pub(super) trouble: Option<Refusal>,
-    /// By the user.
+    /// Whether the user stopped it.
     pub(super) stopped: bool,
-    /// Nothing that it borrowed is left on this machine.
+    /// Whether everything borrowed from this host was returned.
     pub(super) is_all_back: bool,
     on_host: bool,
 }
 
 impl CellOutcome {
-    /// Whether there is anything to show.
+    /// Whether there are results to show.
     pub(super) fn has_pairs(&self) -> bool {
         self.runs.iter().any(|run| run.pair.is_some())
     }
 
-    /// Processor time of workloads, as far as it was this host's own.
+    /// CPU time of the commands on this host; 0 for guests.
     pub(super) fn own_cpu_seconds(&self) -> f64 {
         let runs = self.runs.iter().filter(|_| self.on_host);
         runs.filter_map(|run| run.values.get("cpu")).sum()
     }
 }
 
-/// Makes the folder for evidence, of an experiment on a machine.
+/// Makes the folder for the evidence of an experiment on a machine; returns `None` if none was
+/// requested.
 type Keep<'a> = dyn FnMut(&Experiment, &Snapshot) -> anyhow::Result<Option<Folder>> + 'a;
 
-/// Refuses what certainly fails or has no effect, before anything is made.
+/// Refuses options that would fail or have no effect, before any file is made.
 pub(super) fn check(cells: &[Cell], now: bool) -> anyhow::Result<()> {
     let on_host = cells.iter().any(|cell| cell.runner == Runner::Host);
     if now && cells.iter().all(|cell| cell.runner == Runner::Host) {
@@ -91,12 +92,12 @@ impl<'a> Machines<'a> {
         Self { global, host, stop, shares_swap, keeps_names, now: wanted.now }
     }
 
-    /// Whether evidence keeps the names of the host and what was typed.
+    /// Whether evidence keeps the host name and command lines.
     pub(super) fn keeps_names(&self) -> bool {
         self.keeps_names
     }
 
-    /// Runs it to its end, however that comes. The folder is made before the first run.
+    /// Runs a cell until it ends, fails or is stopped. The folder is made before the first run.
     pub(super) fn run(
         &self,
         cell: &Cell,
@@ -185,12 +186,12 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// The guest's program is this very file.
+/// The executable of this process, which is also used in guests.
 fn program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("finding this program's own file")
 }
 
-/// What is known of a guest before it runs.
+/// What is known about a guest before it runs.
 fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
     let mut snapshot = Snapshot::default();
     snapshot.taken.kernel = Reading::found(Name::from(kernel.release.as_str()), Source::none());
@@ -198,7 +199,8 @@ fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
     snapshot
 }
 
-/// Why a guest's runs are not all: what its conductor said, or what became of the guest.
+/// Why a guest's runs are incomplete: the reason that its conductor gave, or the outcome of the
+/// guest; `None` if they are complete.
 fn ended(run: &library::GuestRun) -> Option<Refusal> {
     if run.trouble.is_some() {
         return run.trouble.clone();
@@ -215,7 +217,7 @@ fn ended(run: &library::GuestRun) -> Option<Refusal> {
     Some(Refusal::advised(format!("{how}{message}"), next))
 }
 
-/// A bar, and lines above it.
+/// A progress bar, with messages above it.
 struct MachineProgress<'a> {
     bar: Measuring,
     global: &'a Global,
@@ -227,7 +229,7 @@ impl<'a> MachineProgress<'a> {
         Self { bar: Measuring::start(global, &cell.name), global, cell }
     }
 
-    /// Shows it, and keeps a run that has ended.
+    /// Shows an event, and writes a finished run to the evidence.
     fn event(&self, event: &TrialEvent, kept: &mut Option<Folder>) {
         match event {
             TrialEvent::Begins { arm, run, of, .. } => self.bar.run(*run, *of, arm),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab`: experiments, guests, the kernels kept for them; trials, judged again.
+//! `pagewise lab`: experiments, guests and their cache, and earlier trials that are judged again.
 
 mod cache;
 mod compare;
@@ -29,9 +29,9 @@ use pagewise_terminal::{Global, Outcome, exit, output};
 use crate::cli::lab::{GuestArgs, GuestVerb};
 use crate::cli::lab::{Lab, LabArgs};
 
-/// Does what was typed behind `pagewise lab`. `P` is the parser of the whole command line, which prints what is
-/// wrong with it.
-pub(crate) fn run<P: Parser>(
+/// Runs `pagewise lab`. `P` is the parser of the whole command line, which is used to print usage
+/// errors.
+pub fn run<P: Parser>(
     global: &Global,
     args: &LabArgs,
     started: CostMeter,
@@ -58,12 +58,11 @@ pub(crate) fn run<P: Parser>(
     )
 }
 
-/// The part of [`run`] that starts guests and keeps what they need.
+/// Runs the subcommands for guests and their cache only.
 ///
 /// # Errors
-/// As `pagewise lab guest` and `pagewise lab cache`.
-#[cfg(feature = "lean")]
-pub(crate) fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
+/// The errors of `pagewise lab guest` and `pagewise lab cache`.
+pub fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
     let cache = Cache::open()?;
     let stop = Stop::listen()?;
     stopped_is_a_status(
@@ -75,7 +74,7 @@ pub(crate) fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Ou
     )
 }
 
-/// A guest that the user stopped is no error.
+/// Converts the error of a guest that the user stopped to an exit status.
 fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
     match done {
         Err(error) if error.downcast_ref().is_some_and(|error| matches!(error, Error::Stopped)) => {
@@ -86,19 +85,20 @@ fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow
     }
 }
 
-/// The name of every experiment that `lab run` finds, and what it asks; files that cannot be read are left out.
-pub(crate) fn experiments() -> Vec<(String, String)> {
+/// Name and description of every experiment that `lab run` finds; files that cannot be read are
+/// left out.
+pub fn experiments() -> Vec<(String, String)> {
     let files = pagewise_lab::library::all().into_iter().flatten();
     files.map(|file| (file.name.clone(), file.about().to_owned())).collect()
 }
 
-/// Why an experiment ended early, in one line.
+/// Why an experiment ended early, as one line.
 fn refusal(trouble: ExperimentError) -> Refusal {
     let next = trouble.next();
     Refusal { next, ..Refusal::new(format!("{:#}", anyhow::anyhow!(trouble)), "") }
 }
 
-/// A line for the user that is no answer.
+/// Prints a message for the user, unless --quiet.
 fn tell(global: &Global, line: &str) {
     if !global.quiet {
         output::message(line);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a guest left in /out → files in the folder that the user named.
+//! The files that a guest left in /out → files in the folder that the user named.
 //!
-//! The guest names the files, so a name that would lead out of the folder is refused, and so is
-//! more than a gibibyte.
+//! The guest chooses the names, so a name that would lead out of the folder is refused, and so is
+//! more than one gibibyte.
 
 use pagewise_model::Refusal;
 use std::fs::File;
@@ -12,21 +12,21 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, bail};
 use pagewise_terminal::output;
 
-/// The most bytes that may come out of a guest.
+/// Maximum number of bytes from one guest.
 const MOST: u64 = 1 << 30;
-/// The most files.
+/// Maximum number of files.
 const MOST_FILES: usize = 10_000;
 
-/// Files that a guest brings out, each written as its pieces come.
+/// Files from a guest, each written as its pieces arrive.
 #[derive(Debug, Default)]
 pub(super) struct OutputFiles {
-    /// Where they go; without it nothing is kept.
+    /// The destination; `None`: nothing is stored.
     folder: Option<PathBuf>,
-    /// The file that is being filled.
+    /// The file whose pieces are arriving.
     current: Option<(String, File)>,
     files: usize,
     size: u64,
-    /// The first that was not brought out, and why.
+    /// The first error.
     failed: Option<anyhow::Error>,
 }
 
@@ -35,7 +35,7 @@ impl OutputFiles {
         Self { folder, ..Self::default() }
     }
 
-    /// Pieces of one file come one after the other.
+    /// Adds a piece of a file. The pieces of a file arrive consecutively.
     pub(super) fn piece(&mut self, path: &str, bytes: &[u8]) {
         let Some(folder) = self.folder.clone() else { return };
         let written = self.add(&folder, path, bytes);
@@ -63,7 +63,7 @@ impl OutputFiles {
         file.write_all(bytes).map_err(|error| output::given_up(&whole, &error).context(shown()))
     }
 
-    /// How many there are; one that could not be brought out is an error.
+    /// The number of files, or the first error.
     pub(super) fn finish(self) -> anyhow::Result<usize> {
         match self.failed {
             Some(error) => Err(error),
@@ -72,7 +72,7 @@ impl OutputFiles {
     }
 }
 
-/// Refuses a file that is there before anything is done for it.
+/// Refuses an existing file before anything is run.
 pub(super) fn no_file(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         let what = format!("{}: expected no file of that name, found one", path.display());
@@ -86,7 +86,7 @@ fn is_plain(path: &str) -> bool {
     !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// `FILE[:PATH]` → the file, and where it goes in the guest: `/root/NAME` where nothing is said.
+/// Parses `FILE[:PATH]`: the file, and its path in the guest, by default `/root/NAME`.
 pub(super) fn file(text: &str) -> anyhow::Result<(std::path::PathBuf, String)> {
     if let Some((from, to)) = text.rsplit_once(':') {
         return Ok((from.into(), to.to_owned()));
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(length("new/a/b"), 7);
     }
 
-    /// Whatever the guest sends, what is held of it is the piece that came last.
+    /// Whatever the guest sends, only the latest piece is held in memory.
     #[test]
     fn too_many_files_and_too_many_bytes_are_refused() {
         let folder = tempfile::tempdir().unwrap();

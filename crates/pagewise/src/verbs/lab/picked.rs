@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! As typed → an experiment's file, and its cells.
+//! The command line → an experiment's file, and its cells.
 
 use anyhow::Context;
 use pagewise_lab::library::{self, Cell, Choice, DefaultRunner, File};
@@ -30,7 +30,7 @@ fn choice(picked: &Picked) -> Choice {
     }
 }
 
-/// Few digits, so that it can be typed again.
+/// A random seed with few digits, so that it is easy to type again.
 fn drawn() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab replay`: the raw runs of a trial or an experiment, judged again.
+//! `pagewise lab replay`: judges the recorded runs of a trial or an experiment again.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use pagewise_stats::judge;
 use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
 
-/// With `html`, the result is written to this new file and not printed as text.
+/// Replays a folder. With `html`, the result is written to this new file instead of printed as
+/// text.
 pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut documents = Vec::new();
     let mut differing = Vec::new();
@@ -61,7 +62,7 @@ fn document(recorded: &Recorded, trial: &Trial, differences: &[String], cell: &s
     document
 }
 
-/// That of a trial stands alone; those of cells are in a list.
+/// The document of a trial; those of several cells are combined in a list.
 fn whole(mut documents: Vec<Value>) -> Value {
     match documents.pop() {
         Some(one) if documents.is_empty() => one,
@@ -72,7 +73,7 @@ fn whole(mut documents: Vec<Value>) -> Value {
     }
 }
 
-/// The machine on which it ran is not in the folder.
+/// The report without a machine, which is not recorded in the folder.
 fn report<'a>(
     folder: &'a Path,
     recorded: &'a Recorded,

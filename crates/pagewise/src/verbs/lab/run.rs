@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab run`: the cells of an experiment, one after the other, and what each came to.
+//! `pagewise lab run`: runs the cells of an experiment one after the other, and reports each
+//! result.
 
 use std::path::{Path, PathBuf};
 
@@ -57,17 +58,17 @@ fn refuse_recording(global: &Global) -> anyhow::Result<()> {
     bail!(Refusal::advised(what, "omit --root"));
 }
 
-/// A cell that was run, and what its runs say.
+/// A cell that was run, with its verdict.
 struct Done {
     name: String,
     preview: bool,
     outcome: CellOutcome,
     trial: Trial,
-    /// The evidence is not whole.
+    /// Whether the evidence is incomplete.
     unkept: bool,
 }
 
-/// Runs a cell, keeps its evidence and, but for --json, prints its answer.
+/// Runs a cell, writes its evidence and, except with --json, prints its result.
 fn run_cell(
     (global, machines): (&Global, &Machines<'_>),
     file: &File,
@@ -95,14 +96,14 @@ fn run_cell(
     show(global, cell, &ran, &tried, named)?;
     let unkept = kept.as_ref().and_then(|kept| kept.finish(&tried).err());
     if let Some(error) = &unkept {
-        // the answer is not lost with the folder
+        // only reported, so that the result is still printed
         output::message(format_args!("{error:#}"));
     }
     let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
     Ok(Done { name, preview, outcome: ran, trial, unkept })
 }
 
-/// What ended it early, and what was found all the same.
+/// Prints what ended the cell early, if anything did, and its results.
 fn show(
     global: &Global,
     cell: &Cell,
@@ -129,14 +130,14 @@ fn show(
     Ok(())
 }
 
-/// Where the experiment came from, for the evidence.
+/// The origin of the experiment, for the evidence.
 fn source(file: &File) -> Value {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let line: Vec<String> = words.collect();
     json!({ "experiment": file.name, "place": file.place(), "text": file.text, "command_line": line })
 }
 
-/// The folder of each cell. Several have an index, which is written before any of them.
+/// The folder of each cell. For several cells an index is written before any of them runs.
 fn folders(
     folder: Option<&Path>,
     file: &File,

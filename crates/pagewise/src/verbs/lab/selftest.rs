@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab selftest`: A against A on this machine.
+//! `pagewise lab selftest`: trials with two identical arms on this machine.
 
 use anyhow::Context;
 use pagewise_lab::experiment::{exercise::exercise as work, selftest};
@@ -10,7 +10,7 @@ use pagewise_terminal::progress::Measuring;
 use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use serde_json::json;
 
-/// The hidden verb that is measured: this program, which is certainly there.
+/// The hidden subcommand that is measured, of this program, which surely exists.
 const EXERCISE: [&str; 2] = ["lab", "exercise"];
 
 pub(super) fn run(global: &Global, trials: u32) -> anyhow::Result<Outcome> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab show`: an experiment in the field's terms, before anything is run.
+//! `pagewise lab show`: describes an experiment without running anything.
 
 use pagewise_lab::library::{self, Cell, File, Runner};
 use pagewise_model::{Bytes, TrialArm, TrialSwap};
@@ -43,7 +43,7 @@ fn document(planned: &PlannedExperiment, cells: &[Cell]) -> anyhow::Result<Strin
     Ok(format!("{document:#}\n"))
 }
 
-/// Its kind first, then its parameters by name.
+/// The parameters of a workload by name, with its kind first.
 fn workload(workload: &Workload) -> Vec<(String, String)> {
     let Ok(Value::Object(all)) = serde_json::to_value(workload) else { return Vec::new() };
     let mut facts: Vec<(String, String)> =
@@ -52,7 +52,7 @@ fn workload(workload: &Workload) -> Vec<(String, String)> {
     facts
 }
 
-/// What runs beside it, and the limit of its cgroup.
+/// The program that runs beside the command, and the limit of its cgroup.
 fn neighbour(cell: &Cell) -> Option<(String, String)> {
     let neighbour = cell.experiment.neighbour.as_ref()?;
     let limit = neighbour.memory_limit_bytes.map(|bytes| Bytes::new(bytes).typed());
@@ -144,7 +144,7 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
     [arm.name.clone(), swap, sets.join(", ")]
 }
 
-/// What its workload has otherwise than that of the others.
+/// The parameters of an arm's own workload that differ from those of the other arms.
 fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
     let Some(program) = &arm.program else { return Vec::new() };
     let Some(own) = Workload::of_program(program) else { return vec![program.argv().join(" ")] };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kernels and userlands of guests that completions offer; others are accepted, too.
+//! Kernels and userlands that shell completions suggest; other values are accepted, too.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 
 type Words = [(&'static str, &'static str)];
 
-/// What a suite has in the cache.
+/// Kernels of Debian suites.
 const KERNELS: &Words = &[
     ("bookworm", "cloud kernel of Debian 12"),
     ("bookworm/generic", "generic kernel of Debian 12"),
@@ -27,7 +27,7 @@ const USERLANDS: &Words = &[
 ];
 const BUSYBOX: &Words = &[("minimal", "busybox")];
 
-/// What `--kernel` takes.
+/// The parser of `--kernel`.
 pub(crate) fn kernel<T: FromStr + Send + Sync + Clone + 'static>()
 -> impl TypedValueParser<Value = T>
 where
@@ -36,12 +36,12 @@ where
     Suggested { words: [KERNELS, HOST], parse: |text: &str| text.parse() }
 }
 
-/// What `--userland` takes.
+/// The parser of `--userland`.
 pub(crate) fn userland() -> impl TypedValueParser<Value = pagewise_guest::userland::Userland> {
     Suggested { words: [BUSYBOX, USERLANDS], parse: |text: &str| text.parse() }
 }
 
-/// What `lab cache` takes.
+/// The parser of the items of `lab cache`.
 pub(crate) fn item() -> impl TypedValueParser<Value = pagewise_guest::item::Item> {
     Suggested { words: [KERNELS, USERLANDS], parse: |text: &str| text.parse() }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab workload`: one of the workloads of experiments, run here and now.
+//! `pagewise lab workload`: runs one of the workloads of experiments in this process.
 //!
-//! Its last line is its answer, for whoever started it; where somebody watches, a table stands before
-//! it. This process has one thread, as `coldpages` forks: so the bar draws itself only when it hears
-//! of progress. Ctrl-C ends it as usual, as nothing has to be put back.
+//! The last line of output is the result, for the conductor; on a terminal a table is printed
+//! before it. This process must have a single thread, as `coldpages` forks, so the progress bar is
+//! drawn only when progress is reported. Ctrl-C ends it in the default way, as there is nothing to
+//! restore.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -39,10 +40,10 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
     Ok(Outcome::Done)
 }
 
-/// Says how far it is, and leaves whoever waits for this the time to act.
+/// Prints a mark, and gives the conductor that waits for it time to act.
 fn print_mark(watched: bool, line: &str) {
     if !watched {
-        // who does not hear this hears no answer either, which is an error
+        // if the reader is gone, printing the result will fail too, and that is reported
         let _ = output::text(&format!("{line}\n"), false);
         std::thread::sleep(MARKED);
     }
@@ -55,7 +56,7 @@ fn asked(args: &args::Workload) -> Result<Workload, workload::Error> {
     }
 }
 
-/// A line for each value, and how the course went.
+/// A line for each value, and the course.
 fn table(summary: &WorkloadSummary) -> String {
     let known = SAID.iter().filter_map(|known| Some((known, summary.values.get(known.name)?)));
     let lines = known.map(|(known, value)| {
@@ -81,7 +82,7 @@ fn number(value: f64, unit: &str) -> String {
     }
 }
 
-/// A conductor on the same processor wakes up and stops us within this time.
+/// A conductor on the same CPU wakes up and stops this process within this time.
 const MARKED: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(crate) const TRIAL: &str = "Compare two sets of kernel settings, A and B, by
     pagewise trial --list-knobs              list the settings that an arm may set\n  \
     sudo pagewise trial --b vm.swappiness=100 --memory 256M -- ./my-test";
 
-/// What follows `pagewise trial`.
+/// The arguments after `pagewise trial`.
 #[derive(Debug, Args)]
 pub(crate) struct Trial {
     /// A setting for the runs of A, such as vm.swappiness=60 or swap=zram:512M:lz4; may be given several times
@@ -116,7 +116,7 @@ pub(crate) struct Trial {
     pub(crate) command: Vec<String>,
 }
 
-/// A size of an effect, as a share of one.
+/// Parses the size of an effect as a fraction of one.
 fn effect(text: &str) -> Result<f64, NotAPercentage> {
     Percent::parse_within(text, 0.0..=50.0).map(Percent::share)
 }

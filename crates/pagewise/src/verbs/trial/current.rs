@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What arms set beside what this machine has: an arm may change nothing.
+//! Compares the settings of the arms with those of this machine, since an arm may change nothing.
 //!
-//! `--b vm.swappiness=60` against a machine whose swappiness is 60 compares nothing, at the price of an
-//! hour. The value of a cgroup (version 1 has a swappiness for each) is not looked at: trials set both.
+//! `--b vm.swappiness=60` on a machine whose swappiness is 60 would compare identical settings,
+//! possibly for an hour. The value in a cgroup (v1 has a swappiness for each) is not compared:
+//! trials set both.
 
 use pagewise_model::knob::{Domain, KnobReading};
 use pagewise_model::{TrialArm, TrialSetting};
 
-/// Whether both arms come to the same here: what one sets is what the other sets, or what there is.
+/// Whether both arms are equivalent on this machine: each setting of one arm is also set by the
+/// other, or is already the current value.
 pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bool {
     let is_met = |set: &TrialSetting, by: &TrialArm| match setting_of(by, &set.knob) {
         Some(other) => other.value == set.value,
@@ -18,7 +20,8 @@ pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bo
         && b.settings.iter().all(|set| is_met(set, a))
 }
 
-/// `vm.swappiness is 60 already`, for an arm of which every setting is; `None` where it changes something.
+/// The text `vm.swappiness is 60 already`, if every setting of the arm is current; `None` if it
+/// changes something.
 pub(super) fn unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String> {
     let describe =
         || arm.settings.iter().map(|set| format!("{} is {} already", set.knob, set.value));
@@ -43,7 +46,7 @@ fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
     })
 }
 
-/// A switch has several spellings.
+/// Normalises the spellings of a boolean setting.
 fn spelled(value: &str, is_switch: bool) -> &str {
     match value {
         "1" | "Y" | "y" | "true" if is_switch => "1",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! As typed → an experiment, and who lends for it.
+//! The command line → an experiment, and its lender.
 
 use anyhow::bail;
 use pagewise_lab::experiment::arm;
@@ -42,7 +42,8 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
     Ok(experiment)
 }
 
-/// More is better of what the command says, never of what we measure.
+/// The metrics. With --higher-is-better, larger values of regular expressions are better; never of
+/// metrics that pagewise measures.
 fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
     let mut metrics = args.metric.clone();
     if metrics.is_empty() {
@@ -55,13 +56,14 @@ fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
     Ok(metrics)
 }
 
-/// Few digits, so that it can be typed again.
+/// A random seed with few digits, so that it is easy to type again.
 fn drawn() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)
 }
 
-/// Only what sets something or limits memory needs to borrow; with root there is a cgroup for each run.
+/// The lender for a trial; `None` without root. Settings, swap and memory limits need root; with
+/// root each run gets a cgroup in any case.
 pub(super) fn host_loans(
     experiment: &Experiment,
     args: &Trial,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise trial --list-knobs`: the settings that an arm may set, with their values on this machine.
+//! `pagewise trial --list-knobs`: lists the settings that an arm may set, with their values on this
+//! machine.
 
 use anyhow::{Context, bail};
 use pagewise_model::{Interval, Refusal, settable};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise trial`: A against B with the user's own command.
+//! `pagewise trial`: compares settings A and B with the user's own command.
 
 mod current;
 mod experiment;
@@ -24,8 +24,10 @@ use crate::host_loans::{HostLoans, NOT_ALL_BACK};
 use crate::verbs::lab::evidence::Folder;
 use pagewise_lab::redaction::Redaction;
 
-/// Does what was typed behind `pagewise trial`.
-pub(crate) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
+pub use args::{TRIAL, Trial};
+
+/// Runs `pagewise trial`.
+pub fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
     if args.list_knobs {
         return knobs::list(global, started);
     }
@@ -49,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::
     ended(global, &experiment, &machine, conducted, is_all_back, folder.as_ref(), started)
 }
 
-/// Refuses arms that come to the same on this machine, and says which of them changes nothing.
+/// Refuses arms that are equivalent on this machine, and reports an arm that changes nothing.
 fn compare_with_current(
     global: &Global,
     experiment: &Experiment,
@@ -73,7 +75,7 @@ fn compare_with_current(
     Ok(())
 }
 
-/// The runs, told to whoever watches and kept where that is wanted.
+/// Conducts the runs, shows them and writes them to the evidence, if requested.
 fn conducted(
     global: &Global,
     experiment: &Experiment,
@@ -100,7 +102,7 @@ fn conducted(
     conduct(experiment, lender, &mut Control { stop: stop.flag(), hear: &mut hear })
 }
 
-/// What the warm-up tells.
+/// What the warm-up runs show about the expected precision, as text.
 pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let pairs = experiment.pairs;
@@ -117,7 +119,7 @@ pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String 
     )
 }
 
-/// The answer, where there is one, and where the runs are, in any case.
+/// Prints the verdict if there is one, and in any case where the runs are stored.
 fn ended(
     global: &Global,
     experiment: &Experiment,
@@ -161,7 +163,7 @@ fn stopped(tried: &TrialReport<'_>, is_all_back: bool) {
     ));
 }
 
-/// What we took ourselves: not the command.
+/// The cost of pagewise itself, without the commands.
 fn own_cost(started: CostMeter, machine: &Interval, runs: &[TrialRun]) -> Cost {
     let all = cost::so_far(started, machine);
     let commands: f64 = runs.iter().filter_map(|run| run.values.get("cpu")).sum();
