@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* zstd, with parameters for sources of one page. Its contexts lie in the memory that we give it. */
+/*
+ * zstd, with parameters for inputs of one page. Its contexts are placed in memory that we provide.
+ */
 #include "zmerge.h"
 
 #include <linux/zstd.h>
