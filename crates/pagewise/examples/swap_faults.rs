@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `swap_faults image=FILE tokens=FOLDER [devices=lz4,zstd] [pages=N] [rounds=N] [clusters=0,3]
 //! [folder=FOLDER] [limit=BYTES] [disksize=BYTES] [seconds=N]`: measures what happens in swap and prints
-//! as JSON; its progress goes to standard error. For tests on this machine and in guests: it
+//! it as JSON; its progress goes to standard error. For tests on this machine and in guests: it
 //! creates a zram device and a cgroup and sets `vm.page-cluster`, and undoes this also when it is
 //! killed.
 

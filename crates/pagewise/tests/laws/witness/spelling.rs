@@ -403,7 +403,7 @@ fn choice(place: &Place<'_>) -> Result<Vec<String>, String> {
     Ok(place.there()?.split_whitespace().filter_map(inner).collect())
 }
 
-/// The record that ends a report, and what the records before it say of the group.
+/// An OOM kill: the record that ends a report, and the cgroup that the records before it name.
 fn killed(place: &Place<'_>) -> Result<Vec<String>, String> {
     let text = place.there()?;
     let (head, said) = text.split_once(';').ok_or("no record")?;
