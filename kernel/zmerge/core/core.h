@@ -48,8 +48,8 @@
 #define ZM_PART_BITS	8
 #define ZM_PART_MASK	(((1ull << ZM_PART_BITS) - 1) << ZM_PART_SHIFT)
 /* Only in struct zm_entry, see slot.c. */
-#define ZM_CLEARED	(1ull << 29)	/* the holder of the lock is to clear the slot */
-#define ZM_WAITED	(1ull << 30)	/* somebody sleeps until it is unlocked */
+#define ZM_CLEARED	(1ull << 29)	/* the holder of the lock must clear the slot */
+#define ZM_WAITED	(1ull << 30)	/* tasks wait for the lock */
 #define ZM_LOCKED	(1ull << 31)
 #define ZM_LOCK_MASK	(ZM_CLEARED | ZM_WAITED | ZM_LOCKED)
 #define ZM_KEY_SHIFT	32
@@ -96,7 +96,7 @@ static inline struct zm_slot zm_slot_of(enum zm_kind kind, u64 value, u32 len, u
 }
 
 /* index.c: maps 32-bit tags to objects; its memory grows with their number. */
-#ifndef ZM_LEAF_ENTRIES		/* the fuzzer has smaller ones */
+#ifndef ZM_LEAF_ENTRIES		/* smaller in the fuzzer */
 #define ZM_LEAF_ENTRIES	31
 #endif
 
@@ -106,14 +106,14 @@ static inline struct zm_slot zm_slot_of(enum zm_kind kind, u64 value, u32 len, u
  * entries, a sentinel for searches.
  */
 struct zm_leaf {
-	u8 depth;	/* how many bits of the tag all entries have in common */
+	u8 depth;	/* number of tag bits that all entries share */
 	u8 count;
 	u8 room;
 	u64 values[];
 };
 
 struct zm_tree {
-	spinlock_t lock;	/* all of the tree */
+	spinlock_t lock;	/* protects the whole tree */
 	u8 depth;	/* the directory has 2^depth pointers */
 	u16 singles;	/* entries with one reference */
 	struct zm_leaf **leaves;	/* NULL: no entries */
@@ -126,7 +126,7 @@ struct zm_index {
 };
 
 /* The meta of an index entry: the length of the object, and above it the number of references. */
-#ifndef ZM_REFS_MAX		/* a test has fewer */
+#ifndef ZM_REFS_MAX		/* smaller in a test */
 #define ZM_REFS_MAX	((1u << (32 - ZM_LEN_BITS)) - 1)
 #endif
 
@@ -150,10 +150,10 @@ u64 zm_index_singles(struct zm_index *index);
 
 /* counter.c: 16-bit reference counts, in chunks of one page. */
 struct zm_counters {
-	spinlock_t lock;		/* which counters are in use */
+	spinlock_t lock;		/* protects allocating and freeing counters */
 	struct zm_chunk **chunks;
 	u32 nchunks;
-	u32 lowest;			/* all chunks before this one are there */
+	u32 lowest;			/* all chunks below this index exist */
 	struct list_head spare;		/* chunks with a free counter */
 	atomic64_t bytes;
 };
@@ -236,14 +236,14 @@ struct zm_packed zm_op_compress(void *ctx, struct zm_writer *writer, const void 
 
 /* Sums of the whole device. Sums of objects count a shared object once. */
 struct zm_stats {
-	atomic64_t pages;		/* slots that store something */
+	atomic64_t pages;		/* slots that are not empty */
 	atomic64_t same_pages;
 	atomic64_t stored_bytes;	/* of all objects */
-	atomic64_t huge_pages;		/* slots whose object is a page as it is */
+	atomic64_t huge_pages;		/* slots whose object is uncompressed */
 	atomic64_t huge_pages_since;
-	atomic64_t merged_pages;	/* slots that need no object of their own */
+	atomic64_t merged_pages;	/* slots that share another slot's object */
 	atomic64_t merged_bytes;
-	atomic64_t hits;		/* writes that inline merging looked for, and found */
+	atomic64_t hits;		/* lookups of inline merging that found a copy */
 	atomic64_t misses;
 };
 
@@ -263,21 +263,21 @@ static inline u64 zm_sum(const atomic64_t *sum)
 
 struct zm_adapt {
 	atomic64_t seen;
-	atomic_t written;	/* pages since the device fell asleep, and before */
+	atomic_t written;	/* pages written while asleep, selects the sample by time */
 };
 
 struct zm_core {
 	void *ctx;
-	u32 huge_len;		/* from here on an object is a page as it is */
+	u32 huge_len;		/* objects of this length or more are stored uncompressed */
 	u64 nslots;
 	struct zm_entry *entries;
-	u32 *domains;		/* of each slot, under its lock; NULL: there is one domain */
-	struct lockdep_map slot_map;	/* tells lockdep of the locks of all slots */
+	u32 *domains;		/* domain of each slot, under its lock; NULL: one domain */
+	struct lockdep_map slot_map;	/* lockdep's view of the slot locks */
 	u64 seed;
 	atomic_t mode;
 	struct zm_adapt adapt;
 	struct zm_index index;
-	atomic64_t forget_at;	/* the slot that zm_forget_some() looks at next */
+	atomic64_t forget_at;	/* the next slot for zm_forget_some() */
 	struct zm_counters counters;
 	struct zm_stats stats;
 	/*

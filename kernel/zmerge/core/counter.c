@@ -13,17 +13,17 @@
 #include "core.h"
 
 #define ZM_CHUNK_BYTES	4096
-#ifndef ZM_COUNT_MAX		/* a test has fewer */
+#ifndef ZM_COUNT_MAX		/* smaller in a test */
 #define ZM_COUNT_MAX	U16_MAX
 #endif
 #define ZM_NONE		U16_MAX
 
 struct zm_chunk {
-	spinlock_t lock;	/* the counters in use, and those of the list below */
+	spinlock_t lock;	/* protects the values of the used counters */
 	struct list_head list;
 	u32 number;
 	u32 used;
-	u32 free;	/* the first free counter, which holds the next one's place */
+	u32 free;	/* the first free counter; each holds the index of the next */
 	u16 count[];
 };
 

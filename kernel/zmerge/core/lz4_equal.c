@@ -20,15 +20,15 @@
  */
 #include "core.h"
 
-#define ZM_TOKEN_FULL	15	/* half a token: more length follows */
+#define ZM_TOKEN_FULL	15	/* value of half a token: the length continues in more bytes */
 #define ZM_MATCH_MIN	4
 /*
  * Literals that are not the last ones are followed at least by a distance (2 bytes), a token and 5
  * literals.
  */
 #define ZM_IN_BEHIND	8
-#define ZM_AT_BEHIND	12	/* no match begins nearer to the page's end, and */
-#define ZM_LAST_RUN	5	/* none ends nearer */
+#define ZM_AT_BEHIND	12	/* no match begins closer to the page's end, and */
+#define ZM_LAST_RUN	5	/* no match ends closer to it */
 
 /* Before these ends, 8 literals and a match of 18 bytes need no check against either end. */
 #define ZM_IN_NEAR	(1 + 8 + ZM_IN_BEHIND)

@@ -21,7 +21,7 @@
 
 #define ZM_TAGS_END	(1ull << 32)
 #define ZM_SPREAD	0x9e3779b1u
-#ifndef ZM_TABLE_MIN	/* the fuzzer has a smaller one */
+#ifndef ZM_TABLE_MIN	/* smaller in the fuzzer */
 #define ZM_TABLE_MIN	(ZM_BUDGET_MIN - ZM_PASS_PAGES)
 #endif
 /* Bytes of zm_pass.bytes and zm_pass.page, which count in addition to the table. */
@@ -34,14 +34,14 @@ struct zm_pass {
 	 * distinct object.
 	 */
 	u64 *table;
-	u32 room;			/* entries; a quarter stays free */
+	u32 room;			/* number of entries; a quarter stays free */
 	u32 used;
-	u64 from, to;			/* the tags of this round */
-	struct zm_slot slot;		/* the one that is looked at, as it was */
-	u32 domain;			/* of that slot */
-	bool copied;			/* its object's bytes are in ... */
+	u64 from, to;			/* range of tags in this round */
+	struct zm_slot slot;		/* the slot being merged, as it was read */
+	u32 domain;			/* the domain of that slot */
+	bool copied;			/* whether its object's bytes are in ... */
 	u8 *bytes;
-	u8 *page;			/* for a page that is decompressed */
+	u8 *page;			/* buffer for a decompressed page */
 };
 
 enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED, ZM_FULL, ZM_NO_COUNTER };

@@ -14,7 +14,7 @@
  */
 #include "core.h"
 
-#ifndef ZM_TABLE_MAX		/* a test has less */
+#ifndef ZM_TABLE_MAX		/* smaller in a test */
 #define ZM_TABLE_MAX	SIZE_MAX
 #endif
 

@@ -19,8 +19,8 @@
 /* The same while asleep, with fewer lookups, because waking up too early costs little. */
 #define ZM_WINDOW_ASLEEP 64
 #define ZM_WORTH_ASLEEP	2
-#define ZM_CANDIDATES	16	/* more than can have one seeded 32-bit hash by chance */
-#define ZM_CHOSEN	(1u << 28)	/* fingerprints below this: a sixteenth */
+#define ZM_CANDIDATES	16	/* more objects than share a seeded 32-bit hash by chance */
+#define ZM_CHOSEN	(1u << 28)	/* limit for fingerprints: selects a sixteenth */
 /* Number of pages in a row that are looked up while asleep, and the share of such rows, of 2^32. */
 #define ZM_ROW		16
 #define ZM_ROWS_CHOSEN	(1u << 27)

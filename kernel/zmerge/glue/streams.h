@@ -8,20 +8,20 @@
 
 struct zm_writer {
 	struct mutex lock;	/* one user of the buffers at a time */
-	bool ready;		/* its processor is online */
-	void *bytes;		/* two pages: a codec may make more of a page than it was */
+	bool ready;		/* its CPU is online */
+	void *bytes;		/* two pages: compression may enlarge a page */
 	void *work;
 };
 
 struct zm_reader {
 	struct mutex lock;	/* one user of the buffers at a time */
-	bool ready;		/* its processor is online */
+	bool ready;		/* its CPU is online */
 	/*
 	 * All three are NULL if neither the codec nor zsmalloc needs one: then the lock is never
 	 * taken.
 	 */
-	void *page;		/* for a page that is only compared; NULL where the codec compares */
-	void *copy;		/* for an object that lies in two pages; NULL where zsmalloc maps those */
+	void *page;		/* for decompressing to compare; NULL if the codec compares */
+	void *copy;		/* for an object that spans two pages; NULL if zsmalloc maps it */
 	void *work;
 };
 

@@ -62,9 +62,9 @@ int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool 
 struct zm_streams {
 	const struct zm_codec *codec;
 	int level;
-	bool readers_lock;		/* a reader has memory, which one user has at a time */
+	bool readers_lock;		/* readers have buffers, for one user at a time */
 	struct zm_stream __percpu *cpus;
-	struct hlist_node node;		/* of those that CPU hotplug tells of processors */
+	struct hlist_node node;		/* in the list of CPU hotplug instances */
 };
 
 int zm_streams_register(void);
@@ -78,7 +78,7 @@ struct zm_device {
 
 	struct mutex gate;		/* protects openers and claimed */
 	unsigned int openers;
-	bool claimed;			/* being reset or removed: not to be opened */
+	bool claimed;			/* being reset or removed: must not be opened */
 
 	struct rw_semaphore init_lock;
 	bool ready;			/* from here to the next gap, set under init_lock */
@@ -102,10 +102,10 @@ struct zm_device {
 	struct work_struct merge_work;
 	atomic_t merging;
 	bool merge_compacts;
-	u64 merge_owed;			/* slots times HZ that a pass was too fast by */
+	u64 merge_owed;			/* slots times HZ by which the pass was too fast */
 	/* Settings of a pass, which may change while it runs. */
 	atomic64_t merge_budget;	/* bytes */
-	atomic_t merge_rate;		/* slots a second; 0: as fast as it can */
+	atomic_t merge_rate;		/* slots per second; 0: unlimited */
 
 	atomic64_t failed_reads, failed_writes, invalid_io, notify_free;
 };

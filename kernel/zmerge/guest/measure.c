@@ -27,7 +27,7 @@
 
 #include "measured.h"
 
-#define BATCH 16	/* pages a request */
+#define BATCH 16	/* pages per request */
 
 static uint64_t dice_state = 0x9e3779b97f4a7c15;
 

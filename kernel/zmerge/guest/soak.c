@@ -36,7 +36,7 @@
 
 #define PAGE 4096
 #define WORKERS 4
-#define CHUNK 32			/* pages; one worker's chunks lie between the others' */
+#define CHUNK 32			/* pages; chunks of different workers alternate */
 #define CHUNKS_EACH 32
 #define PAGES (WORKERS * CHUNKS_EACH * CHUNK)
 #define IDS 512
@@ -46,8 +46,8 @@
 #define GROUPS "/sys/fs/cgroup/"
 #define CPU "/sys/devices/system/cpu/cpu1/online"
 #define MIB 1048576l
-#define LEFT (160 * MIB)		/* memory for all but pressure */
-#define PRESSED (6 * MIB)		/* memory under pressure */
+#define LEFT (160 * MIB)		/* memory left for everything else */
+#define PRESSED (6 * MIB)		/* memory left under pressure */
 
 #define DIE(...) do { printf("not so: " __VA_ARGS__); printf(" (%s:%d)\n", __func__, __LINE__); exit(1); } while (0)
 #define MUST(x) do { if (!(x)) DIE("%s: %s", #x, strerror(errno)); } while (0)
@@ -62,7 +62,7 @@ struct worker {
 	uint16_t ids[CHUNKS_EACH][CHUNK];
 };
 
-static uint8_t (*contents)[PAGE];	/* by id; 0 is zeros */
+static uint8_t (*contents)[PAGE];	/* by ID; 0 is zeros */
 static volatile bool over;
 static unsigned long refusals, turns, resets, removals, offlines, not_online, shrunk, pokes;
 /* Number of events that began during a pass; for offlines, that also ended during it. */

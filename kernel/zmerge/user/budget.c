@@ -8,7 +8,7 @@
 static struct device {
 	struct zm_core zm;
 	struct fake fake;
-	u32 *content;		/* of each slot; zero: nothing */
+	u32 *content;		/* content of each slot; 0: empty */
 } *device;
 
 static u32 dice_state = 1;
@@ -143,9 +143,9 @@ static u64 kept(void)
 
 /* What progress() watches during a pass, and its interference with it. */
 static struct {
-	u64 memory, counted;	/* before the pass, without what is kept */
-	u64 most;		/* that the pass had, as index_bytes tells */
-	u64 at;			/* where it was last */
+	u64 memory, counted;	/* before the pass, without what stays after it */
+	u64 most;		/* maximum memory of the pass */
+	u64 at;			/* last progress of the pass */
 	u64 calls;
 	void (*meddle)(void);
 } watch;

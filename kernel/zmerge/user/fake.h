@@ -13,10 +13,10 @@
 struct fake {
 	atomic64_t objects;
 	atomic64_t bytes;
-	const void *page;	/* the one that room was last asked for */
-	u64 limit;		/* of bytes; zero: none */
-	u64 room;		/* bytes that a limit leaves for what is no object, and one; zero: no limit */
-	bool shy;		/* nothing to be had without waiting */
+	const void *page;	/* the page for which room was last requested */
+	u64 limit;		/* in bytes; 0: none */
+	u64 room;		/* bytes left for anything but objects, plus 1; 0: no limit */
+	bool shy;		/* allocations without waiting fail */
 };
 
 struct zm_reader {

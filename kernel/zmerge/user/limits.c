@@ -10,7 +10,7 @@
 
 static struct zm_core zm;
 static struct fake fake;
-static u32 content[SLOTS];	/* zero: nothing */
+static u32 content[SLOTS];	/* 0: empty */
 static u32 dice_state;
 
 static u32 dice(void)

@@ -6,7 +6,7 @@
 struct model {
 	struct zm_core zm;
 	struct fake fake;
-	u32 page[SLOTS];	/* the id of its content; zero: nothing */
+	u32 page[SLOTS];	/* ID of its content; 0: empty */
 	u32 domain[SLOTS];
 };
 

@@ -351,7 +351,7 @@ static void references_to_far_counters_take_different_locks(void)
 /* Numbers are reused, the lowest chunks first, and all memory is freed. */
 static void counters_count(void)
 {
-	static u32 count[1 << 15];	/* by number; zero: free */
+	static u32 count[1 << 15];	/* by number; 0: free */
 	struct zm_counters counters;
 	u32 at, number, used = 0, highest = 0, round;
 
@@ -534,12 +534,12 @@ static void adaptive_mode_stops_looking_and_resumes(void)
 /* Pages written to a device in adaptive mode, by up to four CPUs that interrupt each other. */
 struct stream {
 	struct device *device;
-	u64 written;		/* pages */
-	u64 distinct;		/* the number of the last page that was not written before */
-	u32 hot;		/* copies are of so many pages; zero: of any page written before */
-	u32 percent;		/* copies */
-	u32 depth;		/* processors that were interrupted */
-	u64 fell_asleep;	/* how often */
+	u64 written;		/* number of pages */
+	u64 distinct;		/* number of the last new page */
+	u32 hot;		/* copies are of this many pages; 0: of any earlier page */
+	u32 percent;		/* share of copies */
+	u32 depth;		/* number of interrupted CPUs */
+	u64 fell_asleep;	/* number of times */
 	bool asleep;
 };
 
@@ -665,8 +665,8 @@ static void adaptive_mode_is_awake_4096_pages_after_copies_return(void)
 
 static struct {
 	struct device *device;
-	u32 step;	/* at which slot 0 is cleared */
-	bool below;	/* a sum was seen below zero */
+	u32 step;	/* the step at which slot 0 is cleared */
+	bool below;	/* whether a sum was negative */
 } race;
 
 static void race_interrupt(void)

@@ -28,7 +28,7 @@ impl Load {
     /// `groups` cgroups.
     pub(crate) fn start(processes: u16, groups: u16) -> Result<Self> {
         let hierarchy = Hierarchy::find()?;
-        let present = folders(&hierarchy.mount)? + 1; // 1: ours, around those that are added
+        let present = folders(&hierarchy.mount)? + 1; // 1: the parent of the added ones
         let groups = usize::from(groups).checked_sub(present).filter(|more| *more > 0);
         let groups =
             groups.with_context(|| format!("{present} memory cgroups are here already"))?;

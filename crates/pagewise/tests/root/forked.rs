@@ -130,9 +130,9 @@ fn coverage(what: &str, pids: &[u32]) -> [f64; 4] {
     shares
 }
 
-/// How full the last zspage of each class is does not vary between samples of one memory. So the
-/// interval of memory used has its coverage over different memories (`pagewise-pages`,
-/// `intervals`); for one memory it may be higher or lower.
+/// How full the last zspage of each class is does not vary between samples of one memory. So over
+/// many memories, the interval of memory used contains the true value as often as it promises
+/// (`pagewise-pages`, `intervals`); over samples of a single memory, more or less often.
 fn is_honest(what: &str, shares: [f64; 4]) {
     let [sums @ .., used] = shares;
     for share in sums {
