@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Measures pools beside other allocators and prints the tables of docs/hugepool.md; no root. Wants 3 GiB of memory.
-# Options are those of examples/compare.rs: bench.sh rounds=9 mib=1024
+# Measures pools and other allocators, and prints the tables of docs/hugepool.md; no root. Needs 3
+# GiB of memory. The options are those of examples/compare.rs: bench.sh rounds=9 mib=1024
 set -euo pipefail
 
 cd "$(dirname "$0")"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the shared library is linked: its name for the loader, and that dlclose() does not unload it, because its
-//! handlers of fork() and of the end of a thread stay registered.
+//! Linker options of the shared library: its soname, and `-z nodelete`, so that dlclose() does not
+//! unload it while its fork() handlers and thread destructors are registered.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # Builds both libraries and installs them with headers and pkg-config files: install.sh PREFIX
-# PREFIX is a folder such as /usr/local; DESTDIR is put before it, as in makefiles.
+# PREFIX is a folder such as /usr/local; DESTDIR is prepended to it, as in makefiles.
 set -euo pipefail
 
 [ $# = 1 ] || {
@@ -16,7 +16,7 @@ target=${CARGO_TARGET_DIR:-../../target}
 cargo=${CARGO:-cargo}
 version=$("$cargo" pkgid --locked --package hugepool | sed 's/.*[@#]//')
 
-# Only what the libraries need is built: tests and examples have more dependencies.
+# Builds only the libraries, because tests and examples have more dependencies.
 build() {
 	"$cargo" build --locked --package hugepool --lib --profile library "${@:2}"
 	install -D --mode=644 "$target/library/libhugepool.a" "$to/lib/lib$1.a"

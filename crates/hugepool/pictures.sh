@@ -4,9 +4,10 @@
 # Draws docs/pictures/hugepool-dictionary.png and hugepool-cache.png: the two example programs with malloc() in pages of
 # 4 KiB and with hugepool, from their start to their end: pictures.sh PAGEWISE
 #
-# The charts are those of `pagewise thp collapse --watch --evidence`, which records twice a second and is ended before
-# its first pass, so that it collapses nothing. Needs root (for that command) and chromium, and 2 GiB of memory. The
-# machine's setting of huge pages must be madvise: malloc() asks for none then.
+# The charts are those of `pagewise thp collapse --watch --evidence`, which records twice a second
+# and is stopped before its first pass, so that it collapses nothing. Needs root (for that command)
+# and chromium, and 2 GiB of memory. The machine's huge page setting must be madvise, so that
+# malloc() gets none.
 set -euo pipefail
 
 pagewise=$(realpath "${1:?usage: pictures.sh PAGEWISE}")
@@ -20,7 +21,8 @@ grep --quiet '\[madvise\]' /sys/kernel/mm/transparent_hugepage/enabled || {
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 
-# Runs a program under the eyes of pagewise; it stays at its end until that has seen it there.
+# Runs a program while pagewise records it; the program waits at its end until it has been recorded
+# there.
 record() { # NAME COMMAND...
 	local name=$1 program watcher
 	shift
@@ -58,7 +60,7 @@ column() { # HEADING NAME
 draw() { # PICTURE TITLE, columns on standard input
 	{
 		echo '<!DOCTYPE html><meta charset="utf-8">'
-		# The style of the page is the first; charts have styles of their own.
+		# The first <style> is the page's; the charts have their own.
 		sed -n '/^<style>/,/<\/style>/p; /<\/style>/q' "$folder/cache-malloc/report.html" | sed 's|</style>.*|</style>|'
 		echo '<style>body { max-width: none; margin: 12px; padding: 0 } h1 { margin: 0 }
 			h2 { margin: 12px 0; border: 0; padding: 0 } svg { width: 100%; height: auto }

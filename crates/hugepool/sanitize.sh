@@ -1,15 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Runs the tests under Miri, AddressSanitizer and ThreadSanitizer: sanitize.sh [miri|asan|tsan]... (all without)
+# Runs the tests under Miri, AddressSanitizer and ThreadSanitizer: sanitize.sh [miri|asan|tsan]...
+# (default: all)
 #
-# Needs a nightly compiler of rustup with miri and rust-src, and clang for C. No root. OPERATIONS is how many each test
-# against the model does under AddressSanitizer (10,000,000 without) and ThreadSanitizer (a tenth of it);
-# MIRI_OPERATIONS under Miri (20). SECONDS_FOR_MIRI ends Miri after so long, as an error (3600).
+# Needs rustup's nightly compiler with miri and rust-src, and clang for C. No root. OPERATIONS is
+# the number of operations of each model test under AddressSanitizer (default 10,000,000) and
+# ThreadSanitizer (a tenth of it); MIRI_OPERATIONS the number under Miri (20). SECONDS_FOR_MIRI is a
+# time limit for Miri, after which it fails (3600).
 #
 # Left out, and why:
-# - Miri: mistakes.rs and c.rs (fork(), limits and compilers), and the system calls themselves: see src/sys.rs.
-# - ThreadSanitizer, AddressSanitizer: the test of RLIMIT_AS and RLIMIT_DATA, as they need memory for themselves.
+# - Miri: mistakes.rs and c.rs (they use fork(), limits and compilers), and the real system calls:
+#   see src/sys.rs.
+# - ThreadSanitizer, AddressSanitizer: the test of RLIMIT_AS and RLIMIT_DATA, because the sanitizers
+#   need memory for themselves.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -32,7 +36,8 @@ done
 
 runtimes=$(rustc +nightly --print target-libdir)
 
-# Files of the machine are refused by Miri (isolation), so that pools are as on a machine without huge pages.
+# Miri refuses to read files of the machine (isolation), so pools behave as on a machine without
+# huge pages.
 miri() {
 	export MIRIFLAGS="-Zmiri-isolation-error=hide -Zmiri-env-forward=HUGEPOOL_OPERATIONS -Zmiri-strict-provenance"
 	export HUGEPOOL_OPERATIONS=${MIRI_OPERATIONS:-20}
@@ -40,8 +45,8 @@ miri() {
 		--lib --test model --test threads --test handles
 }
 
-# The tests, and check.c with its threads through the C interface. A child that reads what it does not have ends by
-# SIGSEGV, as a test expects: that is no report.
+# Runs the Rust tests, and check.c with its threads through the C interface. One test expects a
+# child to die of SIGSEGV when it reads memory that it does not have: that is not reported.
 sanitized() { # NAME FLAG OPERATIONS OPTION...
 	local name=$1 flag=$2 folder=target/$1
 	shift 2
@@ -54,7 +59,7 @@ sanitized() { # NAME FLAG OPERATIONS OPTION...
 		--profile library --target "$target" --target-dir "$folder" "${@:2}"
 	clang -fsanitize="$flag" -std=c11 -D_GNU_SOURCE -g -Icrates/hugepool/include -c crates/hugepool/c/check.c \
 		-o "$folder/check.o"
-	# With the compiler's own run time library: that of an older clang lacks symbols.
+	# Links the compiler's own sanitizer runtime, because that of an older clang lacks symbols.
 	cc -no-pie "$folder/check.o" "$folder/$target/library/libhugepool.a" -o "$folder/check" \
 		-Wl,--whole-archive "$runtimes/librustc-nightly_rt.$name.a" -Wl,--no-whole-archive \
 		-lpthread -ldl -lm -lrt -lgcc_s -lstdc++

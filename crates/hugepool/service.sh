@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Measures a redis-server with and without the huge pages of its allocator (jemalloc), switched by `pagewise thp run`,
-# and prints the table of docs/thp.md. No root. Changes no setting; needs 2 GiB of memory, redis-server and redis-tools.
+# Measures redis-server with and without huge pages in its allocator (jemalloc), switched by
+# `pagewise thp run`, and prints the table of docs/thp.md. No root. Changes no setting; needs 2 GiB
+# of memory, redis-server and redis-tools.
 #
 #   service.sh PAGEWISE [PAIRS] [KEYS]
 #
-# For each pair two servers are started, one with --off and one with --on, and filled with KEYS values of 100 to 999
-# bytes. Each answers GET of random keys, in an order that is drawn for each pair: one request in flight for each of 50
-# connections, then 16 in a pipeline. CPU time is that of the server. Ratios are of the same pair; the interval is that
-# of their median by order statistics.
+# For each pair two servers are started, one with --off and one with --on, and filled with KEYS
+# values of 100 to 999 bytes. Each answers GET for random keys, in an order chosen at random for
+# each pair: first with one request in flight on each of 50 connections, then with 16 pipelined. CPU
+# time is that of the server. Ratios compare servers of the same pair; the interval is that of their
+# median by order statistics.
 set -euo pipefail
 
 program=${1:?usage: service.sh PAGEWISE [PAIRS] [KEYS]}
@@ -41,7 +43,7 @@ start() { # PORT SWITCH
 	"$program" thp run "$2" --check 0 -- redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no \
 		--dir "$folder" >"$folder/log.$1" 2>&1 &
 	servers+=($!)
-	# Another server may have the port already: the process that answers must be ours.
+	# Another server may already use the port: the process that answers must be ours.
 	for _ in {1..100}; do
 		[ "$(pid_of "$1")" != "${servers[-1]}" ] || return 0
 		sleep 0.1
@@ -64,7 +66,7 @@ cpu_of() { # PORT
 		awk -F : '/^used_cpu_(sys|user):/ { sum += $2 } END { printf "%.0f\n", sum * 1e6 }'
 }
 
-# Microseconds of CPU for a request, and p99 in milliseconds.
+# CPU time for each request in microseconds, and p99 in milliseconds.
 measure() { # PORT REQUESTS OPTION...
 	local before after p99
 	before=$(cpu_of "$1")
@@ -94,7 +96,7 @@ run_pair() {
 	fill "$off"
 	fill "$on"
 	for port in $(shuf -e "$off" "$on"); do
-		# The first requests touch what filling left cold.
+		# The first requests warm up memory that was not used since filling.
 		measure "$port" 20000 >/dev/null
 		printf '%s %s %s %s\n' "$((port - first_port))" "$(measure "$port" "$single")" \
 			"$(measure "$port" "$piped" -P 16)" "$(coverage "$port")"
@@ -109,7 +111,8 @@ for ((pair = 1; pair <= pairs; pair++)); do
 done
 printf ' before and %s after\n' "$(cut -d ' ' -f 1-3 /proc/loadavg)"
 
-# Columns: 1 with (1) or without (0) huge pages, 2 CPU and 3 p99 of single requests, 4 and 5 of piped ones, 6 coverage.
+# Columns: 1 with (1) or without (0) huge pages, 2 CPU and 3 p99 of single requests, 4 and 5 of
+# pipelined ones, 6 coverage.
 sort_numbers() { sort --general-numeric-sort; }
 
 median() { # COLUMN WITH
@@ -124,7 +127,8 @@ ratio() { # COLUMN
 	done | sort_numbers | awk '
 		{ value[NR] = $1 }
 		END {
-			# How many of the smallest and largest ratios a 95 % interval may leave out.
+			# The number of smallest and of largest ratios that a 95 % interval leaves
+			# out.
 			share = tail = 0.5 ^ NR
 			for (out = 0; tail + share * (NR - out) / (out + 1) <= 0.025; out++) {
 				share *= (NR - out) / (out + 1)

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Builds and runs the C and C++ programs with the compilers and the C library of other Debian suites, as somebody does
-# who has installed the libraries into /usr/local: suites.sh [SUITE...] (bookworm and trixie without)
+# Builds and runs the C and C++ programs with the compilers and C libraries of other Debian suites,
+# as a user who has installed the libraries into /usr/local: suites.sh [SUITE...] (default: bookworm
+# and trixie)
 #
-# The compilers are unpacked in the cache (xtask/scripts/cache.sh), some 300 MB for a suite, and nothing is installed.
-# The libraries are built once, on this machine: its C library may be no newer than that of the oldest suite. Needs
-# root, or user namespaces.
+# The compilers are unpacked in the cache (xtask/scripts/cache.sh), some 300 MB for each suite, and
+# nothing is installed. The libraries are built once on this machine, whose C library must not be
+# newer than that of the oldest suite. Needs root, or user namespaces.
 set -euo pipefail
 
 cd "$(dirname "$0")"
@@ -18,7 +19,8 @@ installed=$folder/usr/local
 DESTDIR=$folder ./install.sh /usr/local
 cp -r c "$installed/programs"
 
-# A root of its own for one program: the suite's, this machine's /dev, /proc and /sys, and what was installed.
+# Runs one program in a root folder with the suite's files, this machine's /dev, /proc and /sys, and
+# the installed libraries.
 inside() { # ROOT COMMAND...
 	local map=
 	[ "$(id -u)" = 0 ] || map=--map-root-user

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Installs the libraries into a folder of its own, and builds and runs the C and C++ programs with what was installed:
-# with the shared and the static library, and with AddressSanitizer. No root. Needs g++, clang and pkg-config or pkgconf.
+# Installs the libraries into a temporary folder, and builds and runs the C and C++ programs with
+# them: with the shared and the static library, and with AddressSanitizer. No root. Needs g++, clang
+# and pkg-config or pkgconf.
 set -euo pipefail
 
 cd "$(dirname "$0")"
@@ -30,7 +31,7 @@ run asan-words clang++ -fsanitize=address,undefined -std=c++17 c/words.cpp
 read -ra libs <<<"-l:libhugepool.a -L$folder/usr/lib -lpthread -ldl -lm -lgcc_s"
 run static cc -std=c11 -D_GNU_SOURCE c/check.c
 
-# The monitoring library alone: it has coverage and no pools.
+# The monitoring library alone, which has coverage and no pools.
 read -ra libs <<<"$(pkg-config --libs hugepool-coverage)"
 run coverage cc -std=c11 c/coverage.c
 if nm --dynamic --defined-only "$folder/usr/lib/libhugepool-coverage.so" | grep --quiet hugepool_create; then

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Arguments, one a line, given to the program's own table of what can be typed.
+//! Parses arguments, one on each line, with the program's own clap table.
 //!
-//! The table belongs to the program, which is no library: its modules are compiled into this one.
-//! It is built once: clap then keeps each verb as it was built for the first line that named it, and
-//! a test in `cli.rs` holds that such a table parses as a new one does.
+//! The table belongs to the program, which is not a library: its modules are compiled into this
+//! program. It is built once: clap then keeps each verb as built for the first line that named it,
+//! and a test in `cli.rs` checks that such a table parses like a new one.
 
 #![allow(dead_code, unused_imports, clippy::allow_attributes, reason = "parsing alone is used")]
 
@@ -14,10 +14,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
-/// Building the table anew for each input would be nearly all of the work.
+/// Built once, because building the table for each input would be nearly all of the work.
 static TABLE: LazyLock<Mutex<Command>> = LazyLock::new(|| Mutex::new(crate::cli::Cli::command()));
 
-/// No more than any line in the manual has.
+/// Maximum input length in bytes; no line in the manual is longer.
 pub(crate) const LONGEST: usize = 256;
 
 pub(crate) fn run(input: &[u8]) {
@@ -48,7 +48,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     lines.into_iter().map(String::into_bytes).collect()
 }
 
-/// Verbs, options and values that can be chosen.
+/// Verbs, options and values with a fixed set.
 pub(crate) fn words() -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     visit(&built_table(), &[], &mut |path, verb| {
@@ -63,7 +63,8 @@ pub(crate) fn words() -> BTreeSet<String> {
     words
 }
 
-/// With the arguments of every command, which are defined only where it is typed.
+/// Includes the arguments of every command, which clap normally defines only when the command is
+/// used.
 fn built_table() -> Command {
     let mut table = crate::cli::Cli::command();
     table.build();
@@ -78,7 +79,7 @@ fn visit(verb: &Command, path: &[String], to: &mut impl FnMut(&[String], &Comman
     }
 }
 
-/// Something that the argument may take: its default, or the first of what can be chosen.
+/// A value that the argument accepts: its default, or the first possible value.
 fn value_of(argument: &Arg) -> Option<String> {
     let takes = argument.get_action().takes_values();
     let default = argument.get_default_values().first();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Feeds one target, named by `PAGEWISE_PARSER`, whatever the fuzzer thinks of: a parser of files of a
-//! host, journals, evidence, what guests say, experiments, or the command line.
+//! Feeds the fuzzer's inputs to one target, named by `PAGEWISE_PARSER`: a parser of host files,
+//! journals, evidence, messages of guests, experiments, or the command line.
 //!
-//! The same program answers what the fuzzing needs to know, and stops:
+//! The same program also prints what the fuzzing tool needs, and exits:
 //!
 //! ```text
 //! parsers list                       name and longest input worth trying, of each target
@@ -35,7 +35,7 @@ use pagewise_observe::HostRoot;
 use pagewise_report::text::TextStyle;
 use pagewise_report::{TrialReport, json, text};
 
-/// Readers put several files together, of which some are long.
+/// These readers combine several files, of which some are long.
 const LONGEST_HOST: usize = 16384;
 /// The seed has a record of each kind.
 const LONGEST_JOURNAL: usize = 2048;
@@ -47,13 +47,13 @@ struct Target {
 }
 
 enum Reads {
-    /// Files of a host.
+    /// A parser of host files.
     Host(&'static Parser),
-    /// Anything else, with inputs to begin with.
+    /// Anything else, with its initial inputs.
     Other(fn(&[u8]), fn() -> Vec<Vec<u8>>),
 }
 
-/// Readers of a host's files, of recordings, and what rewrites them.
+/// Readers of a host's files and of recordings, and code that rewrites them.
 fn parsers() -> impl Iterator<Item = &'static Parser> {
     let lists = [
         pagewise_observe::parsers::PARSERS,
@@ -75,7 +75,7 @@ fn targets() -> impl Iterator<Item = Target> {
     let journals = || vec![pagewise_apply::fuzzing::seed()];
     let ours = [
         other("journal", LONGEST_JOURNAL, pagewise_apply::fuzzing::run, journals),
-        // as `lab replay` does: read, judged, printed
+        // like `lab replay`: read, evaluated, printed
         other("replay", LONGEST_EVIDENCE, replay, evidences),
         other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
     ];
@@ -128,7 +128,7 @@ fuzz_target!(
     }
 );
 
-/// Equal inputs, as recordings of one kernel have them, become one file.
+/// Writes the initial inputs. Equal inputs, as in recordings of the same kernel, become one file.
 fn seed(target: &Target, folder: &Path, hosts: &[&str]) {
     let seeds = match target.reads {
         Reads::Host(parser) => {
@@ -151,7 +151,7 @@ fn seed(target: &Target, folder: &Path, hosts: &[&str]) {
     words.iter().for_each(|word| println!("{}", entry(word)));
 }
 
-/// This machine (`/`), or both ends of a recording.
+/// Opens this machine (`/`), or both ends of a recording.
 fn opened(host: &str) -> Vec<HostRoot> {
     if host == "/" {
         return vec![HostRoot::live().expect("/")];
@@ -161,7 +161,7 @@ fn opened(host: &str) -> Vec<HostRoot> {
     recording.start.into_iter().chain([recording.end]).collect()
 }
 
-/// Names of keys and values that are words.
+/// The words among the names of keys and values.
 fn words_of(seed: &[u8]) -> BTreeSet<String> {
     let is_inside = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     let text = String::from_utf8_lossy(seed);

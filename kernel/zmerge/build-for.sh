@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Builds zmerge.ko for a Debian suite's cloud kernel, with that suite's headers and compiler, in a
-# folder of their own: nothing is installed. Prints the path of the module.
+# Builds zmerge.ko for the cloud kernel of a Debian suite, with that suite's headers and compiler,
+# which are unpacked into a separate folder: nothing is installed. Prints the path of the module.
 #
-#   build-for.sh SUITE [RELEASE]      RELEASE as `uname -r` says it; the newest without
+#   build-for.sh SUITE [RELEASE]      RELEASE as in `uname -r`; default: the newest
 #
 # Packages come from the mirror of this machine's apt, verified with the Debian keyring, and are
 # kept in the cache (xtask/scripts/cache.sh), some 430 MB for a suite. Needs root, or user namespaces.

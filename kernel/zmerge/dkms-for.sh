@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What DKMS makes of this folder on a Debian suite: adds, builds, signs, installs and removes it there, in a
-# folder that stands for the machine. Prints what DKMS says, and ends with 1 where a module is missing or left.
+# Tests this folder with DKMS of a Debian suite: adds, builds, signs, installs and removes the
+# module in a folder that replaces the machine. Prints the output of DKMS, and exits with 1 if a
+# module is missing or left over.
 #
 #   dkms-for.sh SUITE
 #
@@ -22,7 +23,7 @@ complete "$root"
 release=$(ls "$root/usr/src" | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' | sort -V | tail -n 1)
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$module/dkms.conf")
 source=$root/usr/src/zmerge-$version
-# What a run that was killed installed would be put back as the original.
+# Otherwise DKMS would save the module of a killed run as the original one and restore it.
 rm -rf "$source" "$root/var/lib/dkms" "$root/usr/lib/modules/$release/updates"
 mkdir -p "$source" "$root/usr/lib/modules/$release" "$root/var/lib/dkms"
 touch "$root/usr/lib/modules/$release"/modules.{order,builtin}

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# zmerge on another architecture: zmerge.ko, cross-built for a Debian kernel, and a script of guest/ in a machine of
-# QEMU that has that kernel. Ends as the script did.
+# Tests zmerge on another architecture: cross-builds zmerge.ko for a Debian kernel, and runs a
+# script of guest/ in a QEMU machine with that kernel. Exits with the status of the script.
 #
 #   guest.sh arm64|armhf|i386 [--count] [--memory SIZE] [--cpus N] [--file FILE:PATH]... SCRIPT [ARGUMENT]...
 #   guest.sh arm64|armhf|i386      builds only, and prints the path of the module
@@ -11,14 +11,16 @@
 #	armhf	trixie's kernel, 32 bits	gcc-arm-linux-gnueabihf, qemu-system-arm
 #	i386	bookworm's, 32 bits with PAE	libc6-dev-i386, lib32gcc-*-dev, qemu-system-x86; above 896M memory is highmem
 #
-# The processor is emulated: with --count it executes one instruction a nanosecond of its clock, which is what
-# measure.c reads; without, nothing is told of speed. The guest has /zmerge.ko, /measure, busybox and zram; its /init
-# is busybox, too, and never run: keep.sh and cpus.sh want a program of 6 MB or more there, of any machine
-# (--file FILE:/init), and keep.sh no more memory than the 256 MiB it gets without --memory, so that something is
-# swapped out. cpus.sh wants --cpus 2 (not with --count: on i386 a guest with both printed nothing after six minutes).
-# Modpost lets no module pass that lacks a symbol, as one for 32 bits does that divides 64 bits by an operator.
-# Packages are kept in the cache (xtask/scripts/cache.sh): a suite's, with a cross compiler, and the architecture's.
-# Needs what build-for.sh needs, the packages above, cpio, kmod and xz.
+# The CPU is emulated. With --count it executes one instruction per nanosecond of its clock, so
+# measure.c reads numbers of instructions; without it, times mean nothing. The guest contains
+# /zmerge.ko, /measure, busybox and zram. Its /init is busybox as well, and is never run: keep.sh
+# and cpus.sh only read it, and need a file of 6 MB or more there, for any architecture (--file
+# FILE:/init). keep.sh must get no more than the 256 MiB that the guest has without --memory, so
+# that something is swapped out. cpus.sh needs --cpus 2 (not with --count: on i386 a guest with both
+# printed nothing within six minutes). Modpost fails for a module with an undefined symbol, as a
+# 32-bit one has that divides 64-bit numbers by the operator. Packages are kept in the cache
+# (xtask/scripts/cache.sh): those of the suite, with a cross compiler, and those of the
+# architecture. Needs what build-for.sh needs, the packages above, cpio, kmod and xz.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -76,7 +78,8 @@ fetch() {
 		"linux-image-$release:$architecture" "busybox-static:$architecture")
 	cache_lock --exclusive "$host"
 	cache_lock --exclusive "$machine"
-	# They include what all processors have in common from a folder beside them, which amd64's headers brought.
+	# The headers include common ones from a folder next to them, which amd64's package
+	# contains.
 	cp --recursive --no-clobber "$machine"/root/usr/src/* "$root/usr/src/"
 }
 
@@ -94,7 +97,7 @@ build() {
 	keep_whole "$built" "$root/zmerge-$architecture/zmerge.ko"
 }
 
-# What zram and zmerge need, in the order in which it is loaded.
+# The modules that zram and zmerge need, in load order.
 modules() {
 	local name
 	depmod -b "$machine/root/usr" "$release"
@@ -122,7 +125,7 @@ start_script() {
 	END
 }
 
-# Of busybox: what scripts in guests call.
+# The busybox programs that scripts in guests call.
 programs="sh awk basename blkdiscard cat cmp dd diff dmesg echo grep head insmod kill ls md5sum mkdir mkswap mount mv
 	poweroff printf rm rmdir rmmod seq sed sleep sort stat su swapoff swapon sync tail touch tr umount uname wc zcat"
 

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# For build-for.sh and debug/kernel.sh: programs of a suite that was unpacked into a folder, as if the
-# folder were the machine. Whoever sources it has set `module`, the folder of zmerge's sources, and `project`.
+# For build-for.sh and debug/kernel.sh: runs programs of a suite that was unpacked into a folder,
+# with that folder as the root. The script that sources this file sets `module`, the folder of
+# zmerge's sources, and `project`.
 
 . "$project/xtask/scripts/cache.sh"
 
-# A hash of what zmerge.ko is made of: clones share the cache and may differ.
+# A hash of the sources of zmerge.ko, because clones that share the cache may have different
+# sources.
 sources_hash() {
 	tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rw,go=r --exclude='*.o' \
 		--exclude='.*.cmd' --directory "$module" Makefile Kbuild core glue probe | sha256sum | cut -c1-12
 }
 
-# All anew: another tree's may be there, and newer.
+# Copies all sources again: files there may be newer, but from another tree.
 copy_sources() {	# FOLDER
 	rm -rf "$1"
 	mkdir -p "$1"
 	cp -r "$module"/{Makefile,Kbuild,core,glue,probe} "$1/"
 }
 
-# Copies files into a folder that is whole or not there.
+# Copies files into a new folder atomically: it is complete or does not exist.
 keep_whole() {	# FOLDER FILE...
 	local folder=$1
 	shift
@@ -28,16 +30,18 @@ keep_whole() {	# FOLDER FILE...
 	mv "$folder.part" "$folder"
 }
 
-# What maintainer scripts would have done of what a build needs.
+# Does what the packages' maintainer scripts would have done, as far as the build needs it.
 complete() {	# ROOT
 	[ -e "$1/usr/bin/awk" ] || ln -s mawk "$1/usr/bin/awk"
-	# A make that was killed leaves its job server there, and the next one has the same number.
+	# A killed make leaves its job server's files there, and the next make may have the same
+	# process ID.
 	rm -rf "$1/tmp"
 	mkdir -p "$1/proc" "$1/tmp" "$1/dev"
 	[ -e "$1/dev/null" ] || : >"$1/dev/null"
 }
 
-# A root of its own with the host's /dev and /proc. Users other than root get it in a user namespace.
+# Runs a command in this root with the host's /dev and /proc; for users other than root, in a user
+# namespace.
 inside() {	# ROOT COMMAND...
 	local map=
 	[ "$(id -u)" = 0 ] || map=--map-root-user

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
-// A text search in a JVM: an inverted index over made-up text, and queries against it. No file is read
-// and no text is kept: words are numbers, drawn from a zipf distribution by a seed, so that the same
-// arguments make the same index and the same queries everywhere.
+// A text search in a JVM: an inverted index over synthetic text, and queries against it. No file is
+// read and no text is kept: words are numbers, chosen from a Zipf distribution with a seed, so that
+// the same arguments give the same index and the same queries everywhere.
 //
 //     java -Xmx400m lab/workloads/TextSearch.java [megabytes [queries [seed]]]
 //
-// Postings are held as search engines hold them: per word, gaps between documents and occurrences, as
-// bytes of variable length. A document of several words is found by walking the lists of all of them;
-// the ten best by tf-idf are kept. Memory is touched as queries go: hot words again and again, most
-// lists once in a while, which is what makes a JVM of this kind suffer from swap.
+// Postings are stored as in search engines: for each word, gaps between documents and numbers of
+// occurrences, as variable-length bytes. A document with several words is found by walking the
+// lists of all of them; the ten best by tf-idf are kept. Queries decide which memory is accessed:
+// frequent words again and again, most lists only once in a while, which is why such a JVM suffers
+// from swap.
 
 import java.util.Arrays;
 import java.util.PriorityQueue;
 import java.util.SplittableRandom;
 
 final class TextSearch {
-    /** Words that there are. */
+    /** Number of different words. */
     private static final int WORDS = 200_000;
-    /** Words of a document. */
+    /** Number of words in a document. */
     private static final int LENGTH = 120;
-    /** Documents that a query answers. */
+    /** Maximum number of documents that a query returns. */
     private static final int BEST = 10;
-    /** Most documents are found by their rare words: the most frequent ones are never asked for. */
+    /** Queries never contain the most frequent words, because rare words find most documents. */
     private static final int STOP_WORDS = 50;
 
     public static void main(String[] arguments) {
@@ -46,14 +47,14 @@ final class TextSearch {
                 return number;
             }
         } catch (NumberFormatException notANumber) {
-            // said below
+            // the error is printed below
         }
         System.err.println("expected MEGABYTES QUERIES SEED, each above 0, found " + arguments[at]);
         System.exit(2);
         return 0;
     }
 
-    /** The first tenth lets the compiler settle and is not counted. */
+    /** Runs the queries. The first tenth warms up the JIT compiler and is not measured. */
     private static void ask(Index index, SplittableRandom random, int queries) {
         int discarded = queries / 10;
         long[] took = new long[queries - discarded];
@@ -77,7 +78,7 @@ final class TextSearch {
         System.out.printf("queries per second: %.1f%n", took.length / seconds);
     }
 
-    /** Two or three words, each other than a stop word, one of them any word at all. */
+    /** Two or three words, none of them a stop word, one of them uniformly random. */
     private static int[] words(SplittableRandom random) {
         int[] words = new int[2 + random.nextInt(2)];
         words[0] = STOP_WORDS + random.nextInt(WORDS - STOP_WORDS);
@@ -91,12 +92,12 @@ final class TextSearch {
         return (System.nanoTime() - begun) / 1e9;
     }
 
-    /** Draws small numbers often: the number at place k about as often as 1 / k. */
+    /** A random number from a Zipf distribution: k has a probability of about 1 / k. */
     private static int zipf(SplittableRandom random) {
         return (int) Math.exp(random.nextDouble() * Math.log(WORDS + 1)) - 1;
     }
 
-    /** The documents of one word, in order. */
+    /** The documents that contain one word, in ascending order. */
     private static final class Postings {
         private byte[] bytes = new byte[8];
         private int used;
@@ -127,7 +128,7 @@ final class TextSearch {
         }
     }
 
-    /** Where a walk over postings stands. */
+    /** A position in a list of postings. */
     private static final class Cursor {
         private final Postings postings;
         private int at;
@@ -138,7 +139,7 @@ final class TextSearch {
             this.postings = postings;
         }
 
-        /** Goes on to the document or the next one behind it; false at the end. */
+        /** Moves to the document, or to the next one after it; false at the end. */
         boolean reach(int wanted) {
             while (document < wanted) {
                 if (at == postings.used) {
@@ -165,7 +166,7 @@ final class TextSearch {
     private record Hit(int document, double score) {
     }
 
-    /** All postings. Documents count from 1. */
+    /** All postings. Documents are numbered from 1. */
     private static final class Index {
         private final Postings[] words = new Postings[WORDS];
         private int documents;
@@ -206,7 +207,7 @@ final class TextSearch {
             }
         }
 
-        /** How many documents have all words; the best of them are ranked, and forgotten. */
+        /** The number of documents with all words; the best of them are ranked, and the ranking is discarded. */
         long search(int[] wanted) {
             Cursor[] cursors = new Cursor[wanted.length];
             for (int at = 0; at < wanted.length; at++) {
@@ -228,7 +229,7 @@ final class TextSearch {
             return found;
         }
 
-        /** The next document that all lists have, from this one on; 0 where there is none. */
+        /** The next document, from this one on, that all lists contain; 0 if there is none. */
         private static int together(Cursor[] cursors, int from) {
             int wanted = from;
             for (int agreed = 0, at = 0; agreed < cursors.length; at = (at + 1) % cursors.length) {

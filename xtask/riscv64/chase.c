@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * chase PAGES: loads from so many pages, 200,000 times in random order, once it is told to by a line on its
- * input; then it stays. The emulated processor never runs out of room for page-table entries, so after each
- * 1,000 loads a page is given back, which makes it forget all of them.
+ * chase PAGES: waits for a line on its input, then loads from this many pages, 200,000 times in
+ * random order, and stays alive. The emulated CPU has an unlimited TLB, so after each 1,000 loads a
+ * page is unmapped, which flushes the TLB.
  */
 #include <stdint.h>
 #include <stdio.h>

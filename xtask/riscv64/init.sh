@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# The first program of the RISC-V guest. Each line that begins with "ok" or "not ok" is a test; the last
-# line says how many there were.
+# The first program of the RISC-V guest. Each line that begins with "ok" or "not ok" is a test; the
+# last line contains the number of tests.
 
 busybox mkdir -p /proc /sys /dev /tmp
 busybox mount -t proc none /proc
@@ -34,13 +34,13 @@ between() { # NUMBER LEAST MOST
 	[ -n "$1" ] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]
 }
 
-# Misses of 200,000 loads: chased PAGES, into $misses
+# TLB misses of 200,000 loads: chased PAGES sets $misses
 chased() {
 	busybox mkfifo /tmp/go
 	chase "$1" </tmp/go &
 	chase=$!
 	exec 3>/tmp/go
-	# until it has touched its pages
+	# until the program has touched its pages
 	busybox sleep 3
 	pagewise thp --pid "$chase" --page-walks 12s --interval 0s --json --quiet >/tmp/walks.json &
 	counting=$!
@@ -55,8 +55,8 @@ chased() {
 		value fetch_misses /tmp/walks.json) fetch misses"
 }
 
-# 12 MB of a shell's, in small pages. It starts nothing after it has filled them: a fork write-protects all
-# pages, and 6.12 refuses a piece in which none was written since.
+# Collapses 12 MB of a shell's memory in small pages. The shell forks nothing after filling it: a
+# fork write-protects all pages, and 6.12 refuses to collapse a range without a page written since.
 collapsed() {
 	echo madvise >/sys/kernel/mm/transparent_hugepage/enabled
 	busybox mkfifo /tmp/wait

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# The program on another processor: built for RISC-V (riscv64) and run on Debian 13's kernel for it, emulated.
-# QEMU's RISC-V is the one emulated processor that counts TLB misses, so `thp --page-walks` is tried here.
+# Tests the program on another architecture: built for RISC-V (riscv64) and run on Debian 13's
+# kernel for it, emulated. Among QEMU's emulated CPUs only RISC-V counts TLB misses, so `thp
+# --page-walks` is tested here.
 #
-# Needs root. Builds with Debian 13's compiler; everything but QEMU is unpacked in the cache (xtask/scripts/cache.sh).
+# Needs root. Builds with Debian 13's compiler; everything except QEMU is unpacked in the cache
+# (xtask/scripts/cache.sh).
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -38,7 +40,7 @@ initramfs() {
 	(cd "$work/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initramfs"
 }
 
-# opensbi is the firmware, cpio packs what the guest begins with
+# opensbi is the firmware; cpio packs the initramfs of the guest
 if ! { command -v qemu-system-riscv64 && command -v cpio; } >/dev/null; then
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update --quiet=2
@@ -50,7 +52,7 @@ cache_lock --shared "$guest"
 programs
 initramfs
 
-# 10 s to boot, and as much again for each test, on a machine with nothing else to do
+# 10 s to boot, and as much again for each test, on an otherwise idle machine
 timeout 900 qemu-system-riscv64 -machine virt -cpu rv64,sscofpmf=true -m 1G -nographic -no-reboot \
 	-kernel "$guest"/root/boot/vmlinux-* -initrd "$work/initramfs" \
 	-append "console=ttyS0 quiet panic=-1 rdinit=/init PATH=/bin" </dev/null | tr -d '\r' | tee "$work/said"

@@ -5,17 +5,18 @@
 #
 #   build-static.sh [--quick|--lean] [--where] [OPTION...]     OPTION: of cargo, as --package xtask --example hold
 #
-# Without options it builds the shipped program with the release profile. It has a target directory of its own, hence
-# its own lock: it holds up no other build.
+# Without options it builds the release program. It uses a separate target directory with its own
+# lock, so it does not block other builds.
 #
-# With --quick it builds the same program with the dev profile. Only the program itself is linked statically: its
-# dependencies are those of `cargo build` and `cargo test`, and are built once for all three. The program is put
-# into target/quick, because target/debug has the dynamic one.
+# With --quick it builds the same program with the dev profile. Only the program itself is linked
+# statically: it shares its dependencies with `cargo build` and `cargo test`, so these are built
+# once. The program is put into target/quick, because target/debug contains the dynamic one.
 #
-# With --lean it builds the program of tests in guests that prove `apply` (crates/pagewise/src/lean.rs) in the same way,
-# into target/lean. Its bytes depend neither on the folder of this clone nor on code that it does not contain.
+# With --lean it builds the program for tests of `apply` in guests (crates/pagewise/src/lean.rs) in
+# the same way, into target/lean. Its bytes depend neither on the folder of this clone nor on code
+# that it does not contain.
 #
-# With --where it only prints where the program is.
+# With --where it only prints the path of the program.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -36,15 +37,7 @@ host() {
 	"${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p'
 }
 
-# Cargo that knows no build directory beside the target directory would build all dependencies again. It accepts
-# those of `cargo test` instead, which have the same names, flags and features: hard links to them are enough.
-link_dependencies() { # FOLDER
-	[ ! -e "$1/debug" ] && [ -d "$target/debug/.fingerprint" ] || return 0
-	! "$cargo" metadata --locked --no-deps --format-version 1 | grep --quiet '"build_directory"' || return 0
-	mkdir --parents "$1/debug"
-	cp --archive --link "$target"/debug/{.fingerprint,build,deps} "$1/debug/"
-}
-
+# Cargo before 1.91 has no separate build directory, so it builds all dependencies again.
 build_static() { # FOLDER OPTION...
 	local folder=$1
 	shift
@@ -53,7 +46,8 @@ build_static() { # FOLDER OPTION...
 		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--build-id=none
 }
 
-# The flag goes to the target alone (hence --target): a static proc-macro cannot be loaded.
+# The flag is only for the target (hence --target), because a statically linked proc-macro cannot be
+# loaded.
 build_shipped() {
 	local triple=$1 flags
 	shift

@@ -1,24 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# The folder for what tests fetch or build once: packages of Debian suites, kernels of guests. It is outside the
-# project, so that every clone uses it: $PAGEWISE_CI_CACHE, else $XDG_CACHE_HOME/pagewise-ci, else ~/.cache/pagewise-ci.
+# The folder for what tests fetch or build once: packages of Debian suites, kernels of guests. It is
+# outside the project, so that all clones share it: $PAGEWISE_CI_CACHE, else
+# $XDG_CACHE_HOME/pagewise-ci, else ~/.cache/pagewise-ci.
 #
 #   cache.sh where [NAME]    makes the folder, or the folder NAME in it, and prints its path
-#   cache.sh prune [DAYS]    removes what is of no use any more
+#   cache.sh prune [DAYS]    removes outdated and unused entries
 #   cache.sh verify          compares entries with their packages' checksums, and removes those that differ
 #
-# An entry is a folder below debian/, made by debian-suite.sh; its name ends with a hash of its format, suite and
-# packages. An entry with another list is another entry, so an entry never changes what it holds. It is built as
-# NAME.part and renamed last: a folder without .part is whole. Its `packages` is touched at each use. Whoever builds or
-# uses an entry holds a lock on NAME.lock.
+# An entry is a folder below debian/, made by debian-suite.sh; its name ends with a hash of its
+# format, suite and packages. Another list of packages gives another entry, so the contents of an
+# entry never change. It is built as NAME.part and then renamed: a folder without .part is complete.
+# Its file `packages` is touched at each use. A process that builds or uses an entry holds a lock on
+# NAME.lock.
 #
-# Prune removes entries that were not used for DAYS days (30 if not given), entries of an older format, and the remains
-# of runs that were killed; never one that is locked. Other folders (guests) check and prune themselves.
+# Prune removes entries that were not used for DAYS days (default 30), entries of an older format,
+# and the remains of killed runs, but never a locked one. Other folders (guests) are checked and
+# pruned by their own tools.
 #
 # Scripts source this file for its functions and for `cache_format`.
 
-# To be raised when debian-suite.sh unpacks differently: older entries are not used any more, and pruned.
+# Increase this when debian-suite.sh unpacks differently: entries of older formats are then no
+# longer used, and pruned.
 cache_format=2
 
 cache_die() {
@@ -26,7 +30,7 @@ cache_die() {
 	exit 1
 }
 
-# Root runs programs of this folder: nobody else may write there.
+# Root runs programs of this folder, so other users must not be able to write to it.
 cache_check_owner() { # FOLDER
 	local owner mode
 	read -r owner mode < <(stat --format '%u %a' "$1")
@@ -38,7 +42,7 @@ cache_check_owner() { # FOLDER
 		"  chmod go-w $1    if nobody else has changed it, else remove it"
 }
 
-# Makes the cache, or the folder NAME in it, and prints its path.
+# Creates the cache, or the folder NAME in it, and prints its path.
 cache_folder() { # [NAME]
 	local top=${PAGEWISE_CI_CACHE:-} name=${1-} folder
 	if [ -z "$top" ]; then
@@ -55,8 +59,8 @@ cache_folder() { # [NAME]
 	echo "$folder"
 }
 
-# Waits for the lock of an entry: --exclusive to change it, --shared to read. It is held until cache_unlock, which gives
-# back all of them, or until the script ends.
+# Waits for the lock of an entry: --exclusive to change it, --shared to read. It is held until
+# cache_unlock, which releases all locks, or until the script ends.
 cache_locks=()
 cache_lock() { # --exclusive|--shared ENTRY
 	local file
@@ -76,19 +80,19 @@ cache_unlock() {
 cache_remove() { # ENTRY REASON
 	echo "cache: removing $1: $2"
 	rm -rf "$1.part"
-	# Renamed first: what is left of it if this is killed does not look whole.
+	# Renamed first: if this is killed, the remains must not look complete.
 	[ ! -e "$1" ] || mv "$1" "$1.part"
 	rm -rf "$1.part"
 }
 
-# Why an entry is of no use; nothing if it is.
+# Prints why an entry can be removed; prints nothing if it is valid.
 cache_useless() { # ENTRY DAYS
 	[ -d "$1" ] || { echo "a run that was killed left it"; return; }
 	[ "$(head -n 1 "$1/packages" 2>/dev/null)" = "format $cache_format" ] || { echo "its format is older"; return; }
 	[ -n "$(find "$1/packages" -mtime "-$2")" ] || echo "not used for $2 days"
 }
 
-# Each entry, also those that were only begun.
+# All entries, including incomplete ones.
 cache_entries() {
 	find "$1" -mindepth 1 -maxdepth 1 \( -type d -o -name '*.lock' \) | sed 's/\.\(part\|lock\)$//' | sort -u
 }

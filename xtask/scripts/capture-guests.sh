@@ -1,20 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Records Debian's kernels in states of their memory below fixtures/hosts, for the tests:
+# Records Debian's kernels in various memory states below fixtures/hosts, for the tests:
 #
 #   capture-guests.sh [SLUG…]     all, or these of the list below; PROGRAM and HOLD are the static pagewise
 #                                 and its example `hold` to use, else those of `make build`
 #
-# Each is a guest of its own that runs guest-state.sh; nothing on this machine is changed, and root
-# is not needed. Kernels come from `pagewise lab cache`, so what a suite has today is recorded.
+# Each state is recorded in its own guest, which runs guest-state.sh; nothing on this machine is
+# changed, and root is not needed. Kernels come from `pagewise lab cache`, so the suites' current
+# kernels are recorded.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 hosts=fixtures/hosts
 
-# suite, slug without the state, state, size of a disk or one of two words: systemd, a guest that systemd
-# runs; nodes, 512 MiB in two NUMA nodes, and numactl of this machine
+# Suite; slug without the state; state; size of a disk, or one of two words: systemd (a guest that
+# runs systemd), nodes (512 MiB in two NUMA nodes, with numactl of this machine).
 recordings() {
 	cat <<-LIST
 		bookworm debian-bookworm-6.1-x86_64-512m zram-pressure
@@ -55,10 +56,10 @@ hold=${HOLD:-$(dirname "$program")/examples/hold}
 [ -n "${HOLD-}" ] || xtask/scripts/build-static.sh --package pagewise --example hold
 
 ours=(--file "$hold:/hold" --file xtask/scripts/guest-state.sh:/state)
-# swapon of util-linux with its libraries: that of busybox sets no priority.
+# swapon of util-linux with its libraries, because that of busybox cannot set a priority.
 files=("${ours[@]}")
 
-# A program of this machine with its libraries, as words of --file.
+# A program of this machine with its libraries, as arguments of --file.
 with_libraries() {
 	local file
 	for file in "$1" $(ldd "$1" | grep --only-matching '/[^ ]*'); do
@@ -67,8 +68,8 @@ with_libraries() {
 }
 mapfile -t -O "${#files[@]}" files < <(with_libraries /sbin/swapon)
 
-# A QEMU whose guests have two nodes. Debian's kernels cannot make up nodes (CONFIG_NUMA_EMU is off), and
-# `lab guest` has no word for them.
+# A QEMU whose guests have two NUMA nodes. Debian's kernels cannot emulate nodes (CONFIG_NUMA_EMU is
+# off), and `lab guest` has no option for them.
 nodes=$(mktemp --directory)
 trap 'rm -rf "$nodes"' EXIT
 qemu=$(command -v qemu-system-x86_64)

@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Records this machine in six states of its memory below fixtures/hosts, for the tests:
+# Records this machine in six memory states below fixtures/hosts, for the tests:
 #
 #   capture-hosts.sh SLUG [STATE]     SLUG names the machine, as debian12-6.18-x86_64-24g; PROGRAM is the
 #                                     pagewise to use, else the static one of `make build`
 #
-# With the STATE oom-limit it makes only a seventh: a process of its own was killed by a cgroup's limit.
+# With the STATE oom-limit it records only a seventh state: a test process was killed at the limit
+# of a cgroup.
 #
-# Root. Borrows a zram device and a memory cgroup of its own (version 1), a swap file and the THP
-# policy, and gives all of it back, also when it is stopped.
+# Needs root. Temporarily uses a zram device, a memory cgroup (v1) and a swap file, and changes the
+# THP policy; all of this is undone at the end, also if it is interrupted.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -25,13 +26,13 @@ holder=
 
 program=${PROGRAM:-$(xtask/scripts/build-static.sh --where)}
 
-# A folder takes the place of the archive; at the end all folders become archives.
+# Writes a folder instead of the archive; at the end all folders become archives.
 capture() {
 	rm -rf "${hosts:?}/$slug-$1" "$hosts/$slug-$1.tar"
 	"$program" capture --quiet --interval 2s --folder "$hosts/$slug-$1"
 }
 
-# Runs a command in the cgroup, limited to LIMIT, until it is let go.
+# Runs a command in the cgroup, limited to LIMIT, until it is released.
 hold() {
 	local limit=$1
 	shift
@@ -42,7 +43,7 @@ hold() {
 	sleep 4
 }
 
-# Three times as much text as fits.
+# Holds three times as much text as the limit allows.
 hold_too_much() {
 	hold 64M tail -c 192M < <(head -c 192M "$text" && exec sleep 30)
 }
@@ -73,7 +74,7 @@ give_back() {
 policy=$(sed 's/.*\[\(.*\)\].*/\1/' "$thp")
 trap give_back EXIT
 
-# A process is killed by the limit of our cgroup, in which another one goes on.
+# A process is killed at the limit of our cgroup, in which another one continues to run.
 capture_kill() {
 	local log
 	hold 64M sleep 60
@@ -81,7 +82,7 @@ capture_kill() {
 	sleep 1
 	capture oom-limit
 	let_go
-	# the log also tells of what others had killed before: it begins with our report
+	# the log also contains earlier kills of others: cut it so that it begins with our report
 	log=$hosts/$slug-oom-limit/end/dev/kmsg
 	awk '/invoked oom-killer/ { kept = "" } { kept = kept $0 "\n" } END { printf "%s", kept }' "$log" >"$text"
 	cp "$text" "$log"
@@ -93,7 +94,7 @@ if [ "$state" = oom-limit ]; then
 	exit
 fi
 
-# text that compresses as text does: numbers in words, 320 MiB of them
+# text with the compressibility of ordinary text: numbers in words, 320 MiB of it
 head -c 320M < <(seq -f 'line %.0f of a text that a program may hold in memory' 1 20000000) >"$text" || true
 
 capture plain

@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Keeps what cargo compiled of other people's crates, so that the next fresh clone need not compile it again.
+# Keeps the compiled external crates, so that the next fresh clone need not compile them again.
 #
 #   cargo-cache.sh restore    before the first build of a clone: unpacks it into target
 #   cargo-cache.sh save       after a run that passed
 #
-# An entry is one archive in the folder `cargo` of the cache (cache.sh), named by a hash of all that its contents depend
-# on: the compiler, Cargo.lock, the profiles. It is written under another name and renamed when it is whole; its checksum
-# is verified before it is unpacked. Cargo itself still decides what it can use: an entry only saves it work.
-# Only a clone whose target folder was empty saves one, so that nothing old goes along. The three used last are kept.
+# An entry is an archive in the folder `cargo` of the cache (cache.sh), named by a hash of
+# everything that its contents depend on: the compiler, Cargo.lock, the profiles. It is written
+# under another name and renamed when it is complete; its checksum is verified before it is
+# unpacked. Cargo itself still decides what it can use: an entry only saves it work. Only a clone
+# whose target folder was empty saves an entry, so that it contains nothing old. The three most
+# recently used entries are kept.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -31,7 +33,8 @@ profiles() {
 	find "$target" -maxdepth 4 -type d -name .fingerprint -printf '%h\n'
 }
 
-# All of it but our own crates, which every clone compiles itself: cargo knows them by their path.
+# All of it except our own crates, which every clone compiles itself, because cargo identifies them
+# by path.
 foreign_units() {
 	local profile
 	profiles | while read -r profile; do
@@ -42,7 +45,7 @@ foreign_units() {
 
 restore() {
 	local entry=$folder/$1.tar
-	# An older run's, or somebody's own.
+	# The folder is from an older run, or from the user.
 	[ ! -e "$target" ] || [ -z "$(ls -A "$target")" ] || return 0
 	mkdir -p "$target"
 	if [ -e "$entry" ] && verified "$entry"; then

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Type-checks the workspace with the oldest compiler that we promise (Debian 13's).
+# Type-checks the workspace with the oldest compiler that we support (Debian 13's).
 #
 #   check-oldest.sh [--aarch64]     for x86_64, or only for aarch64
 #
-# Nothing is linked, so zstd and zlib are Debian's: their crates compile no C then. The crate of lz4 always does.
+# Nothing is linked. Debian's zstd and zlib are used, so that their crates compile no C; the crate
+# of lz4 always does.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -21,7 +22,7 @@ oldest_promised() {
 	sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml
 }
 
-# The chores are for the machine on which we work.
+# xtask only has to build on the developers' machines.
 packages=(--workspace)
 libraries=(pkgconf libzstd-dev zlib1g-dev)
 case ${1-} in

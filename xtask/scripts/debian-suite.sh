@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Unpacks Debian packages of any suite into an entry of the cache (see cache.sh), beside the system and never over it,
-# and prints the entry. The packages are in its folder root.
+# Unpacks Debian packages of any suite into an entry of the cache (see cache.sh), without touching
+# the system, and prints the path of the entry. The packages are in its folder root.
 #
 #   debian-suite.sh SUITE NAME PACKAGE[:ARCHITECTURE]... [--alone PACKAGE[:ARCHITECTURE]...]
 #
-# Packages come with their dependencies, those after --alone without. The entry is debian/NAME-HASH, HASH of the format,
-# the suite and the packages. Versions are what SUITE holds on the day it is fetched (no point release is named). They
-# come from the mirror that this machine's apt already uses and are verified with the Debian keyring. Needs no root.
-# An entry that is there is not fetched again and needs no network. Nothing is configured: maintainer scripts do not run.
+# Packages come with their dependencies; those after --alone without. The entry is debian/NAME-HASH,
+# where HASH is of the format, the suite and the packages. The versions are those that SUITE has on
+# the day of the download. They come from the mirror that this machine's apt already uses and are
+# verified with the Debian keyring. Needs no root. An existing entry is not fetched again and needs
+# no network. Nothing is configured: maintainer scripts do not run.
 set -euo pipefail
 umask 022
 
@@ -33,7 +34,8 @@ keyring() {
 	die "no Debian keyring here: apt-get install debian-archive-keyring"
 }
 
-# The first Debian archive among apt's own sources. Security archives have no other suites' pools.
+# The first Debian archive among apt's own sources. Security archives lack the pools of other
+# suites.
 mirror() {
 	local found
 	found=$(apt-get indextargets --format '$(LABEL)	$(REPO_URI)' 'Created-By: Packages' |
@@ -42,8 +44,8 @@ mirror() {
 	echo "$found"
 }
 
-# An apt of its own: own lists, own archive, and an empty status file, so that dependencies are
-# resolved as on a machine where nothing is installed.
+# The configuration of a separate apt, with its own lists, its own archive, and an empty status
+# file, so that dependencies are resolved as on a machine without any packages.
 write_configuration() {
 	local keyring mirror
 	keyring=$(keyring)
@@ -87,7 +89,8 @@ fetch() {
 		die "$suite has not: ${alone[*]}"
 }
 
-# Older suites keep files in both /lib and /usr/lib: with the links made first they land together.
+# Older suites have files in both /lib and /usr/lib: the links are made first, so that all files end
+# up in /usr/lib.
 prepare_root() {
 	local folder
 	mkdir -p "$root/usr"
@@ -110,7 +113,7 @@ unpack() {
 	done
 }
 
-# Everything into $part; the stamp is written last.
+# Unpacks everything into $part; the stamp is written last.
 make_part() {
 	set -e
 	rm -rf "$part"
@@ -123,7 +126,7 @@ make_part() {
 	sync --file-system "$part/packages"
 }
 
-# What the entry is made of, of which its name has a hash.
+# The description of the entry, whose hash is part of its name.
 key() {
 	printf '%s\n' "format $cache_format" "$suite" "${packages[@]}" --alone ${alone[@]+"${alone[@]}"}
 }
@@ -138,7 +141,8 @@ make_entry() {
 		command -v "$program" >/dev/null || die "$program is missing: this needs a Debian system"
 	done
 	echo "debian-suite: fetching $name of $suite into $entry" >&2
-	# Not in a condition, where bash would go on after errors. The log goes through memory: a disk may be full.
+	# Not in a condition, in which bash would ignore errors. The log is kept in memory, because
+	# the disk may be full.
 	set +e
 	log=$(make_part 2>&1 >/dev/null)
 	status=$?
@@ -175,7 +179,8 @@ part=$entry.part
 apt=$part/apt
 root=$part/root
 
-# Waits for a run that makes it, or builds in it. With the lock held, prune does not remove it before it is touched.
+# Waits for another run that makes this entry, or makes it itself. While the lock is held, prune
+# cannot remove the entry before it is touched.
 exec 8>>"$entry.lock"
 flock --shared 8
 if ! is_whole; then

@@ -5,19 +5,19 @@
 #
 #   guest-state.sh STATE     one of the functions below that are named state_…, with - for _
 #
-# The machine ends with it, so nothing is given back. busybox has all the programs.
+# Nothing is undone, because the guest ends afterwards. busybox provides all the programs.
 set -eu
 
 thp=/sys/kernel/mm/transparent_hugepage
 lru_gen=/sys/kernel/mm/lru_gen/enabled
 
-# Long enough that averages over ten seconds tell of what runs, and counters move.
+# Long enough for the averages over ten seconds to show the load, and for counters to change.
 capture() {
 	sleep 12
 	pagewise capture --quiet --interval 3s --folder /out
 }
 
-# A service's cgroup, as systemd would make it, limited to LIMIT.
+# Creates a service's cgroup, as systemd would, limited to LIMIT.
 service() {
 	local slice=/sys/fs/cgroup/system.slice
 	mkdir -p "$slice/$1"
@@ -25,21 +25,21 @@ service() {
 	echo "$2" >"$slice/$1/memory.max"
 }
 
-# Runs a command in the service's cgroup until the machine ends.
+# Runs a command in the service's cgroup until the guest ends.
 in_service() {
 	local group=/sys/fs/cgroup/system.slice/$1
 	shift
 	sh -c 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"' run "$group" "$@" >/dev/null 2>&1 &
 }
 
-# A program that holds so much memory, and has it when this returns.
+# Starts a program that holds this much memory; returns when it has all of it.
 hold() {
 	rm -f /tmp/held
 	/hold "$@" </dev/null >/tmp/held &
 	until [ -s /tmp/held ]; do sleep 1; done
 }
 
-# zram N of SIZE as a swap tier of PRIORITY, compressed by ALGORITHM.
+# Makes zram N with SIZE a swap tier with PRIORITY, compressed by ALGORITHM.
 zram_swap() {
 	[ -e "/sys/block/zram$1" ] || cat /sys/class/zram-control/hot_add >/dev/null
 	echo "$4" >"/sys/block/zram$1/comp_algorithm"
@@ -48,7 +48,7 @@ zram_swap() {
 	/sbin/swapon -p "$3" "/dev/zram$1"
 }
 
-# A service works on more than its limit, and zram takes the rest.
+# A service uses more memory than its limit, and zram stores the rest.
 state_zram_pressure() {
 	zram_swap 0 256M 100 lz4
 	service app.service 64M
@@ -56,13 +56,13 @@ state_zram_pressure() {
 	capture
 }
 
-# The same without MGLRU, on a kernel that begins with it.
+# The same without MGLRU, on a kernel that enables it by default.
 state_zram_pressure_no_mglru() {
 	echo n >$lru_gen
 	state_zram_pressure
 }
 
-# The disk is filled first, zram gets what is left; with MGLRU, whatever the kernel begins with.
+# The disk is filled first, zram gets the rest; with MGLRU, whatever the kernel's default is.
 state_zram_behind_disk() {
 	echo y >$lru_gen
 	mkswap /dev/vda >/dev/null
@@ -73,7 +73,7 @@ state_zram_behind_disk() {
 	capture
 }
 
-# zram promises more than there is, may take little, and gets what does not compress.
+# The zram device is larger than memory, its memory is limited, and its pages are incompressible.
 state_zram_full() {
 	zram_swap 0 2G 100 lz4
 	echo 100M >/sys/block/zram0/mem_limit
@@ -92,7 +92,7 @@ state_zswap_zram() {
 	capture
 }
 
-# No swap, a service that may hold little more than its data, and its program on a disk.
+# No swap, a service whose limit is little more than its data, and its program file on a disk.
 state_swap_off() {
 	mke2fs -b 4096 /dev/vda >/dev/null
 	mkdir -p /srv
@@ -108,8 +108,8 @@ state_swap_off() {
 	capture
 }
 
-# A service whose code and data are slightly above its limit, with most of the data unused, and swap, of which multi-gen
-# LRU takes nothing: it never ages the pages of the cgroup.
+# A service whose code and data are slightly above its limit, with most of the data unused, and with
+# swap, of which multi-gen LRU uses nothing, because it never ages the pages of the cgroup.
 state_mglru_cgroup() {
 	echo y >$lru_gen
 	mke2fs -b 4096 /dev/vda >/dev/null
@@ -122,8 +122,9 @@ state_mglru_cgroup() {
 	capture
 }
 
-# A process whose memory may be huge and was filled while that was forbidden, one that got huge pages,
-# a khugepaged that would help but gets no time, and huge pages set aside for nobody.
+# A process that may have huge pages, whose memory was filled while they were disabled; one that got
+# huge pages; a khugepaged that could help but gets no CPU time; and reserved but unused hugetlb
+# pages.
 state_thp() {
 	mkfifo /tmp/go
 	echo always >$thp/enabled
@@ -142,12 +143,12 @@ state_thp() {
 	capture
 }
 
-# A program by the name of one that everybody runs: a recording keeps such names.
+# Starts a program under a well-known name, because a recording keeps such names.
 as() {
 	ln -sf /hold "/tmp/$1"
 }
 
-# Until the kernel has killed for lack of memory or found nobody to kill, then a recording.
+# Waits until the kernel has killed for lack of memory or found no killable process, then records.
 capture_kill() {
 	tries=0
 	until dmesg | grep -q -e 'Killed process' -e 'no killable processes'; do
@@ -159,7 +160,7 @@ capture_kill() {
 	pagewise capture --quiet --interval 1s --folder /out
 }
 
-# A service that may use one of two nodes fills it, and the other one has memory left.
+# A service that may use one of two NUMA nodes fills it, while the other one has free memory.
 state_oom_cpuset() {
 	local slice=/sys/fs/cgroup/system.slice
 	as redis-server
@@ -171,7 +172,7 @@ state_oom_cpuset() {
 	capture_kill
 }
 
-# The same by a NUMA policy of the process.
+# The same with a NUMA policy of the process.
 state_oom_policy() {
 	as redis-server
 	service redis.service max
@@ -179,7 +180,7 @@ state_oom_policy() {
 	capture_kill
 }
 
-# A program takes all memory, there is no swap, and a part of memory is files in tmpfs.
+# A program uses all memory, there is no swap, and part of memory is files in tmpfs.
 state_oom_host() {
 	as redis-server
 	dd if=/dev/zero of=/dev/shm/shared bs=1M count=32 2>/dev/null
@@ -188,7 +189,7 @@ state_oom_host() {
 	capture_kill
 }
 
-# A service takes more than its limit and may not swap, although zram has room.
+# A service exceeds its limit and is barred from swapping, although zram has room.
 state_oom_limit() {
 	as nginx
 	as php-fpm
@@ -201,7 +202,7 @@ state_oom_limit() {
 	capture_kill
 }
 
-# A service whose processes are to be killed together.
+# A service whose processes are killed together (memory.oom.group).
 state_oom_group() {
 	as postgres
 	service postgres.service 64M
@@ -213,7 +214,7 @@ state_oom_group() {
 	capture_kill
 }
 
-# All memory is taken by what does not compress, and zram is filled with it.
+# Incompressible data fills memory and zram.
 state_oom_zram_full() {
 	as java
 	zram_swap 0 64M 100 lz4
@@ -222,19 +223,19 @@ state_oom_zram_full() {
 	capture_kill
 }
 
-# The only process in a group is over the group's limit and may not be killed.
+# The only process in a cgroup exceeds the limit and is protected from the OOM killer.
 state_oom_unkillable() {
 	as mysqld
 	service mysqld.service 24M
 	in_service mysqld.service sh -c 'echo -1000 >/proc/self/oom_score_adj; exec /tmp/mysqld 64 text still'
 	until dmesg | grep -q 'no killable processes'; do sleep 1; done
 	sleep 1
-	# it would go on to report, and the machine does little else
+	# otherwise it would keep reporting, and the guest would do little else
 	kill -9 "$(cat /sys/fs/cgroup/system.slice/mysqld.service/cgroup.procs)"
 	capture_kill
 }
 
-# A process whose page tables take as much memory as its data: one page in each 2 MiB.
+# A process whose page tables use as much memory as its data: one page in each 2 MiB.
 state_page_tables() {
 	echo never >$thp/enabled
 	echo 1 >/proc/sys/vm/overcommit_memory
@@ -242,7 +243,7 @@ state_page_tables() {
 	capture
 }
 
-# Files that are empty and in a tmpfs: each takes an inode and a directory entry, which nothing can reclaim.
+# Empty files in a tmpfs: each uses an inode and a directory entry, which cannot be reclaimed.
 state_kernel_slab() {
 	mkdir /queue
 	mount -t tmpfs -o size=1m,nr_inodes=0 queue /queue
@@ -252,7 +253,8 @@ state_kernel_slab() {
 	capture
 }
 
-# Strict overcommit accounting, and a process that allocated nearly all that it allows; recording needs a little.
+# Strict overcommit accounting, and a process that allocated nearly the whole commit limit;
+# recording needs a little.
 state_commit_limit() {
 	local limit committed
 	echo 100 >/proc/sys/vm/overcommit_ratio
@@ -271,7 +273,7 @@ state_tmpfs_full() {
 	capture
 }
 
-# A file of a tmpfs of its own was deleted while a process has it open, and there is no swap.
+# A file in a separate tmpfs was deleted while a process has it open, and there is no swap.
 state_deleted_file() {
 	mkdir /spool
 	mount -t tmpfs -o size=300m spool /spool
@@ -283,7 +285,7 @@ state_deleted_file() {
 	capture
 }
 
-# A service of systemd whose memory may be merged and has no copies, scanned several times.
+# A systemd service whose memory is mergeable but has no duplicates, scanned several times by KSM.
 state_ksm_loss() {
 	local ksm=/sys/kernel/mm/ksm
 	echo 5000 >$ksm/pages_to_scan
@@ -293,8 +295,8 @@ state_ksm_loss() {
 	capture
 }
 
-# Two files for one setting, a value that was set by hand besides, one that no file has, and parameters
-# that zram-generator loses.
+# Two files for one setting, another value that was set by hand, one that no file sets, and
+# parameters that zram-generator loses.
 state_settings() {
 	echo 'vm.swappiness = 10' >/etc/sysctl.d/50-old.conf
 	echo 'vm.swappiness = 180' >/etc/sysctl.d/90-zram.conf

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Installs what `make test` needs beyond what toolchain.sh brings. The one list of it; needs root.
+# Installs the packages that `make test` needs in addition to those of toolchain.sh. This is the
+# only list; needs root.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Tests cache.sh, debian-suite.sh and cargo-cache.sh: bad input, a run that is killed, two runs at once, a disk that fills, no network.
-# Two small packages are fetched for real; the failures are those of a false apt-get in PATH. Needs root (or user
-# namespaces) for the disk that fills. Prints a line for each test; ends with 1 if one fails.
+# Tests cache.sh, debian-suite.sh and cargo-cache.sh: bad input, a killed run, two runs at once, a
+# full disk, no network. Two small packages are really downloaded; failures are simulated by a fake
+# apt-get in PATH. Needs root (or user namespaces) for the full disk. Prints a line for each test;
+# exits with 1 if one fails.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -35,7 +36,7 @@ try() {
 	timeout 60 "$@" >"$work/out" 2>&1 || status=$?
 }
 
-# The same with an apt-get that does what the lines of a script say; without further words it is the real one.
+# Creates an apt-get that runs the lines of a script, and then the real one.
 false_apt() { # SCRIPT
 	mkdir -p "$work/bin"
 	printf '#!/bin/bash\nreal=%q work=%q\n%s\nexec "$real" "$@"\n' "$real_apt" "$work" "$1" >"$work/bin/apt-get"
@@ -91,7 +92,7 @@ check "the run to be killed has begun to fetch" [ -e "$work/fetching" ]
 check "an entry that is begun is a .part" one_part
 kill -KILL -- "-$killed"
 wait "$killed" 2>/dev/null || true
-# what it had started dies a moment later, and holds the entry's lock until then
+# processes that it started end a moment later, and hold the entry's lock until then
 for _ in $(seq 300); do
 	kill -0 -- "-$killed" 2>/dev/null || break
 	sleep 0.1
@@ -169,7 +170,7 @@ fills() { # WHEN SIZE
 }
 false_apt ''
 fills "while lists are fetched" 1M
-# 28 KiB is less than hello has.
+# 28 KiB is less than the package hello needs.
 false_apt 'case " $* " in *" download "*)
 	"$real" "$@" || exit
 	room=$(($(stat --file-system --format "%a * %S" "$PAGEWISE_CI_CACHE") - 28672))

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Makes sure that there are a new enough Rust, a C compiler (zstd is C), and the crates that Cargo.lock names. Root gets
-# the packages by apt; anybody else is told the one command. A Rust that is there and too old is never replaced.
+# Makes sure that a recent enough Rust, a C compiler (zstd is C), and the crates in Cargo.lock are
+# installed. Root gets the packages by apt; for other users the script prints the command. An
+# existing Rust that is too old is never replaced.
 #
-# With --checks rustfmt, clippy and e2fsprogs (which unit tests run) are wanted too. The C++ compiler that fuzzing
-# needs comes with packages.sh, as all that only `make test` needs.
+# With --checks, rustfmt, clippy and e2fsprogs (used by unit tests) are required, too. The C++
+# compiler for fuzzing comes with packages.sh, like everything that only `make test` needs.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -18,7 +19,7 @@ die() {
 	exit 1
 }
 
-# Debian 12 keeps its first Rust in rustc and cargo, and a newer one beside it.
+# Debian 12 has its original Rust in rustc and cargo, and a newer one in other packages.
 debian_12() {
 	grep --quiet '^VERSION_CODENAME=bookworm$' /etc/os-release
 }
@@ -40,7 +41,8 @@ missing() {
 	has_certificates || echo ca-certificates
 }
 
-# Only Debian's cargo reads this file. Its package recommends ca-certificates, and recommended packages are not installed.
+# Only Debian's cargo reads this file. Its package only recommends ca-certificates, and recommended
+# packages are not installed.
 has_certificates() {
 	[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -n "${CARGO_HTTP_CAINFO:-}${SSL_CERT_FILE:-}" ] ||
 		! command -v apt-get >/dev/null
@@ -54,7 +56,7 @@ new_enough() {
 	[ "$(printf '%s\n' "$oldest" "$1" | sort --version-sort | head -n 1)" = "$oldest" ]
 }
 
-# Debian's tools and rustup's do not mix.
+# Debian's tools and rustup's cannot be mixed.
 if command -v rustup >/dev/null && ! has_checks; then
 	die "rustfmt or clippy is missing; this brings it:" "  rustup component add rustfmt clippy"
 fi
@@ -66,7 +68,8 @@ if [ -n "$packages" ]; then
 	[ "$(id -u)" = 0 ] ||
 		die "something to build with is missing; this brings it:" "  sudo apt-get update && sudo $install $packages"
 	printf 'toolchain: installing what is missing to build with: %s\n' "$packages" >&2
-	# With other repositories unreachable, Debian's may still do: whether installing works is what counts.
+	# If other repositories are unreachable, Debian's may still work: only the installation has
+	# to succeed.
 	apt-get update --quiet=2 2>/dev/null || true
 	# shellcheck disable=SC2086 # words are meant
 	if ! errors=$($install --quiet=2 $packages 2>&1 >/dev/null); then
@@ -80,7 +83,7 @@ new_enough "$found" || die \
 	"rustc $found is older than $oldest, which pagewise needs; a newer one:" \
 	"  sudo $install $(rust_packages | xargs)    or    rustup update"
 
-# Without network this fails at once if a crate is missing; with all of them, nothing later needs the network.
+# Without network this fails at once if a crate is missing; afterwards, nothing needs the network.
 host=$("${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p')
 fetch=("$cargo" fetch --locked --target "$host")
 if ! "${fetch[@]}" --offline --quiet 2>/dev/null; then

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# To be sourced: Debian 13's compiler, which is the oldest that we promise, unpacked in the cache (cache.sh). It runs in a
-# chroot of its own mount namespace, so nothing stays mounted and nothing is installed. Crates come from
-# cargo's own cache. Whoever sources it is in the project's folder and has a function `die`.
+# To be sourced: unpacks Debian 13's compiler, the oldest that we support, in the cache (cache.sh).
+# It runs in a chroot in its own mount namespace, so nothing stays mounted and nothing is installed.
+# Crates come from cargo's own cache. The sourcing script must be in the project's folder and define
+# a function `die`.
 
 . xtask/scripts/cache.sh
 
-# Unpacks the compiler under this name in the cache, and what else is named as debian-suite.sh wants it:
+# Unpacks the compiler under this name in the cache, with additional packages as for
+# debian-suite.sh:
 # trixie_compiler NAME [PACKAGE...] [--alone PACKAGE...]
 trixie_compiler() {
 	local name=$1
@@ -17,11 +19,11 @@ trixie_compiler() {
 	"${CARGO:-cargo}" fetch --quiet --locked
 }
 
-# Runs a program of the unpacked Debian, with this project and cargo's cache where they always are. What is
-# exported as CARGO_TARGET_*, CC_* or for pkg-config goes along.
+# Runs a program of the unpacked Debian, with this project and cargo's cache at their usual paths.
+# Exported variables CARGO_TARGET_*, CC_* and those for pkg-config are passed on.
 trixie() {
 	local cargo_home=${CARGO_HOME:-$HOME/.cargo} map=
-	# a user namespace where there is no root
+	# a user namespace if this is not root
 	[ "$(id -u)" = 0 ] || map=--map-root-user
 	unshare $map --mount --propagation private bash -euc '
 		root=$1 cargo_home=$2 project=$3

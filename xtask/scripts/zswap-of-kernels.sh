@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Prints what zswap of Debian's kernels can do in a guest, as a table for docs/guests.md:
+# Prints the capabilities of zswap in Debian's kernels, tested in guests, as a table for
+# docs/guests.md:
 #
 #   zswap-of-kernels.sh [KERNEL…]    as `--kernel` takes them; without any, both kernels of three suites. PROGRAM is
 #                                    the static pagewise to use, else that of `make build`
 #
-# A compressor or an allocator is usable if zswap, while it is enabled, takes its name and then stores pages: before it
-# is enabled for the first time, zswap takes any name. The swap behind zswap is on a zram device.
+# A compressor or an allocator is usable if zswap, while it is enabled, accepts its name and then
+# stores pages: before it is enabled for the first time, zswap accepts any name. The swap behind
+# zswap is on a zram device.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -58,7 +60,7 @@ mkswap /dev/zram0 >/dev/null
 swapon /dev/zram0
 seq 100000 400000 >/text
 zswpout() { sed -n 's/^zswpout //p' /proc/vmstat; }
-# Whether zswap takes the value and then stores pages; no page of numbers is filled with one word.
+# Whether zswap accepts the value and then stores pages; no page of numbers is filled with one word.
 stores() { # PARAMETER VALUE
 	echo "$2" >$zswap/"$1" && [ "$(cat $zswap/"$1")" = "$2" ] || return
 	local before

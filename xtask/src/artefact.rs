@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A built program → whether it is what we promise to ship: one static file of at most 16 MiB, whose errors are printed
-//! whether or not `RUST_BACKTRACE` is set.
+//! Checks that a built program meets our promises: one static file of at most 16 MiB, which prints
+//! its errors whether or not `RUST_BACKTRACE` is set.
 //!
-//! A static program of today (static-pie) still has a dynamic section, so `ldd` and `file` differ
-//! in words; that it names no interpreter is what counts.
+//! Current static programs (static-pie) still have a dynamic section, and `ldd` and `file` describe
+//! them in various words; the check is that the file names no interpreter.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
-/// The largest size of the program: 16 MiB.
+/// Maximum size of the program: 16 MiB.
 pub(crate) const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -30,8 +30,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// An error is printed and exits with 1, also while `RUST_BACKTRACE` asks for a backtrace. A program without tables for
-/// unwinding the stack aborts there instead.
+/// Checks that an error is printed and the program exits with 1, also while `RUST_BACKTRACE` asks
+/// for a backtrace. A program without unwind tables would abort there instead.
 fn check_backtrace(program: &Path) -> Result<()> {
     const NOWHERE: &str = "/nowhere/at/all";
     for backtrace in ["0", "1", "full"] {
@@ -45,7 +45,7 @@ fn check_backtrace(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The size of a program in bytes; an error if it asks for a dynamic loader.
+/// The size of a program in bytes; an error if it needs a dynamic loader.
 pub(crate) fn size_of_static(program: &Path) -> Result<u64> {
     let mut readelf = run::program("readelf");
     readelf.env("LC_ALL", "C").args(["--wide", "--segments"]).arg(program);

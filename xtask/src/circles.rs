@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The sources of a crate → circles of files that import each other.
 //!
-//! Files in a circle cannot be read one after the other. Two may belong together; more are a module whose
-//! parts have no order. An import leads to the file that defines the name: what a `mod.rs` re-exports is
-//! followed to where it comes from. Tests are left out. Only `use` and paths that begin with `crate::` or
-//! `super::` are understood, which is what our code has; what macros make is not.
+//! Files in a circle cannot be read one after the other. Two may belong together; more than two are
+//! a module whose parts have no order. An import counts as one of the file that defines the name:
+//! re-exports of a `mod.rs` are followed to their source. Tests are left out. Only `use` and paths
+//! that begin with `crate::` or `super::` are understood, which is all that our code uses; output
+//! of macros is not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,22 +21,23 @@ use crate::run;
 /// A module's path below its crate: `["block", "slice"]`.
 type Module = Vec<String>;
 
-/// The modules of a crate, each with what it imports.
+/// The modules of a crate, each with its imports.
 #[derive(Debug, Default)]
 struct Crate {
     modules: BTreeMap<Module, Source>,
 }
 
-/// What a file says of others.
+/// The imports and exports of a file.
 #[derive(Debug, Default)]
 struct Source {
-    /// Whole paths below the crate: `["block", "slice", "quantile"]`.
+    /// Full paths below the crate: `["block", "slice", "quantile"]`.
     imports: BTreeSet<Vec<String>>,
-    /// Names that it re-exports, and the paths that they come from.
+    /// Names that it re-exports, and the paths of their sources.
     exports: BTreeMap<String, Vec<String>>,
 }
 
-/// Circles that are still there; each has a `mod.rs` or `lib.rs` that re-exports its parts and defines what they use.
+/// Circles that are accepted for now; each has a `mod.rs` or `lib.rs` that re-exports its parts and
+/// defines what they use.
 const KNOWN: &[&str] =
     &["capture: lib, pack, timeline", "observe: kernel_log, kernel_log/follow, kernel_log/journal"];
 
@@ -83,7 +85,7 @@ impl Crate {
         Ok(Self { modules: modules.collect::<Result<_>>()? })
     }
 
-    /// Groups of more than two files of which each reaches each, the largest first.
+    /// Groups of more than two files that all reach each other, the largest first.
     fn circles(&self) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.modules.keys().map(|module| (module, self.reached_from(module))).collect();
@@ -117,7 +119,7 @@ impl Crate {
         found.filter(|other| *other != module).collect()
     }
 
-    /// The file that defines what a path names.
+    /// The file that defines the item at a path.
     fn defined_in(&self, path: &[String], hops: u32) -> Option<&Module> {
         let whole = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]))?;
         let (module, source) = self.modules.get_key_value(&path[..whole])?;
@@ -168,7 +170,7 @@ impl Source {
                 _ => {}
             }
             is_in_macro = is_punct(&token, '$');
-            // `pub(crate) use`: the group stands between the two.
+            // `pub(crate) use`: the group is between the two words.
             is_public = match &token {
                 TokenTree::Ident(word) => word == "pub",
                 TokenTree::Group(_) => is_public,
@@ -177,7 +179,8 @@ impl Source {
         }
     }
 
-    /// Reads `a::{b, c as d, e::{self}};` up to its semicolon, or a part of it up to the end of its group.
+    /// Parses `a::{b, c as d, e::{self}};` up to its semicolon, or a part of it up to the end of
+    /// its group.
     fn collect_use(
         &mut self,
         module: &Module,
@@ -206,7 +209,8 @@ impl Source {
         self.import(module, prefix, path, alias, is_public);
     }
 
-    /// Notes a path of an import. Nothing stands behind its prefix after a group and after a last comma.
+    /// Records an imported path. After a group or a trailing comma, nothing follows the prefix, so
+    /// there is no path.
     fn import(
         &mut self,
         module: &Module,
@@ -226,7 +230,7 @@ impl Source {
     }
 }
 
-/// The path that begins with this word: the words after it between `::`.
+/// The rest of the path that begins with this word: the words separated by `::`.
 fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
     let mut path = vec![first];
     let mut ahead = tokens.clone();
@@ -241,8 +245,8 @@ fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
     path
 }
 
-/// A path below the crate. One that begins with another word is of a child of this module, or of another crate, which
-/// has no file here.
+/// The path from the crate's root. One that begins with another word belongs to a child of this
+/// module, or to another crate, which has no file here.
 fn absolute(module: &Module, path: Vec<String>) -> Vec<String> {
     let is_whole = path.first().is_some_and(|first| first == "crate");
     let mut base = if is_whole { Vec::new() } else { module.clone() };

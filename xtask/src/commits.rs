@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! git's history after a base → the commits whose message breaks the rule of CONTRIBUTING.md.
+//! git's history after a base → the commits whose message violates the rule of CONTRIBUTING.md.
 //!
-//! A subject reads `scope: verb phrase`; a body explains the change, unless the diff is trivial. Merges
-//! are exempt. Whether the phrase begins with a verb, and what the body says, are left to the reviewer.
+//! A subject reads `scope: verb phrase`; a body explains the change, unless the diff is trivial.
+//! Merges are exempt. Whether the phrase begins with a verb, and whether the body is good, is left
+//! to the reviewer.
 //!
-//! A shallow clone may lack the base, and its oldest commits have no parents there. The check names
+//! A shallow clone may lack the base, and its oldest commits have no parents there. The check lists
 //! what it could not check.
 
 use std::path::PathBuf;
@@ -24,10 +25,10 @@ const LONGEST_SCOPE: usize = 40;
 /// A diff of fewer added and removed lines is trivial and needs no body.
 const TRIVIAL_LINES: u64 = 10;
 /// Files that a tool writes; their lines do not count.
-// passed.toml had the passes of heavy steps until groups took their place
+// passed.toml contained the passes of long tests before there were groups
 const GENERATED: &[&str] = &["Cargo.lock", "passed.toml"];
 
-/// How a line begins that says what a shallow clone hides.
+/// The beginning of a line about what a shallow clone does not contain.
 pub(crate) const NOT_CHECKED: &str = "not checked";
 
 #[derive(Debug, clap::Args)]
@@ -53,30 +54,31 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug)]
 struct Checked {
     since: String,
     commits: usize,
     /// A line for each fault.
     offenders: Vec<String>,
-    /// What a shallow clone does not show.
+    /// What could not be checked in a shallow clone.
     unchecked: Vec<String>,
 }
 
-/// A commit's message, and what is known of its place in the history.
+/// A commit's message, with its parents and the size of its diff.
 #[derive(Debug, PartialEq, Eq)]
 struct Commit {
     hash: String,
     parents: usize,
     subject: String,
     body: String,
-    /// Added and removed lines outside generated files. A binary file counts as a diff that is not trivial.
+    /// Added and removed lines outside generated files. A binary file makes the diff count as not
+    /// trivial.
     lines: u64,
 }
 
 impl Commit {
-    /// Reads one record of [`FORMAT`], with what `--numstat` prints after it.
+    /// Parses one record of [`FORMAT`], with the output of `--numstat` after it.
     fn parse(record: &str) -> Result<Self> {
         let fields: Vec<&str> = record.splitn(5, '\0').collect();
         let &[hash, parents, subject, body, numbers] = fields.as_slice() else {
@@ -96,7 +98,7 @@ impl Commit {
         format!("  {:.10} {:?}: {fault}", self.hash, self.subject)
     }
 
-    /// What breaks the rule.
+    /// The violations of the rule.
     fn faults(&self) -> Vec<String> {
         let Self { lines, .. } = self;
         let needs_body = *lines >= TRIVIAL_LINES && !has_body(&self.body);
@@ -120,11 +122,11 @@ struct Repository {
 impl Repository {
     fn git(&self, arguments: &[&str]) -> Command {
         let mut git = Command::new("git");
-        // A hook's variables name the repository that it runs for, which may be another one.
+        // Variables that git sets for a hook name that hook's repository, which may be another one.
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             git.env_remove(variable);
         }
-        // CI may check out as another user than it runs as.
+        // In CI, the checkout may belong to another user.
         git.current_dir(&self.folder).args(["-c", "safe.directory=*"]).args(arguments);
         git
     }
@@ -152,7 +154,8 @@ impl Repository {
         let commits = self.commits(&range)?;
         let mut offenders = Vec::new();
         for commit in &commits {
-            // Whether a shallow clone's oldest commits are merges, and what they change, is not in it.
+            // A shallow clone does not contain whether its oldest commits are merges, or what they
+            // change.
             if is_shallow && commit.parents == 0 {
                 unchecked.push(commit.line("this shallow clone lacks its parent"));
             } else if commit.parents <= 1 {
@@ -170,7 +173,7 @@ impl Repository {
         Ok(output.status.success())
     }
 
-    /// The newest first.
+    /// The commits, the newest first.
     fn commits(&self, range: &[String]) -> Result<Vec<Commit>> {
         let mut arguments = vec!["log", "--no-show-signature", "-M", "--numstat", FORMAT];
         arguments.extend(range.iter().map(String::as_str));
@@ -179,7 +182,7 @@ impl Repository {
     }
 }
 
-/// Reads `added TAB removed TAB path`.
+/// Parses `added TAB removed TAB path`.
 fn lines_of_file(line: &str) -> Result<u64> {
     let fields: Vec<&str> = line.splitn(3, '\t').collect();
     let &[added, removed, path] = fields.as_slice() else { bail!("git log printed {line:?}") };
@@ -212,7 +215,7 @@ fn subject_fault(subject: &str) -> Option<String> {
     phrase.ends_with('.').then(|| "subject ends with a full stop".to_owned())
 }
 
-/// One or more names, as `xtask`, `thp restrain` or `doctor, report`.
+/// Whether it is one or more names, such as `xtask`, `thp restrain` or `doctor, report`.
 fn is_scope(scope: &str) -> bool {
     let is_name = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
@@ -222,7 +225,7 @@ fn is_scope(scope: &str) -> bool {
     scope.len() <= LONGEST_SCOPE && scope.split(", ").all(is_group)
 }
 
-/// Whether anything stands there besides trailers, as `Signed-off-by: …`.
+/// Whether the body contains anything except trailers such as `Signed-off-by: …`.
 fn has_body(body: &str) -> bool {
     let is_trailer = |line: &str| {
         let key = line.split_once(": ").map_or("", |(key, _)| key);
@@ -237,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// A made-up repository.
+    /// A repository for a test.
     struct MadeUp {
         folder: tempfile::TempDir,
     }
@@ -303,7 +306,7 @@ mod tests {
         ];
         let mut faults: Vec<&str> = Vec::new();
         for (at, (message, path, lines, fault)) in cases.into_iter().enumerate() {
-            // A binary file is no trivial diff.
+            // A binary file is not a trivial diff.
             if path == "b.png" {
                 fs::write(made.folder.path().join(path), [0, 1, 2, 0]).unwrap();
             }
@@ -353,7 +356,7 @@ mod tests {
         assert_eq!(checked.unchecked.len(), 2, "{checked:?}");
         assert!(checked.unchecked[0].contains("lacks"), "{checked:?}");
         assert!(checked.unchecked[1].contains("\"a: change without a body\""), "{checked:?}");
-        // deep enough, it checks as much as the whole
+        // if it is deep enough, it checks as much as the full clone
         let (_place, clone) = shallow(&made, 3);
         let checked = clone.check(&base).unwrap();
         assert_eq!((checked.offenders.len(), checked.unchecked.len()), (2, 0), "{checked:?}");

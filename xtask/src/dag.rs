@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `cargo metadata` → the arrows between our crates, checked against the table in `xtask/dag.toml`.
+//! `cargo metadata` → the dependencies between our crates, checked against the table in
+//! `xtask/dag.toml`.
 //!
 //! A crate boundary marks what code may do (read the host, write settings, start programs), so an
-//! arrow too many gives a right away. Dependencies for tests and builds count like any other. What
-//! crates take from outside is not looked at here.
+//! additional dependency may give code more rights than intended. Dependencies of tests and build
+//! scripts count like any other. External dependencies are not checked here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +14,10 @@ use serde::Deserialize;
 
 use crate::run;
 
-/// What tests share: any of our crates may use it, for its tests alone.
+/// The crate that tests share: any of our crates may use it, for its tests alone.
 const FOR_TESTS: &str = "pagewise-testkit";
 
-/// Who may use whom.
+/// The table of allowed dependencies.
 #[derive(Debug, Deserialize)]
 struct Table {
     allowed: BTreeMap<String, BTreeSet<String>>,
@@ -37,7 +38,7 @@ struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// `dev` or `build`; none for an ordinary dependency.
+    /// `dev` or `build`; `None` for a normal dependency.
     kind: Option<String>,
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn main() -> Result<()> {
 }
 
 impl Metadata {
-    /// Leaves out dependencies that are none of our crates.
+    /// Leaves out dependencies on external crates.
     fn keep_own(&mut self) {
         let names: BTreeSet<String> = self.packages.iter().map(|it| it.name.clone()).collect();
         for package in &mut self.packages {
@@ -80,7 +81,7 @@ impl Metadata {
 }
 
 impl Table {
-    /// A line for each crate without a row, and for each arrow that its row does not have.
+    /// A line for each crate without a row, and for each dependency that its row does not contain.
     fn forbidden(&self, metadata: &Metadata) -> Vec<String> {
         let mut wrong = Vec::new();
         for package in &metadata.packages {
@@ -131,7 +132,7 @@ mod tests {
         let (model, decide) = (package("model", &[("serde", None)]), package("decide", &[]));
         let kit = package(FOR_TESTS, &[]);
         let with = |dependency, kind| package("decide", &[(dependency, kind)]);
-        // crates of others are not looked at, and a crate gets no arrow of its own for its tests
+        // external crates are ignored, and a crate may not depend on itself for its tests
         let cases: [(&[Value], &[&str]); 6] = [
             (&[model.clone(), package("observe", &[("model", None), ("libc", None)])], &[]),
             (&[with("model", None), model.clone()], &["  decide -> model"]),

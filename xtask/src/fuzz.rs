@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Fuzzes what reads foreign bytes: builds the one fuzzing program, seeds the corpus of each of its
-//! targets (parsers of host files from the recorded hosts and from this machine), runs them, prints a table.
+//! Fuzzes code that reads untrusted bytes: builds the fuzzing program, seeds the corpus of each of
+//! its targets (parsers of host files from the recorded hosts and from this machine), runs them,
+//! and prints a table.
 //!
-//! Without a sanitizer, because our code is safe Rust whose faults are panics: measured at 2.8
-//! (meminfo) and 1.9 times (vmstat) the executions per second of the address sanitizer. It also
-//! leaves no need for a nightly compiler, nor for cargo-fuzz: [`FLAGS`] are what it would pass.
+//! No sanitizer is used, because our code is safe Rust whose faults are panics; that was measured
+//! to give 2.8 (meminfo) and 1.9 times (vmstat) the executions per second of the address sanitizer.
+//! So neither a nightly compiler nor cargo-fuzz is needed: [`FLAGS`] are those that it would pass.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ use regex_lite::Regex;
 
 use crate::run;
 
-/// What cargo-fuzz passes to the compiler without a sanitizer: coverage for libFuzzer, and the checks of debug builds,
-/// overflow among them.
+/// The flags that cargo-fuzz passes to the compiler without a sanitizer: coverage for libFuzzer,
+/// and the checks of debug builds, including overflow.
 const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -32,7 +33,7 @@ const FLAGS: &[&str] = &[
     "-Ccodegen-units=1",
 ];
 
-/// What stands before the number of coverage counters that the fuzzer found in its program.
+/// Precedes the number of coverage counters that libFuzzer found in the program.
 const COUNTERS: &str = r"INFO: Loaded .*\(";
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +53,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// How long the fuzzer tries a target, and with what.
+    /// libFuzzer's limits for a target: executions or time, and input length.
     fn limits(&self, target: &Target, seconds: u64) -> [String; 2] {
         let until = match self.executions {
             Some(executions) => format!("-runs={executions}"),
@@ -80,11 +81,11 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One line of what the program lists.
+/// One line of the program's list of targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Target {
     name: String,
-    /// The longest input that is worth trying, in bytes.
+    /// Maximum input length in bytes that is worth trying.
     longest: u32,
 }
 
@@ -98,7 +99,7 @@ impl Target {
     }
 }
 
-/// All of them where none is named.
+/// The named targets; all of them if none is named.
 fn chosen(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
     if let Some(unknown) = named.iter().find(|name| all.iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
@@ -108,7 +109,7 @@ fn chosen(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
     Ok(all)
 }
 
-/// The seconds of each target, if all of them together have these.
+/// Seconds for each target, if all of them together get this time.
 fn seconds_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
     (seconds * lanes as u64 / targets.max(1) as u64).max(1)
 }
@@ -125,7 +126,8 @@ impl Fuzzer {
         let target = target()?;
         let mut build = run::cargo();
         build.args(["build", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--release"]);
-        // Cargo gives them to what it builds for the target alone: build scripts link no libFuzzer.
+        // Cargo uses these flags only for what it builds for the target, so build scripts do not
+        // need libFuzzer.
         build.args(["--target", &target]).env("RUSTFLAGS", FLAGS.join(" "));
         build.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_TARGET_DIR", "fuzz/target");
         run::succeed(&mut build)?;
@@ -145,7 +147,7 @@ impl Fuzzer {
         Ok(targets)
     }
 
-    /// Fuzzes one target after the other until none is left to do; whether all went well.
+    /// Fuzzes one target after the other until none is left; returns whether all succeeded.
     fn lane(
         &self,
         todo: &Mutex<impl Iterator<Item = Target>>,
@@ -165,7 +167,7 @@ impl Fuzzer {
         Ok(well)
     }
 
-    /// A row of the table, and what failed.
+    /// Fuzzes a target; returns its row of the table, and the failure.
     fn fuzzed(
         &self,
         target: &Target,
@@ -183,7 +185,7 @@ impl Fuzzer {
         if let Some(dictionary) = self.seed(&target.name, &corpus)? {
             command.arg(format!("-dict={}", dictionary.display()));
         }
-        // a file, so that it can be followed
+        // a file, so that it can be followed with tail
         let log = artifacts.join("log");
         command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let status = command.arg(&corpus).status().with_context(|| target.name.clone())?;
@@ -198,7 +200,7 @@ impl Fuzzer {
         Ok((row(&target.name, &said), crash))
     }
 
-    /// Writes the inputs to begin with; the path of the target's dictionary, where it has one.
+    /// Writes the initial inputs; returns the path of the target's dictionary, if it has one.
     fn seed(&self, name: &str, corpus: &Path) -> Result<Option<PathBuf>> {
         let words = answer(self.command().args(["seed", name]).arg(corpus).args(hosts()?))?;
         let dictionary = corpus.with_extension("words");
@@ -207,7 +209,8 @@ impl Fuzzer {
     }
 }
 
-/// What the program prints; libFuzzer warns on standard error each time, which only a failure shows.
+/// The output of the program. libFuzzer prints warnings to standard error each time; they are shown
+/// only on failure.
 fn answer(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     let warned = String::from_utf8_lossy(&output.stderr);
@@ -215,7 +218,7 @@ fn answer(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What the compiler builds for by itself.
+/// The compiler's default target.
 fn target() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let told = run::output(run::program(rustc).arg("-vV"))?;
@@ -223,12 +226,12 @@ fn target() -> Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-/// Hosts whose files a corpus begins with: this machine, and recordings.
+/// Hosts whose files seed a corpus: this machine, and the recordings.
 fn hosts() -> Result<Vec<String>> {
     Ok(std::iter::once("/".to_owned()).chain(run::files(&["fixtures/hosts/*.tar"])?).collect())
 }
 
-/// From the fuzzer's words: the last line of progress and the statistics.
+/// A row from libFuzzer's output: the last line of progress and the statistics.
 fn row(name: &str, said: &str) -> String {
     let progress = said.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
     let executions = number_after(said, "stat::number_of_executed_units: *");
@@ -237,13 +240,13 @@ fn row(name: &str, said: &str) -> String {
     format!("{name:12} {executions:12} {per_second:10} {coverage:10} {corpus:8}")
 }
 
-/// The first number behind what this pattern matches, or 0.
+/// The first number after a match of this pattern, or 0.
 fn number_after(text: &str, pattern: &str) -> u64 {
     let number = Regex::new(&format!("{pattern}([0-9]+)")).ok().and_then(|it| it.captures(text));
     number.and_then(|found| found[1].parse().ok()).unwrap_or(0)
 }
 
-/// The input that failed, and what was said first.
+/// The input that failed, and the first error message.
 fn crash(said: &str) -> Option<String> {
     let artifact = said.lines().find_map(|line| line.split_once("Test unit written to "))?.1;
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));

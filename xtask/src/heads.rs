@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks that every source file of the project begins with its licence: the first line, or the
-//! second where the first names an interpreter. Data, documents and manifests need none.
+//! Checks that every source file of the project begins with its licence: on the first line, or on
+//! the second if the first names an interpreter. Data, documents and manifests need none.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use crate::run;
 
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
-/// What becomes part of a kernel has the kernel's.
+/// Files that become part of a kernel have the kernel's licence.
 const IN_KERNEL: &str = "SPDX-License-Identifier: GPL-2.0-only";
 
 fn licence(path: &str) -> &'static str {
@@ -21,7 +21,7 @@ pub(crate) fn main() -> Result<()> {
     let mut sources = 0;
     let mut bare = Vec::new();
     for path in run::files(&[])? {
-        // Unreadable: not text, or removed and not yet committed.
+        // Skips files that are not text, or that were removed without a commit.
         let Ok(text) = fs::read_to_string(run::project().join(&path)) else { continue };
         if is_source(&path, &text) {
             sources += 1;

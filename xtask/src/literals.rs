@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Rust file → its string literals and doc comments, with their lines, outside tests.
+//! A Rust file → its string literals and doc comments outside tests, with their lines.
 //!
-//! Attributes that only the compiler reads (`expect`, `cfg`, `serde` …) are left out, items under
-//! `#[cfg(test)]` too, and the files of modules that such an item declares.
+//! Attributes that only the compiler reads (`expect`, `cfg`, `serde` …) are left out, and so are
+//! items under `#[cfg(test)]` and the files of modules that such an item declares.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -15,32 +15,32 @@ use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
 
 use crate::prose::Piece;
 
-/// What a Rust file says.
+/// The texts in a Rust file.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     /// Each literal as the text of its lines.
     pub(crate) literals: Vec<Vec<Piece>>,
-    /// Outer doc comments that stand together, a piece for each line.
+    /// Adjacent outer doc comments, a piece for each line.
     pub(crate) docs: Vec<Vec<Piece>>,
-    /// Modules in files of their own that only tests have.
+    /// Modules in separate files that only tests use.
     test_modules: Vec<String>,
     /// Whether clap reads doc comments of this file.
     has_help: bool,
 }
 
-/// Attributes whose strings no user reads.
+/// Attributes whose strings users do not see.
 const SILENT: &[&str] =
     &["allow", "cfg", "cfg_attr", "deny", "deprecated", "expect", "link", "path", "serde", "warn"];
 
-/// What makes clap print doc comments as help.
+/// Derives with which clap prints doc comments as help.
 const DERIVES: &[&str] =
     &["Args)]", "Args,", "Parser)]", "Subcommand)]", "ValueEnum)]", "ValueEnum,"];
 
-/// Words that begin an item.
+/// Keywords that begin an item.
 const ITEMS: &[&str] =
     &["const", "enum", "fn", "impl", "mod", "static", "struct", "trait", "type", "use"];
 
-/// Reads the text of a Rust file.
+/// Parses the text of a Rust file.
 pub(crate) fn read(text: &str) -> Result<Said> {
     let tokens = TokenStream::from_str(text).map_err(|error| anyhow!("not Rust: {error}"))?;
     let has_help = DERIVES.iter().any(|derive| text.contains(derive)) && text.contains("clap");
@@ -49,7 +49,7 @@ pub(crate) fn read(text: &str) -> Result<Said> {
     Ok(said)
 }
 
-/// Reads Rust files and leaves out those that only tests have. Paths are kept beside what they say.
+/// Parses Rust files and leaves out those that only tests use. Each result has its path.
 pub(crate) fn read_all(files: &[(String, String)]) -> Result<Vec<(String, Said)>> {
     let mut all = Vec::new();
     let mut for_tests: BTreeSet<PathBuf> = BTreeSet::new();
@@ -66,7 +66,7 @@ pub(crate) fn read_all(files: &[(String, String)]) -> Result<Vec<(String, Said)>
     Ok(all)
 }
 
-/// The folder of a file's modules.
+/// The folder that contains the submodules of a file.
 fn module_folder(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     match path.file_stem().and_then(|stem| stem.to_str()) {
@@ -76,7 +76,7 @@ fn module_folder(path: &Path) -> PathBuf {
 }
 
 impl Said {
-    /// Doc comments that may be help: those of a file with a parser.
+    /// Doc comments that may be help: those of a file that derives a parser.
     pub(crate) fn help(&self) -> &[Vec<Piece>] {
         if self.has_help { &self.docs } else { &[] }
     }
@@ -87,7 +87,7 @@ impl Said {
         while let Some(token) = tokens.next() {
             let is_hash = is_punct(&token, '#');
             if is_hash && tokens.next_if(|token| is_punct(token, '!')).is_some() {
-                // An attribute of the whole file: lints, or the comment at its head.
+                // An inner attribute: lints, or the doc comment at the beginning.
                 tokens.next();
                 continue;
             }
@@ -127,12 +127,12 @@ impl Said {
     }
 }
 
-/// Goes past an item: to its block, or to the semicolon if it has none. The name of the file that it declares, if it is
-/// a module in a file of its own.
+/// Skips an item: to the end of its block, or to the semicolon if it has none. Returns the name of
+/// the file that it declares, if it is a module in a separate file.
 fn skip_item(tokens: &mut Peekable<IntoIter>) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
     for token in tokens {
-        // A comma ends a field or a variant; an item's belong to its generics.
+        // A comma ends a field or a variant; in an item, it belongs to the generics.
         let is_item = words.iter().any(|word| ITEMS.contains(&word.as_str()));
         match token {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return None,
@@ -174,7 +174,8 @@ fn is_attribute(group: &Group) -> bool {
     group.delimiter() == Delimiter::Bracket
 }
 
-/// Whether an attribute keeps its item for tests, as `cfg(test)` and `cfg(any(test, …))` do.
+/// Whether an attribute compiles its item for tests only, such as `cfg(test)` and `cfg(any(test,
+/// …))`.
 fn is_for_tests(attribute: &Group) -> bool {
     let text = attribute.stream().to_string();
     let words: Vec<&str> = text
@@ -184,7 +185,7 @@ fn is_for_tests(attribute: &Group) -> bool {
     words.first() == Some(&"cfg") && words.contains(&"test") && !words.contains(&"not")
 }
 
-/// The text of a string literal; nothing for numbers, characters and bytes.
+/// The text of a string literal; `None` for numbers, characters and bytes.
 fn pieces(literal: &Literal) -> Option<Vec<Piece>> {
     let source = literal.to_string();
     let line = literal.span().start().line;
@@ -198,7 +199,7 @@ fn pieces(literal: &Literal) -> Option<Vec<Piece>> {
     Some(unescaped(text, line))
 }
 
-/// The lines of a literal as its reader sees them. A line of the source is a piece of its own.
+/// The lines of a literal as its reader sees them. Each line of the source is a separate piece.
 fn unescaped(text: &str, first_line: usize) -> Vec<Piece> {
     let mut pieces = vec![Piece::text(first_line, String::new())];
     let mut line = first_line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs tests in guests for longer than `make test` does: more boots, more faults.
+//! Runs tests in guests for longer than the groups do: more boots, more faults.
 
 use anyhow::Result;
 
@@ -39,7 +39,7 @@ pub(crate) fn ledger() -> Result<()> {
     run_longer(&["ledger::guest_"], &[("PAGEWISE_LEDGER_KINDS", usize::MAX)])
 }
 
-/// Two at a time: each guest has one processor.
+/// Runs these tests two at a time, because each guest has one CPU.
 fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's own chores: dependency arrows, licence heads, commit messages, words, tables of
-//! evidence, tests in tiers, benchmarks, golden files. Compilers and packages are the business of the scripts beside.
+//! The project's own tools: checks of dependencies, licences, commit messages and words; tables of
+//! evidence, tests in tiers, benchmarks, golden files. Compilers and packages are installed by the
+//! scripts in `xtask/scripts`.
 
 mod artefact;
 mod bench;

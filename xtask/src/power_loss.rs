@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the test of power losses with as many disks as are wanted: `make test` has a sample of them.
+//! Runs the test of power losses with the requested number of disks; the group `plan-power-loss`
+//! uses fewer.
 //!
-//! The guest writes one recording; the disks of power losses are made from it. A seed and a recording make the same
-//! disks again, so a recording is kept where somebody names a folder for it.
+//! The guest writes one recording, from which the disks of power losses are made. The same seed and
+//! recording give the same disks, so the recording can be kept in a folder that the user names.
 
 use std::path::PathBuf;
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Markdown file → its passages of text and its lines outside tables and code.
+//! A Markdown file → its passages of text, and its lines outside tables and code.
 //!
-//! A passage is a paragraph, an item of a list, a heading or a cell of a table. Code blocks, HTML and
-//! targets of links belong to none.
+//! A passage is a paragraph, a list item, a heading or a table cell. Code blocks, HTML and link
+//! targets belong to no passage.
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// What a passage is.
+/// The kind of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A paragraph or an item of a list.
+    /// A paragraph or a list item.
     Prose,
     Heading,
-    /// A cell of a table.
+    /// A table cell.
     Cell,
 }
 
 /// A part of a passage: text of one line, or code in backticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
     pub(crate) text: String,
     pub(crate) is_code: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Passage {
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// The text of pieces with single spaces, and the line of each place in it.
+/// The text of pieces joined by single spaces, and the line of each position in it.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) text: String,
@@ -48,7 +48,7 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
-    /// Joins what `show` makes of each piece.
+    /// Joins the results of `show` for each piece.
     pub(crate) fn new(pieces: &[Piece], show: impl Fn(&Piece) -> String) -> Self {
         let (mut text, mut lines) = (String::new(), Vec::new());
         for piece in pieces {
@@ -74,7 +74,7 @@ fn events(markdown: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
     Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter()
 }
 
-/// Passages in the order of the file.
+/// The passages in the order of the file.
 pub(crate) fn passages(markdown: &str) -> Vec<Passage> {
     let starts = line_starts(markdown);
     let mut passages = Vec::new();
@@ -113,7 +113,7 @@ fn flush(passages: &mut Vec<Passage>, pieces: &mut Vec<Piece>, kinds: &[Kind]) {
     }
 }
 
-/// Whether a tag begins or ends passages; those within a line do not.
+/// Whether a tag begins or ends passages; tags within a line do not.
 fn is_block(tag: TagEnd) -> bool {
     use TagEnd::{Emphasis, Image, Link, Strikethrough, Strong, Subscript, Superscript};
     !matches!(tag, Emphasis | Strong | Strikethrough | Superscript | Subscript | Link | Image)
@@ -131,7 +131,7 @@ fn kind_within(tag: &Tag<'_>, kinds: &[Kind]) -> Kind {
     }
 }
 
-/// Lines wider than `columns` outside tables, code blocks and HTML; targets of links do not count.
+/// Lines wider than `columns` outside tables, code blocks and HTML; link targets do not count.
 pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> {
     let starts = line_starts(markdown);
     let mut exempt: Vec<Range<usize>> = Vec::new();
@@ -203,12 +203,12 @@ pub(crate) fn tables(markdown: &str) -> Vec<Table> {
     tables
 }
 
-/// Where the lines of a text begin.
+/// Byte offsets at which the lines of a text begin.
 fn line_starts(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-/// From 1.
+/// The line number of an offset, from 1.
 fn line_at(starts: &[usize], offset: usize) -> usize {
     starts.partition_point(|&start| start <= offset)
 }

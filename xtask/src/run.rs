@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Starts programs in the project's folder and says which one failed.
+//! Starts programs in the project's folder; errors name the program that failed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,26 +12,26 @@ pub(crate) fn project() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// A program that will run in the project's folder.
+/// A command that runs in the project's folder.
 pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(project());
     command
 }
 
-/// The cargo that runs us.
+/// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs it to its end; anything but success is an error that names it.
+/// Runs a command; anything but success is an error that names it.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| shown(command))?;
     ensure!(status.success(), "{}: {status}", shown(command));
     Ok(())
 }
 
-/// What it prints; anything but success is an error that names it.
+/// Returns what a command prints; anything but success is an error that names it.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     command.stderr(Stdio::inherit());
     let output = command.output().with_context(|| shown(command))?;
@@ -39,12 +39,12 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| shown(command))
 }
 
-/// The same for a program that reads `input`.
+/// The same for a command that reads `input`.
 pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = spawned.with_context(|| shown(command))?;
     let (stdin, text) = (child.stdin.take(), input.to_owned());
-    // by a thread: the program may print before it has read all
+    // in a thread, because the program may print before it has read everything
     let writer = std::thread::spawn(move || {
         stdin.map_or(Ok(()), |mut stdin| std::io::Write::write_all(&mut stdin, text.as_bytes()))
     });
@@ -54,9 +54,10 @@ pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| shown(command))
 }
 
-/// Files of the project that match one of git's patterns and are not ignored; all files without patterns.
+/// Files of the project that match one of git's patterns and are not ignored; without patterns, all
+/// files.
 pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
-    // CI may check out as another user than it runs as.
+    // In CI, the checkout may belong to another user.
     let trust = ["-c", "safe.directory=*"];
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "--"];
     let files = output(program("git").args(trust).args(list).args(patterns))?;
@@ -70,11 +71,11 @@ pub(crate) fn texts(patterns: &[&str]) -> Result<Vec<(String, String)>> {
         Ok((path, text))
     };
     let files = files(patterns)?.into_iter();
-    // A file that was removed and not yet committed is still in git's list.
+    // git still lists a file that was removed without a commit.
     files.filter(|path| project().join(path).exists()).map(read).collect()
 }
 
-/// The program of this tree, as `cargo test` builds it: nothing is compiled twice for it.
+/// The program of this tree, built as for `cargo test`, so that nothing is compiled twice.
 pub(crate) fn built_program() -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["test", "--workspace", "--locked", "--no-run", "--quiet", "--test", "program"]);
@@ -83,7 +84,7 @@ pub(crate) fn built_program() -> Result<PathBuf> {
     program.context("cargo named no program: expected a binary target `pagewise`")
 }
 
-/// The file that a message of cargo names, if it is of our program.
+/// The file that a message of cargo names, if it is our program.
 fn program_in(message: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let target = &message["target"];

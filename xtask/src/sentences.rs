@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Documents, help and findings → sentences drawn at random, to be read once by somebody new.
+//! Documents, help and findings → sentences chosen at random, to be read once by somebody new.
 //!
-//! A seed draws the same sentences of the same text: those whose hash with the seed is smallest. A sentence
-//! that somebody changes takes no other one's place. Help and findings are what the program prints; the
-//! place is where its source has the words. A sentence is printed with what its reader sees directly before
-//! it: the heading and the last sentence, the command and the option, or the finding's title.
+//! The same seed chooses the same sentences of the same text: those whose hash with the seed is
+//! smallest. Changing a sentence does not affect the choice of others. Help and findings are read
+//! from the program's output; the printed place is where the words are in its source. A sentence is
+//! printed with what its reader sees directly before it: the heading and the previous sentence, the
+//! command and the option, or the finding's title.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,16 +18,16 @@ use crate::literals;
 use crate::prose::{self, Joined, Kind, Piece};
 use crate::run;
 
-/// The manual; measurements and other documents are not drawn.
+/// The manual; measurements and other documents are left out.
 const DOCUMENTS: &[&str] = &[":(glob)docs/*.md", "README.md"];
 const HELP: &[&str] = &["crates/pagewise/src/*.rs", "crates/terminal/src/*.rs"];
 const RULES: &[&str] =
     &["crates/facts/src/swap_choice/*.rs", "crates/decide/src/*.rs", "crates/plan/src/*.rs"];
 const FIXTURES: &str = "fixtures/hosts/*.tar";
 
-/// Shorter ones are labels, not sentences.
+/// Minimum number of words; shorter texts are labels.
 const FEWEST_WORDS: usize = 4;
-/// How deep commands are nested.
+/// How deeply commands are nested.
 const DEEPEST_COMMAND: usize = 3;
 
 #[derive(Debug, clap::Args)]
@@ -42,11 +43,11 @@ pub(crate) struct Args {
     program: Option<PathBuf>,
 }
 
-/// A sentence and where it is.
+/// A sentence and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sentence {
     place: String,
-    /// What its reader sees directly before it; empty where nothing is.
+    /// What its reader sees directly before it; may be empty.
     before: String,
     text: String,
 }
@@ -70,7 +71,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// 16, 7 and 7 of 30; findings take what rounding leaves.
+/// The shares of documents, help and findings: 16, 7 and 7 of 30; findings get the remainder of
+/// rounding.
 fn shares(count: usize) -> [usize; 3] {
     let documents = (count * 16 + 15) / 30;
     let help = ((count * 7 + 15) / 30).min(count - documents);
@@ -94,7 +96,7 @@ fn documents() -> Result<Vec<Sentence>> {
     Ok(sentences)
 }
 
-/// The sentences of one document, each with its heading and the sentence before it.
+/// The sentences of one document, each with its heading and the previous sentence.
 fn document(path: &str, text: &str) -> Vec<Sentence> {
     let (mut heading, mut last) = (String::new(), String::new());
     let mut sentences = Vec::new();
@@ -117,7 +119,7 @@ fn document(path: &str, text: &str) -> Vec<Sentence> {
     sentences
 }
 
-/// Doc comments and strings of the program's source that its help shows.
+/// Doc comments and strings in the program's source that its help shows.
 fn help(program: &Path) -> Result<Vec<Sentence>> {
     let mut shown = String::new();
     collect_help(program, &mut Vec::new(), &mut shown)?;
@@ -127,7 +129,7 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
             // An empty line of a comment ends a paragraph.
             for paragraph in pieces.split(|piece| piece.text.is_empty()) {
                 for (line, text) in sentences_of(paragraph) {
-                    // clap drops the full stop of a short comment.
+                    // clap removes the full stop of a short comment.
                     let at = shown.find(text.trim_end_matches('.'));
                     let at = at.filter(|&at| begins_sentence(&shown, at));
                     if let Some(at) = at.filter(|_| sentences.iter().all(|it| it.text != text)) {
@@ -141,7 +143,7 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
     Ok(sentences)
 }
 
-/// The help of a command and of all below it, with single spaces.
+/// The help of a command and all its subcommands, with single spaces.
 fn collect_help(program: &Path, command: &mut Vec<String>, shown: &mut String) -> Result<()> {
     let text = run::output(run::program(program).args(&*command).arg("--help"))?;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -159,8 +161,8 @@ fn spaced(command: &[String]) -> String {
     command.iter().map(|name| format!(" {name}")).collect()
 }
 
-/// What a reader of help sees directly before a place in it: the command, and the option or argument with
-/// what is said of it until there, or the last sentence.
+/// What a reader of help sees directly before a position: the command, and the option or argument
+/// with its text up to there, or the previous sentence.
 fn before(shown: &str, at: usize) -> String {
     let page = shown[..at].rfind('\n').map_or(0, |end| end + 1);
     let read = &shown[page..at];
@@ -185,16 +187,16 @@ fn end_of(text: &str) -> &str {
     if too_many == 0 { text } else { &text[start.unwrap_or(text.len())..] }
 }
 
-/// A message of the program may be part of a sentence of help.
+/// Whether a sentence begins here: a string of the source may also be a part of a sentence of help.
 fn begins_sentence(shown: &str, at: usize) -> bool {
     let is_lower = shown[at..].starts_with(char::is_lowercase);
     !is_lower || shown[..at].trim_end().ends_with(['.', ':', ';'])
 }
 
-/// Of help, so many bytes of the sentence before are shown at most.
+/// Maximum bytes of the preceding text of help that are shown.
 const MOST_BEFORE: usize = 300;
 
-/// The names below `Commands:`.
+/// The names listed under `Commands:`.
 fn commands_in(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| line.trim() != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
@@ -205,7 +207,7 @@ fn commands_in(help: &str) -> Vec<String> {
     names.collect()
 }
 
-/// What `doctor` prints.
+/// The output of `doctor --json`.
 #[derive(Debug, Deserialize)]
 struct Document {
     findings: Vec<Finding>,
@@ -227,7 +229,8 @@ impl Finding {
     }
 }
 
-/// What `doctor` says of every recording; a sentence that differs only in its numbers counts once.
+/// The findings of `doctor` on every recording; a sentence that differs only in its numbers counts
+/// once.
 fn findings(program: &Path) -> Result<Vec<Sentence>> {
     let rules = literals::read_all(&run::texts(RULES)?)?;
     let roots = run::files(&[FIXTURES])?;
@@ -271,7 +274,7 @@ fn without_numbers(text: &str) -> String {
     plain
 }
 
-/// The literal that most of a sentence comes from.
+/// The literal from which most of a sentence comes.
 fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<String> {
     let mut best = (sentence.len() / 2, None);
     for (path, said) in rules {
@@ -285,7 +288,7 @@ fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<Strin
     best.1
 }
 
-/// How much of a sentence a format string gives, and the line where that begins.
+/// How much of a sentence a format string provides, and the line where that begins.
 fn overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
     let joined = Joined::new(pieces, |piece| piece.text.clone());
     let (mut length, mut first) = (0, None);
@@ -303,7 +306,7 @@ fn overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
     (length, first.map_or(0, |at| joined.line_at(at)))
 }
 
-/// The sentences of a passage with the lines that they begin on.
+/// The sentences of a passage, with the lines on which they begin.
 fn sentences_of(pieces: &[Piece]) -> Vec<(usize, String)> {
     let joined = Joined::new(pieces, |piece| piece.text.clone());
     let mut sentences = Vec::new();
@@ -317,7 +320,8 @@ fn sentences_of(pieces: &[Piece]) -> Vec<(usize, String)> {
     sentences
 }
 
-/// Where sentences begin and end: after `.`, `?` or `!`, if what follows begins like a sentence.
+/// Where sentences begin and end: after `.`, `?` or `!`, if the following text begins like a
+/// sentence.
 fn split(text: &str) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     let mut start = text.len() - text.trim_start().len();
@@ -341,7 +345,7 @@ fn split(text: &str) -> Vec<(usize, usize)> {
     ranges
 }
 
-/// Whether it is a whole sentence of a document: fragments of lists have no full stop.
+/// Whether it is a complete sentence of a document: fragments in lists have no full stop.
 fn is_ended(text: &str) -> bool {
     text.trim_end_matches(['"', ')', '*', '`']).ends_with(['.', '?', '!', ':'])
 }
@@ -391,7 +395,7 @@ mod tests {
         reversed.reverse();
         assert_eq!(draw(reversed, 1, 10), drawn);
         assert_ne!(draw(pool(100), 2, 10), drawn);
-        // what is added takes a place or none, and moves no other
+        // an added sentence may take one place, and moves no other
         let more = draw(pool(101), 1, 11);
         assert!(drawn.iter().all(|sentence| more.contains(sentence)));
     }

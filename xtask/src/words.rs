@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What people read → turns of phrase that `xtask/words.toml` bans, and long lines of documents.
+//! What users read → phrases that `xtask/words.toml` bans, and long lines of documents.
 //!
-//! Read are the string literals of the crates outside tests, all comments (in tests, scripts and the kernel module,
-//! too), the descriptions of the JSON schemas, and the documents. Code blocks and code in backticks are not: they quote something.
+//! It reads the string literals of the crates outside tests, the doc comments that clap prints as
+//! help, and the documents. Code blocks and code in backticks are not read, because they quote
+//! something.
 
 use std::fs;
 use std::ops::Range;
@@ -15,7 +16,7 @@ use crate::literals;
 use crate::prose::{self, Joined, Piece};
 use crate::run;
 
-/// Widest line of a document, in characters.
+/// Maximum width of a line in a document, in characters.
 const COLUMNS: usize = 120;
 
 /// The documents, as patterns of git.
@@ -40,7 +41,7 @@ const COMMENTED: &[&str] =
 struct Turn {
     not: Vec<String>,
     but: String,
-    /// Words after which the phrase is plain English, as "apart" after "be told".
+    /// Words after which the phrase is plain English, such as "apart" after "to be told".
     #[serde(default)]
     unless_before: Vec<String>,
 }
@@ -67,14 +68,14 @@ impl Turns {
         Ok(turns)
     }
 
-    /// Line, phrase and advice of each banned phrase in a passage.
+    /// Line, phrase and advice for each banned phrase in a passage.
     fn find(&self, pieces: &[Piece]) -> Vec<(usize, String)> {
         let show =
             |piece: &Piece| if piece.is_code { "`".to_owned() } else { piece.text.to_lowercase() };
         let joined = Joined::new(pieces, show);
         let mut phrases: Vec<(&String, &Turn)> =
             self.turn.iter().flat_map(|turn| turn.not.iter().map(move |not| (not, turn))).collect();
-        // The longest first: what it covers is not found a second time.
+        // The longest first: a shorter phrase inside it is not reported again.
         phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
         let mut places: Vec<(Range<usize>, String)> = Vec::new();
         for (phrase, turn) in phrases {
@@ -94,7 +95,7 @@ impl Turns {
     }
 }
 
-/// Whether what stands there begins and ends as words do.
+/// Whether the phrase at this position begins and ends at word boundaries.
 fn is_phrase(text: &str, at: usize, phrase: &str) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at + phrase.len()..].chars().next();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * Each function of hugepool.h and hugepool_coverage.h, used rightly and wrongly. Ends by assert() if one
- * answers something else than the headers say. With an argument it creates a pool and prints the result.
+ * Calls each function of hugepool.h and hugepool_coverage.h, correctly and incorrectly. Ends by
+ * assert() if a result differs from what the headers say. With an argument it only creates a pool
+ * and prints the result.
  */
 #undef NDEBUG
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * What a service prints for Prometheus, without pools.
+ * Prints what a service would export to Prometheus, without using pools.
  *
  *	cc coverage.c $(pkg-config --cflags --libs hugepool-coverage)
  */
@@ -15,7 +15,7 @@ int main(void)
 	char *text = NULL;
 	int result;
 
-	/* The process maps more between the two calls: ask until the text fits. */
+	/* The process may map more memory between the two calls: repeat until the text fits. */
 	do {
 		size = 2 * needed;
 		free(text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * Sessions that stay, in a pool of their own, and a report of how much memory is in huge pages.
+ * Keeps long-lived sessions in their own pool, and reports how much memory is in huge pages.
  *
  *	cc sessions.c $(pkg-config --cflags --libs hugepool)
  */

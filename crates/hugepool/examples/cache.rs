@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cache whose entries expire, beside sessions that stay: what is resident after bursts of requests.
+//! A cache with expiring entries and long-lived sessions: how much memory is resident after bursts
+//! of requests.
 //!
 //!     cache [store=hugepool|malloc] [bursts=20] [burst-mib=64] [keep-kib=350] [retain-mib=4] [seed=1] [thp=never]
 //!           [hold=yes]
 //!
-//! In each burst entries of 32 to 2000 bytes are added until they have `burst-mib`; in between a few objects are made
-//! that stay (`keep-kib` for each burst, 7 MB in all with the usual options). Entries expire one burst after they were
-//! added, in another order. When all entries have expired, only what stays is in use. The program of today has both
-//! in one heap; with `hugepool` they have a pool each, of which the one of entries retains `retain-mib` of empty huge
-//! pages. At the end the pool is trimmed, as a service does when it has time. For malloc() the memory after
-//! malloc_trim(), which programs hardly ever call, is printed as well.
+//! In each burst, entries of 32 to 2000 bytes are added up to `burst-mib`; in between, a few
+//! long-lived objects are made (`keep-kib` in each burst, 7 MB in all with the default options).
+//! Entries expire one burst after they were added, in a different order. When all entries have
+//! expired, only the long-lived objects are in use. An ordinary program has both in one heap; with
+//! `hugepool` each has its own pool, and the pool of entries retains `retain-mib` of empty huge
+//! pages. At the end the pool is trimmed, as a service does when it is idle. For malloc(), the
+//! memory after malloc_trim(), which programs hardly ever call, is printed as well.
 
 #![expect(unsafe_code, reason = "blocks are written and released")]
 
@@ -32,7 +34,7 @@ type Block = (NonNull<u8>, Layout);
 struct Cache {
     entries: Store,
     sessions: Store,
-    /// Added in this burst, and in the one before.
+    /// Entries added in this burst, and in the previous one.
     young: Vec<Block>,
     old: Vec<Block>,
     kept: Vec<Block>,
@@ -64,7 +66,8 @@ impl Cache {
         Ok(layout.size())
     }
 
-    /// Adds entries, and between them what stays; then all entries of the burst before expire.
+    /// Adds entries, and long-lived objects between them; then all entries of the previous burst
+    /// expire.
     fn burst(&mut self, bytes: usize, keep: usize) -> Result<(), Box<dyn Error>> {
         let (mut added, mut kept) = (0, 0);
         while added < bytes {
@@ -124,7 +127,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     cache.expire();
     let time = clock::cpu_time() - started;
-    // The program's own lists of blocks are no part of the comparison.
+    // The program's own lists of blocks do not belong to the comparison.
     (cache.young, cache.old) = (Vec::new(), Vec::new());
     if let Store::Pool(pool) = &cache.entries {
         pool.trim();

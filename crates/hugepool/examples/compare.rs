@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pools beside other allocators: runs the other examples in rounds and prints tables of ratios.
+//! Compares pools with other allocators: runs the other examples in rounds and prints tables of
+//! ratios.
 //!
 //!     compare [rounds=9] [mib=1024] [lookups=5000000] [bursts=20] [burst-mib=64] [pairs=5000000]
 //!             [only=pairs|cache|dictionary]
 //!
-//! In each round every contestant runs once, in another order each time, so that whatever else the machine does hits
-//! them alike; ratios are of the same round. CPU time is compared, which bears a busy machine better than wall time.
-//! The interval is that of the median by order statistics, with at least 95 % if there are 6 rounds or more.
-//! Allocators that are not installed are named and left out (Debian: libjemalloc2, libmimalloc2.0; or a path in
-//! `JEMALLOC` or `MIMALLOC`).
+//! In each round every contestant runs once, in a different order each time, so that other load
+//! affects all of them alike; ratios compare runs of the same round. They compare CPU time, which
+//! depends less on other load than wall time. The interval is that of the median by order
+//! statistics, with a confidence of at least 95 % from 6 rounds on. Allocators that are not
+//! installed are named and left out (Debian: libjemalloc2, libmimalloc2.0; or a path in `JEMALLOC`
+//! or `MIMALLOC`).
 
 #![expect(clippy::disallowed_methods, reason = "starts the other examples")]
 
@@ -19,7 +21,7 @@ use std::process::Command;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// An allocator and how a program gets it.
+/// An allocator, and how a program is made to use it.
 struct Contestant {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -67,7 +69,7 @@ fn find(variable: &str, file: &str) -> Option<PathBuf> {
     folders.iter().map(|folder| Path::new(folder).join(file)).find(|path| path.exists())
 }
 
-/// The figures of one run.
+/// The results of one run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Figures {
     ns: f64,
@@ -98,14 +100,14 @@ fn run(program: &Path, contestant: &Contestant, arguments: &[String]) -> Outcome
     Ok(figures)
 }
 
-/// Runs by contestant and round.
+/// The results by contestant and round.
 fn rounds(program: &str, rounds: usize, arguments: &[String]) -> Outcome<Vec<Vec<Figures>>> {
     let program = env::current_exe()?.with_file_name(program);
     let contestants = Contestant::all();
     let mut runs = vec![Vec::new(); contestants.len()];
     for round in 0..rounds {
         for step in 0..contestants.len() {
-            // Even rounds go the other way round.
+            // Even rounds use the reverse order.
             let at = (round + if round % 2 == 0 { step } else { contestants.len() - step })
                 % contestants.len();
             runs[at].push(run(&program, &contestants[at], arguments)?);
@@ -126,7 +128,7 @@ fn median(sorted: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
-/// How many of the smallest and of the largest values the interval of the median may leave out.
+/// The number of smallest and of largest values that the interval of the median leaves out.
 fn left_out(count: usize) -> usize {
     let mut probability = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut tail = probability;

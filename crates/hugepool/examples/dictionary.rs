@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A dictionary in memory that is built once and then read at random; one access of a hundred replaces a value.
+//! A dictionary in memory that is built once and then read at random; one access in a hundred
+//! replaces a value.
 //!
 //!     dictionary [store=hugepool|malloc] [mib=1024] [lookups=5000000] [seed=1] [thp=never] [hold=yes]
 //!
@@ -23,9 +24,9 @@ use std::ptr::NonNull;
 use hugepool::{Options, Process};
 use store::{Store, hash};
 
-/// The key and the length of the value, before the value.
+/// Bytes before the value: the key and the length of the value.
 const HEAD: usize = 16;
-/// Bytes of the mean entry with its two slots of the index.
+/// Bytes of an average entry, including its two slots in the index.
 const MEAN: usize = 144;
 
 struct Dictionary {
@@ -33,7 +34,7 @@ struct Dictionary {
     index: NonNull<*mut u64>,
     mask: u64,
     entries: u64,
-    /// Bytes that were requested.
+    /// The sum of requested bytes.
     bytes: u64,
 }
 
@@ -100,7 +101,7 @@ impl Dictionary {
         })
     }
 
-    /// The slot that holds a key or is empty.
+    /// The slot that contains the key, or the empty slot for it.
     #[inline]
     fn slot(&self, key: u64) -> NonNull<*mut u64> {
         let mut at = hash(key) & self.mask;
@@ -139,7 +140,7 @@ impl Dictionary {
     }
 }
 
-/// Keys are in no order of memory.
+/// Keys are hashed, so their order is independent of the order in memory.
 fn key(number: u64) -> u64 {
     hash(number.wrapping_mul(0xa076_1d64_78bd_642f) | 1) | 1 << 63
 }
@@ -155,7 +156,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let before = store::resident()?;
     let options = Options { checks: false, ..Options::long_lived() };
     let mut dictionary = Dictionary::build(Store::named(&name, &options)?, mib << 20)?;
-    // The first lookups fill caches and are not counted.
+    // The first lookups warm the caches and are not counted.
     let mut sum = dictionary.lookups(lookups / 10, seed + 1);
     let started = clock::cpu_time();
     sum = sum.wrapping_add(dictionary.lookups(lookups, seed));

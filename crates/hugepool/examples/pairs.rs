@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What it costs to allocate a block and to release it, without and with other blocks in use.
+//! The CPU time of allocating and releasing a block, with and without other blocks in use.
 //!
 //!     pairs [store=hugepool|malloc] [pairs=5000000] [held=0] [thp=never]
 //!
-//! Sizes are 16 to 512 bytes. Of `held` blocks one at random is replaced each time; with 0 each block is released at
-//! once. The first byte of each block is written.
+//! Sizes are 16 to 512 bytes. One random block of `held` blocks is replaced each time; with 0, each
+//! block is released at once. The first byte of each block is written.
 
 #![expect(unsafe_code, reason = "blocks are written and released")]
 
@@ -33,7 +33,7 @@ fn allocate(store: &Store, random: u64) -> Result<(NonNull<u8>, Layout), Box<dyn
     Ok((block, layout))
 }
 
-/// The numbers that the loops need, without an allocator.
+/// The CPU time of computing the random numbers in the loops, without an allocator.
 fn cost_of_loop(pairs: u64) -> Result<u64, Box<dyn Error>> {
     let started = clock::cpu_time();
     for pair in 0..pairs {

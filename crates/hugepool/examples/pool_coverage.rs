@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What it costs to read the coverage of this process: `pool_coverage [mib=1024] [thp=never]`
+//! The CPU time of reading the coverage of this process: `pool_coverage [mib=1024] [thp=never]`
 //!
-//! Fills memory and prints the CPU time of each of seven readings, without and with a sample for growth.
+//! Fills memory, and prints the CPU time of each of seven readings, without and with a sample for
+//! growth.
 
 #![expect(unsafe_code, reason = "the clock of the thread, and a switch of this process")]
 

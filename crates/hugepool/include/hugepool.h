@@ -2,16 +2,17 @@
 /*
  * libhugepool - memory pools in whole huge pages
  *
- * A pool is for objects that live about as long as each other: give objects that live long a pool,
- * and brief ones another. Any thread may call any function on the same pool. All functions answer a
- * hugepool_result; none ends the process, none sets errno.
+ * A pool is for objects with similar lifetimes: use one pool for long-lived objects and another one
+ * for short-lived objects. Any thread may call any function on the same pool. Functions that can
+ * fail return a hugepool_result; none ends the process, none sets errno.
  *
- * PAGEWISE_THP in the environment is the switch of a whole process:
+ * PAGEWISE_THP in the environment controls huge pages for the whole process:
  *	on	MADV_HUGEPAGE; each huge page is populated when it is mapped, checked, else collapsed
  *	advised	MADV_HUGEPAGE; page faults and khugepaged decide
  *	off	MADV_NOHUGEPAGE
- * If it is not set: off if the machine says never, on otherwise. A kernel that gives no huge page
- * is no error: hugepool_statistics() counts it in `small`, with the reason in `huge_errno`.
+ * If it is not set: off if the machine's setting is never, on otherwise. If the kernel provides no
+ * huge page, that is not an error: hugepool_statistics() counts it in `small`, with the reason in
+ * `huge_errno`.
  */
 #ifndef HUGEPOOL_H
 #define HUGEPOOL_H
@@ -22,7 +23,7 @@
 extern "C" {
 #endif
 
-/* Yours from hugepool_create() until hugepool_destroy(). */
+/* Valid from hugepool_create() until hugepool_destroy(). */
 typedef struct hugepool hugepool;
 
 typedef struct hugepool_options {
@@ -34,44 +35,47 @@ typedef struct hugepool_options {
 	int checks;    /* 1: each release is checked, slower; 0: not; -1: in debug builds alone */
 } hugepool_options;
 
-/* For objects that live long: a huge page without blocks in use is returned at once. */
+/* For long-lived objects: a huge page without blocks in use is returned at once. */
 #define HUGEPOOL_LONG_LIVED { sizeof(hugepool_options), 0, 0, -1, 0, -1 }
-/* For objects that live briefly: 32 MiB of empty huge pages are kept for the next ones. */
+/* For short-lived objects: 32 MiB of empty huge pages are kept for later allocations. */
 #define HUGEPOOL_SHORT_LIVED { sizeof(hugepool_options), 0, 32u << 20, -1, 0, -1 }
 
 /*
- * Creates a pool; NULL options are HUGEPOOL_LONG_LIVED. It maps nothing before the first block.
+ * Creates a pool; NULL options mean HUGEPOOL_LONG_LIVED. Memory is mapped only by the first
+ * allocation.
  *
- * HUGEPOOL_SWITCH: PAGEWISE_THP is wrong, and options->thp is -1.
+ * HUGEPOOL_SWITCH: PAGEWISE_THP has an invalid value, and options->thp is -1.
  */
 int hugepool_create(const hugepool_options *options, hugepool **out);
 
 /*
- * Returns all memory of @pool to the kernel, also blocks in use. NULL is ignored.
+ * Returns all memory of @pool to the kernel, including blocks in use. NULL is ignored.
  *
- * No other thread may use @pool any more. Threads that keep free blocks of it forget them.
+ * No other thread may use @pool any more. Free blocks of it that threads have cached are discarded.
  */
 void hugepool_destroy(hugepool *pool);
 
 /*
  * Allocates a block of at least @size bytes at a multiple of @alignment (0: 16).
  *
- * On HUGEPOOL_OK, *@out is yours until you release it. It holds what an earlier block held, or zeros.
+ * On HUGEPOOL_OK, *@out is yours until you release it. It contains old data of an earlier block, or
+ * zeros.
  * HUGEPOOL_ZERO_SIZE, HUGEPOOL_ALIGNMENT, HUGEPOOL_TOO_LARGE, HUGEPOOL_LIMIT,
  * HUGEPOOL_OUT_OF_MEMORY, HUGEPOOL_FORKED.
  *
- * If the machine or a memory cgroup is out of memory, the kernel may end a process when memory is
- * first used, as with any memory: set options.limit to be told before that.
+ * If the machine or a memory cgroup is out of memory, the kernel may kill a process when memory is
+ * first used, as with any memory: set options.limit to get an error before that.
  */
 int hugepool_allocate(hugepool *pool, size_t size, size_t alignment, void **out);
 
 /*
  * Releases a block of @pool; NULL is ignored.
  *
- * HUGEPOOL_FOREIGN: not from this pool, or long returned to the kernel. With options.checks also
- * HUGEPOOL_DOUBLE_RELEASE and HUGEPOOL_WRONG_BLOCK. Without checks these two are refused for blocks
- * above 16 KiB alone; smaller ones are counted in hugepool_statistics.wrong_releases later, and a
- * block that was released twice may be allocated twice before that.
+ * HUGEPOOL_FOREIGN: the block is not from this pool, or was already returned to the kernel. With
+ * options.checks also HUGEPOOL_DOUBLE_RELEASE and HUGEPOOL_WRONG_BLOCK. Without checks, these two
+ * are detected at once only for blocks above 16 KiB; smaller ones are counted in
+ * hugepool_statistics.wrong_releases later, and until then a block that was released twice may be
+ * allocated twice.
  */
 int hugepool_release(hugepool *pool, void *block);
 
@@ -79,7 +83,7 @@ int hugepool_release(hugepool *pool, void *block);
  * of another pool is counted in wrong_releases as well, instead of refused. */
 int hugepool_release_sized(hugepool *pool, void *block, size_t size, size_t alignment);
 
-/* The usable bytes of @block, which is at least what was requested. */
+/* The usable bytes of @block, at least the requested size. */
 int hugepool_usable_size(const hugepool *pool, const void *block, size_t *out);
 
 /* Returns the retained empty huge pages to the kernel, and answers how many bytes. Free blocks that
@@ -115,12 +119,12 @@ int hugepool_pool_coverage(const hugepool *pool, hugepool_coverage *out);
 
 /*
  * A fixed number of large blocks, all mapped when the table is created (and populated, if the switch
- * is on): an error says then that memory is short. A child by fork() of a program with several
- * threads may not acquire or release blocks.
+ * is on), so a shortage of memory is reported then. If a program with several threads calls fork(),
+ * the child must not acquire or release blocks.
  */
 typedef struct hugepool_table hugepool_table;
 
-/* @block is rounded up to 4096; @thp as in hugepool_options. */
+/* @block is rounded up to a multiple of 4096; @thp as in hugepool_options. */
 int hugepool_table_create(size_t block, size_t count, int thp, hugepool_table **out);
 void hugepool_table_destroy(hugepool_table *table);
 /* HUGEPOOL_FULL: none is free. */

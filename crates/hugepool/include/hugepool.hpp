@@ -5,7 +5,8 @@
 //	hugepool_pmr::resource sessions;
 //	std::pmr::vector<int> numbers(&sessions);
 //
-// Errors are std::bad_alloc, as containers expect. A block that is released wrongly is refused and counted.
+// Errors are thrown as std::bad_alloc, as containers expect. Wrong releases are refused and
+// counted.
 #ifndef HUGEPOOL_HPP
 #define HUGEPOOL_HPP
 
@@ -26,7 +27,7 @@ public:
 			throw std::runtime_error(hugepool_message(result));
 	}
 
-	// All memory goes back to the kernel: no container may use the resource any more.
+	// Returns all memory to the kernel: no container may use the resource any more.
 	~resource() override { hugepool_destroy(pool_); }
 
 	resource(const resource &) = delete;
@@ -39,7 +40,7 @@ protected:
 	void *do_allocate(std::size_t size, std::size_t alignment) override
 	{
 		void *block = nullptr;
-		// Containers may ask for 0 bytes and want an address.
+		// Containers may request 0 bytes and expect an address.
 		if (hugepool_allocate(pool_, size ? size : 1, alignment, &block) != HUGEPOOL_OK)
 			throw std::bad_alloc();
 		return block;

@@ -2,7 +2,7 @@
 /*
  * libhugepool-coverage - how much of the calling process's memory is in huge pages
  *
- * Read are private anonymous mappings: heaps, stacks, pools. Files and shared memory are left out.
+ * Private anonymous mappings are read: heaps, stacks, pools. Files and shared memory are left out.
  * Any thread may call any function. Each takes 1 to 4 ms for each GiB of small pages, and much less
  * for huge pages, if the kernel has PAGEMAP_SCAN (Linux 6.7); about 12 ms for each GiB otherwise.
  */
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* What all functions answer. Pointers to results are only written on HUGEPOOL_OK. */
+/* The result of every function. Pointers to results are written only on HUGEPOOL_OK. */
 typedef enum hugepool_result {
 	HUGEPOOL_OK = 0,
 	HUGEPOOL_ZERO_SIZE = 1,      /* a block of 0 bytes was requested */
@@ -38,7 +38,7 @@ typedef enum hugepool_result {
 /* A sentence for a result; never NULL, valid for ever. */
 const char *hugepool_message(int result);
 
-/* Bytes, if nothing else is said. */
+/* In bytes, except where noted. */
 typedef struct hugepool_coverage {
 	uint64_t mapped;        /* address space */
 	uint64_t eligible;      /* of it in whole huge pages: what could be huge */
@@ -57,12 +57,15 @@ typedef struct hugepool_coverage {
  */
 int hugepool_coverage_process(unsigned samples, hugepool_coverage *out);
 
-/* Gets @name and @coverage until it returns. Another answer than 0 ends the reading. */
+/*
+ * Receives a mapping; @name and @coverage are valid until it returns. A result other than 0 stops
+ * the iteration.
+ */
 typedef int (*hugepool_mapping_function)(void *context, const char *name, uint64_t start,
 					 uint64_t end, const hugepool_coverage *coverage);
 
 /*
- * Calls @function for each private anonymous mapping of this process, in order of address.
+ * Calls @function for each private anonymous mapping of this process, in ascending address order.
  *
  * The name is [heap], [stack], [anon:NAME] if prctl(PR_SET_VMA_ANON_NAME) named it, or anonymous.
  * The mappings are read before the first call, so @function may allocate and map memory.
@@ -70,10 +73,11 @@ typedef int (*hugepool_mapping_function)(void *context, const char *name, uint64
 int hugepool_coverage_mappings(unsigned samples, hugepool_mapping_function function, void *context);
 
 /*
- * Writes the sums by names of mappings to @buffer, in Prometheus's text format and with a 0 behind.
+ * Writes the sums for each mapping name to @buffer, as zero-terminated text in Prometheus's format.
  *
- * *@needed is set to the bytes that this takes. HUGEPOOL_INVALID: @size is smaller than that; call
- * again with more. hugepool_process_{mapped,eligible,resident,huge,growth}_bytes{mapping="NAME"}
+ * Sets *@needed to the number of bytes of this text. HUGEPOOL_INVALID: @size is smaller; call again
+ * with a larger buffer.
+ * hugepool_process_{mapped,eligible,resident,huge,growth}_bytes{mapping="NAME"}
  */
 int hugepool_coverage_prometheus(unsigned samples, char *buffer, size_t size, size_t *needed);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The memory of one pool: huge pages divided into slabs, and large blocks of whole huge pages.
 //!
-//! A new block comes from the oldest huge page that has room, so that younger ones empty. A huge page without a
-//! block in use is returned to the kernel as a whole, except for as much as the pool retains. The kernel is never
-//! asked to take back a part of one: that would split it into small pages.
+//! A new block comes from the oldest huge page with room, so that younger ones become empty. A huge
+//! page without a block in use is returned to the kernel as a whole, except for what the pool
+//! retains. A part of one is never returned: that would split it into small pages.
 //!
-//! Room for the records is reserved before anything is changed. Where the kernel or the allocator refuse memory, the
-//! arena is as it was before.
+//! Memory for the arena's own records is reserved before anything is changed. If the kernel or the
+//! allocator refuses memory, the arena stays as it was.
 
 use std::ptr::NonNull;
 
@@ -20,23 +20,23 @@ use crate::options::Fork;
 use crate::size_class::{COUNT, SizeClass};
 use crate::sys::{Advice, Mapping};
 
-/// What the kernel did with a mapping when it was made.
+/// How the kernel backs a mapping when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backing {
-    /// It is one huge page.
+    /// With a huge page.
     Huge,
-    /// It is in small pages: switched off, or the kernel gave no huge page.
+    /// With small pages, because huge pages are switched off or the kernel provided none.
     Small,
-    /// It was advised and not checked: see the coverage.
+    /// Advised (madvise) and not checked: the coverage shows it.
     Unchecked,
 }
 
-/// What was chosen when the pool was created.
+/// The options of the pool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     pub(crate) switch: Switch,
     pub(crate) fork: Fork,
-    /// Bytes that may be mapped.
+    /// Maximum mapped bytes.
     pub(crate) limit: usize,
     /// Bytes of empty huge pages that are kept.
     pub(crate) retain: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Policy {
 struct Entry {
     mapping: Mapping,
     backing: Backing,
-    /// How it is divided; none if it is one block.
+    /// How the huge page is divided; `None` if it is a single block.
     chunk: Option<Chunk>,
 }
 
@@ -56,21 +56,21 @@ impl Entry {
     }
 }
 
-/// What an arena counts.
+/// The arena's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) mapped: usize,
-    /// Of it in empty huge pages.
+    /// Bytes of empty huge pages, included in `mapped`.
     pub(crate) retained: usize,
-    /// Bytes by backing.
+    /// Mapped bytes by backing.
     pub(crate) huge: usize,
     pub(crate) small: usize,
     pub(crate) unchecked: usize,
-    /// Refusals of memory by the kernel.
+    /// The number of times that the kernel refused memory.
     pub(crate) out_of_memory: u64,
-    /// Blocks that were released and were none, found when a thread's cache was emptied.
+    /// Released addresses that were no blocks in use, found when a thread's cache was emptied.
     pub(crate) wrong_releases: u64,
-    /// The last error number for which the kernel gave no huge page; 0 if it never refused.
+    /// The last error number with which the kernel refused a huge page; 0 if it never did.
     pub(crate) huge_errno: i32,
 }
 
@@ -84,7 +84,7 @@ impl Counts {
     }
 }
 
-/// See the module.
+/// The memory of one pool; see the module.
 #[derive(Debug)]
 pub(crate) struct Arena {
     /// The pool's number.
@@ -92,13 +92,13 @@ pub(crate) struct Arena {
     chunk: usize,
     policy: Policy,
     entries: Vec<Option<Entry>>,
-    /// Numbers of empty `entries`. Has room for all of them.
+    /// Numbers of empty `entries`. Its capacity is sufficient for all of them.
     vacant: Vec<u32>,
-    /// For each class, the chunks with a free block of it.
+    /// For each class, the chunks that have a free block of it.
     partial: Vec<BitSet>,
-    /// Chunks with a free span.
+    /// Chunks that have a free span.
     open: BitSet,
-    /// Where the next mapping would be beside the last one, so that the kernel joins them.
+    /// The address next to the last mapping, so that the kernel can merge the next mapping with it.
     hint: usize,
     pub(crate) counts: Counts,
 }
@@ -179,7 +179,7 @@ impl Arena {
         Ok((block, spans * span))
     }
 
-    /// Takes whole huge pages; answers how many bytes.
+    /// Takes whole huge pages; returns the number of bytes.
     pub(crate) fn take_large(&mut self, size: usize) -> Result<(NonNull<u8>, usize), Error> {
         let bytes = size.checked_next_multiple_of(self.chunk).ok_or(Error::TooLarge)?;
         let (mapping, backing) = self.map(bytes)?;
@@ -188,7 +188,7 @@ impl Arena {
         Ok((base, bytes))
     }
 
-    /// A chunk with so many free spans in a row, and the first of them.
+    /// A chunk with this many consecutive free spans, and the first of them.
     fn room(&mut self, spans: usize) -> Result<(usize, usize), Error> {
         let chunk = |id: usize| self.entries[id].as_ref()?.chunk.as_ref();
         let found = self.open.iter().find_map(|id| Some((id, chunk(id)?.room(spans)?)));
@@ -211,7 +211,7 @@ impl Arena {
         self.entries[id].as_ref().is_some_and(Entry::is_empty)
     }
 
-    /// Notes that spans of a chunk were taken.
+    /// Updates the records after spans of a chunk were taken.
     fn close(&mut self, id: usize, was_empty: bool) {
         if was_empty {
             self.counts.retained -= self.chunk;
@@ -221,7 +221,7 @@ impl Arena {
         }
     }
 
-    /// Maps memory, within the limit, with all records that its entry needs reserved.
+    /// Maps memory within the limit, after reserving all records that its entry needs.
     fn map(&mut self, bytes: usize) -> Result<(Mapping, Backing), Error> {
         let limit = self.policy.limit;
         self.counts
@@ -264,7 +264,7 @@ impl Arena {
         self.vacant.last().copied().map_or_else(new, Ok)
     }
 
-    /// Enters what `map` mapped; answers its number.
+    /// Adds an entry for mapped memory; returns its number.
     fn enter(&mut self, entry: Entry) -> usize {
         let bytes = entry.mapping.bytes();
         self.counts.mapped += bytes;
@@ -282,7 +282,7 @@ impl Arena {
         }
     }
 
-    /// Asks the kernel for huge pages for a new mapping, as the switch says.
+    /// Requests huge pages for a new mapping, according to the switch.
     fn prepare(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         if self.policy.fork == Fork::Exclude {
             mapping.advise(Advice::Exclude).map_err(|error| self.refused(&error))?;
@@ -311,12 +311,12 @@ impl Arena {
         Backing::Small
     }
 
-    /// Faults a huge page in and checks that it is huge; collapses it otherwise.
+    /// Populates a huge page and checks that it is huge; collapses it otherwise.
     fn populate(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         let advised = self.advise(mapping);
         match mapping.advise(Advice::Populate) {
             Ok(()) => {}
-            // Before Linux 5.14 there is no such advice: page faults decide.
+            // Before Linux 5.14 this advice does not exist: page faults decide.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(advised),
             Err(error) => return Err(self.refused(&error)),
         }
@@ -329,10 +329,11 @@ impl Arena {
         }
     }
 
-    /// The bytes of the block at an address.
+    /// The size in bytes of the block at an address.
     ///
     /// # Errors
-    /// [`Error::Foreign`], [`Error::WrongBlock`], and [`Error::DoubleRelease`] if there is no block any more.
+    /// [`Error::Foreign`], [`Error::WrongBlock`], and [`Error::DoubleRelease`] if the block does
+    /// not exist any more.
     pub(crate) fn size_at(&self, address: usize) -> Result<usize, Error> {
         let entry = self.entries[self.entry(address)?].as_ref().ok_or(Error::Foreign)?;
         let offset = address - entry.mapping.address();
@@ -343,10 +344,11 @@ impl Arena {
         size.ok_or(Error::WrongBlock)
     }
 
-    /// Takes a block back; answers its size in bytes.
+    /// Releases a block; returns its size in bytes.
     ///
     /// # Errors
-    /// [`Error::Foreign`], [`Error::WrongBlock`], [`Error::DoubleRelease`]. Then nothing was changed.
+    /// [`Error::Foreign`], [`Error::WrongBlock`], [`Error::DoubleRelease`]. In these cases nothing
+    /// was changed.
     pub(crate) fn put(&mut self, address: usize) -> Result<usize, Error> {
         let id = self.entry(address)?;
         let entry = self.entries[id].as_mut().ok_or(Error::Foreign)?;
@@ -354,7 +356,7 @@ impl Arena {
         let Some(chunk) = &mut entry.chunk else { return self.put_large(id, offset) };
         let put = chunk.put(offset)?;
         if let Some(class) = put.class {
-            // Only if the slab is gone, others have to be searched.
+            // Only if the slab became free must others be searched for a free block.
             if put.freed.is_none() || chunk.has_free(class) {
                 self.partial[class.index()].insert(id);
             } else {
@@ -376,7 +378,7 @@ impl Arena {
         Ok(self.unmap(id))
     }
 
-    /// The entry that an address belongs to.
+    /// The entry that contains an address.
     fn entry(&self, address: usize) -> Result<usize, Error> {
         let owner = index::owner(address).filter(|owner| owner.pool == self.pool);
         Ok(owner.ok_or(Error::Foreign)?.entry as usize)
@@ -393,7 +395,7 @@ impl Arena {
         }
     }
 
-    /// Returns an entry to the kernel; answers its bytes.
+    /// Returns an entry to the kernel; returns its size in bytes.
     fn unmap(&mut self, id: usize) -> usize {
         let Some(entry) = self.entries[id].take() else { return 0 };
         let (address, bytes) = (entry.mapping.address(), entry.mapping.bytes());
@@ -411,7 +413,7 @@ impl Arena {
         bytes
     }
 
-    /// Returns all empty huge pages to the kernel; answers how many bytes.
+    /// Returns all empty huge pages to the kernel; returns their bytes.
     pub(crate) fn trim(&mut self) -> usize {
         let before = self.counts.mapped;
         for id in 0..self.entries.len() {
@@ -422,7 +424,7 @@ impl Arena {
         before - self.counts.mapped
     }
 
-    /// Returns everything to the kernel, whether it is in use or not.
+    /// Returns all memory to the kernel, including blocks in use.
     pub(crate) fn clear(&mut self) {
         for id in 0..self.entries.len() {
             if let Some(entry) = self.entries[id].take() {
@@ -432,7 +434,8 @@ impl Arena {
         self.forget();
     }
 
-    /// Forgets everything and leaves the address space as it is: in a child that does not have the memory.
+    /// Drops all records without unmapping anything: for a child process that does not have the
+    /// memory.
     pub(crate) fn forget(&mut self) {
         for entry in self.entries.drain(..).flatten() {
             entry.mapping.forget();
@@ -452,7 +455,7 @@ impl Arena {
         Ok(ranges)
     }
 
-    /// Has the kernel copy everything into huge pages. Answers the bytes for which it did not.
+    /// Lets the kernel collapse all memory into huge pages. Returns the bytes for which it did not.
     pub(crate) fn collapse(&mut self) -> usize {
         let mut refused = 0;
         for entry in self.entries.iter_mut().flatten() {
@@ -462,7 +465,7 @@ impl Arena {
                 Err(error) => {
                     refused += bytes;
                     self.counts.huge_errno = error.raw_os_error().unwrap_or(libc::EIO);
-                    // Of a large block some may be huge.
+                    // A part of a large block may be huge.
                     if entry.chunk.is_some() { Backing::Small } else { Backing::Unchecked }
                 }
             };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A set of small numbers in bits, of which the smallest is found quickly.
+//! A set of small numbers as a bitmap, which finds the smallest number quickly.
 //!
-//! It allocates in `reserve` only, which may fail: no other call of it can.
+//! Only `reserve` allocates, and may fail; no other function can.
 
 use crate::Error;
 
-/// Numbers below a capacity.
+/// A set of numbers below a capacity.
 #[derive(Debug, Default)]
 pub(crate) struct BitSet {
     words: Vec<u64>,
-    /// No word before this one has a bit.
+    /// No word before this one has a bit set.
     first: usize,
 }
 
@@ -24,7 +24,7 @@ impl BitSet {
         Ok(())
     }
 
-    /// All numbers below `capacity`.
+    /// A set with all numbers below `capacity`.
     pub(crate) fn full(capacity: usize) -> Result<Self, Error> {
         let mut set = Self::default();
         set.reserve(capacity)?;
@@ -35,7 +35,7 @@ impl BitSet {
         Ok(set)
     }
 
-    /// Adds a number, for which there is room.
+    /// Adds a number, for which there must be room.
     pub(crate) fn insert(&mut self, number: usize) {
         self.words[number / 64] |= 1 << (number % 64);
         self.first = self.first.min(number / 64);
@@ -49,7 +49,7 @@ impl BitSet {
         self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// The smallest number in it.
+    /// The smallest number in the set.
     pub(crate) fn smallest(&mut self) -> Option<usize> {
         let found = self.words[self.first..].iter().position(|word| *word != 0);
         self.first += found.unwrap_or(self.words.len() - self.first);
@@ -57,7 +57,7 @@ impl BitSet {
         Some(self.first * 64 + word.trailing_zeros() as usize)
     }
 
-    /// All numbers in it, in order.
+    /// All numbers in the set, in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
         let words = self.words.iter().enumerate().skip(self.first);
@@ -85,7 +85,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 128 }) })]
 
-        /// It holds what a set of the standard library holds.
+        /// It contains the same numbers as a set of the standard library.
         #[test]
         fn it_is_a_set(steps in prop::collection::vec((any::<bool>(), 0usize..300), 0..200)) {
             let (mut set, mut model) = (BitSet::default(), BTreeSet::new());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Free blocks that a thread keeps for itself, so that most calls take no lock.
+//! Free blocks that each thread caches, so that most calls take no lock.
 //!
-//! For each pool and size class a thread keeps at most 64 blocks and 32 KiB. If it has none, it takes half as many
-//! from the pool under its lock; if it has too many, it puts half of them back. When the thread ends, it puts all
-//! of them back.
+//! For each pool and size class, a thread caches at most 64 blocks and 32 KiB. If it has none, it
+//! takes half as many from the pool under the pool's lock; if it has too many, it returns half of
+//! them. When the thread ends, it returns all of them.
 
 use std::cell::RefCell;
 use std::ptr::NonNull;
@@ -19,10 +19,10 @@ const MOST_BYTES: usize = 32 << 10;
 
 /// A thread's free blocks of one class.
 struct Magazine {
-    /// Has room for none or for `most`.
+    /// Its capacity is zero or `most`.
     blocks: Vec<NonNull<u8>>,
     most: usize,
-    /// Bytes of each block.
+    /// Size of each block in bytes.
     size: usize,
 }
 
@@ -42,7 +42,7 @@ impl Magazine {
 struct Cache {
     core: Arc<Core>,
     tally: Arc<Tally>,
-    /// By class.
+    /// Indexed by class.
     magazines: Vec<Magazine>,
 }
 
@@ -72,7 +72,7 @@ impl Cache {
         magazine.reserve()?;
         let blocks = &mut magazine.blocks;
         self.core.arena().take(class, magazine.most / 2, |block| blocks.push(block))?;
-        // The arena answers success only if it gave a block.
+        // The arena returns success only if it provided a block.
         blocks.pop().ok_or(Error::RECORDS)
     }
 
@@ -98,12 +98,13 @@ impl Cache {
         Ok(())
     }
 
-    /// Puts the oldest blocks of a class back into the pool.
+    /// Returns the oldest blocks of a class to the pool.
     fn put_back(&mut self, class: SizeClass, count: usize) {
         let mut arena = self.core.arena();
         for block in self.magazines[class.index()].blocks.drain(..count) {
             if arena.put(block.addr().get()).is_err() {
-                // It was released twice or never allocated; see `Statistics::wrong_releases`.
+                // The block was released twice or never allocated; see
+                // `Statistics::wrong_releases`.
                 arena.counts.wrong_releases += 1;
             }
         }
@@ -126,7 +127,7 @@ impl Drop for Cache {
     }
 }
 
-/// What a thread keeps, by the slots of pools.
+/// All caches of a thread, indexed by the slots of pools.
 struct Caches(Vec<Option<Cache>>);
 
 impl Caches {
@@ -148,7 +149,7 @@ impl Caches {
         let more = (slot + 1).saturating_sub(self.0.len());
         self.0.try_reserve(more).map_err(|_| Error::RECORDS)?;
         self.0.resize_with(self.0.len() + more, || None);
-        // What was here belonged to a pool that was closed.
+        // The slot's previous cache belonged to a pool that was closed.
         self.0[slot] = Some(Cache::new(core)?);
         Ok(())
     }
@@ -158,7 +159,8 @@ thread_local! {
     static CACHES: RefCell<Caches> = const { RefCell::new(Caches(Vec::new())) };
 }
 
-/// Runs with this thread's cache of a pool; `None` if the thread ends or is in here already.
+/// Calls a function with this thread's cache of a pool; `None` if the thread is ending or is
+/// already in this function.
 #[inline]
 fn with<R>(
     core: &Arc<Core>,
@@ -171,13 +173,13 @@ fn with<R>(
     CACHES.try_with(with).ok().flatten()
 }
 
-/// Takes a block from this thread's free ones; `None` if it has no cache.
+/// Takes a block from this thread's cache; `None` if it has no cache.
 #[inline]
 pub(crate) fn take(core: &Arc<Core>, class: SizeClass) -> Option<Result<NonNull<[u8]>, Error>> {
     with(core, |cache| cache.take(class))
 }
 
-/// Adds a block to this thread's free ones; `None` if it has no cache.
+/// Adds a block to this thread's cache; `None` if it has no cache.
 #[inline]
 pub(crate) fn put(
     core: &Arc<Core>,
@@ -187,7 +189,7 @@ pub(crate) fn put(
     with(core, |cache| cache.put(block, class))
 }
 
-/// Puts all of this thread's free blocks of a pool back.
+/// Returns all of this thread's free blocks to the pool.
 pub(crate) fn put_all_back(core: &Arc<Core>) {
     let _ = with(core, |cache| {
         cache.put_all_back();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One huge page in 32 spans: slabs of small blocks, and runs that are one block each. Knows offsets, no memory.
+//! One huge page in 32 spans: slabs of small blocks, and runs, each a single block. Handles offsets
+//! only, not memory.
 
 use crate::Error;
 use crate::size_class::SizeClass;
 use crate::slab::Slab;
 
-/// Spans in a huge page.
+/// Number of spans in a huge page.
 pub(crate) const SPANS: usize = 32;
 const ALL_FREE: u32 = u32::MAX;
 
@@ -13,7 +14,7 @@ const ALL_FREE: u32 = u32::MAX;
 #[derive(Debug)]
 enum Part {
     Slab(Slab),
-    /// One block of so many spans.
+    /// A single block of this many spans.
     Run(usize),
 }
 
@@ -26,25 +27,25 @@ impl Part {
     }
 }
 
-/// What became of a slab when a block was put back.
+/// What changed when a block was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Put {
-    /// The bytes of the block.
+    /// The size of the block in bytes.
     pub(crate) size: usize,
-    /// Its class; none if it was a run.
+    /// Its class; `None` if it was a run.
     pub(crate) class: Option<SizeClass>,
-    /// Spans that became free: first and count.
+    /// The spans that became free: first and count.
     pub(crate) freed: Option<(usize, usize)>,
 }
 
 /// How a huge page is divided.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    /// Bytes in a span.
+    /// Bytes of a span.
     span: usize,
-    /// Bits of free spans.
+    /// Bitmap of free spans.
     free: u32,
-    /// Parts by their first span.
+    /// The parts, indexed by their first span.
     parts: [Option<Part>; SPANS],
 }
 
@@ -61,13 +62,13 @@ impl Chunk {
         self.free == 0
     }
 
-    /// The first of so many free spans in a row.
+    /// The first of this many consecutive free spans.
     pub(crate) fn room(&self, spans: usize) -> Option<usize> {
         let mask = mask(0, spans);
         (0..=SPANS - spans).find(|first| self.free >> first & mask == mask)
     }
 
-    /// Makes a slab at free spans; answers how many it has.
+    /// Makes a slab at free spans; returns its number of spans.
     pub(crate) fn add_slab(&mut self, first: usize, class: SizeClass) -> Result<usize, Error> {
         let slab = Slab::new(class, self.span)?;
         let spans = slab.spans;
@@ -75,7 +76,7 @@ impl Chunk {
         Ok(spans)
     }
 
-    /// Makes one block of free spans; answers its offset.
+    /// Makes a single block of free spans; returns its offset.
     pub(crate) fn add_run(&mut self, first: usize, spans: usize) -> usize {
         self.occupy(first, Part::Run(spans));
         first * self.span
@@ -86,7 +87,8 @@ impl Chunk {
         self.parts[first] = Some(part);
     }
 
-    /// Takes blocks of a class until `give` has taken `most` offsets or none is left; answers how many.
+    /// Takes blocks of a class until `give` has received `most` offsets or none is left; returns
+    /// their number.
     pub(crate) fn take(
         &mut self,
         class: SizeClass,
@@ -112,7 +114,8 @@ impl Chunk {
         parts.any(|part| matches!(part, Part::Slab(slab) if slab.class == class && slab.has_free()))
     }
 
-    /// The bytes of the block that begins at an offset, whether it is free or not; `None` if none begins there.
+    /// The size in bytes of the block that begins at an offset, free or not; `None` if none begins
+    /// there.
     pub(crate) fn size_at(&self, offset: usize) -> Option<usize> {
         let first = self.first_of(offset)?;
         let inside = offset - first * self.span;
@@ -122,7 +125,7 @@ impl Chunk {
         }
     }
 
-    /// Takes back the block at an offset; a slab without blocks in use becomes free spans.
+    /// Releases the block at an offset; a slab without blocks in use becomes free spans.
     ///
     /// # Errors
     /// As [`Slab::put`]; [`Error::DoubleRelease`] if the spans are free.
@@ -147,7 +150,7 @@ impl Chunk {
         Some((first, spans))
     }
 
-    /// The first span of the part at an offset.
+    /// The first span of the part that contains an offset.
     fn first_of(&self, offset: usize) -> Option<usize> {
         let at = offset / self.span;
         let first = (0..=at).rev().find(|span| self.parts[*span].is_some())?;
@@ -156,7 +159,7 @@ impl Chunk {
     }
 }
 
-/// Bits of so many spans (at most all of them) from the first on.
+/// A bitmap of this many spans (at most all of them), starting with `first`.
 fn mask(first: usize, spans: usize) -> u32 {
     let ones = u32::try_from((1u64 << spans) - 1).unwrap_or(u32::MAX);
     ones << first

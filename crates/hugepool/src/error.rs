@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a pool refused something.
+//! Why a pool refused a call.
 
 use std::fmt;
 
-/// Why a call was refused. Nothing was changed by a call that was refused.
+/// Why a call was refused. A refused call changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
         /// The largest possible alignment in bytes.
         largest: usize,
     },
-    /// No address space can hold so many bytes.
+    /// No address space can hold this many bytes.
     TooLarge,
     /// The pool would become larger than its limit (`Options::limit`).
     Limit {
@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// All blocks of a table are in use.
     Full,
-    /// The kernel gave no memory: RLIMIT_AS, RLIMIT_DATA, overcommit or too many mappings.
+    /// The kernel provided no memory: RLIMIT_AS, RLIMIT_DATA, overcommit or too many mappings.
     OutOfMemory {
         /// The error number, as in `errno.h`.
         errno: i32,
@@ -40,10 +40,10 @@ pub enum Error {
     WrongBlock,
     /// `PAGEWISE_THP` is none of `on`, `off` and `advised`.
     Switch {
-        /// What it is, at most 40 characters of it.
+        /// Its value, at most 40 characters of it.
         found: Box<str>,
     },
-    /// The kernel did not answer how the memory is mapped.
+    /// The kernel did not show how the memory is mapped.
     Unreadable {
         /// The error number, as in `errno.h`.
         errno: i32,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Address → the pool that mapped it, read without a lock.
 //!
-//! A table of three levels over 48 bits of address, one entry for each 2 MiB. Levels are allocated when they are
-//! first needed (20 KiB for each GiB of addresses) and never freed, so that a reader needs no lock. Whoever asks
-//! for an address that no pool mapped gets an answer, and no segmentation fault.
+//! A table of three levels over 48 bits of address, with one entry for each 2 MiB. Levels are
+//! allocated when they are first needed (20 KiB for each GiB of addresses) and never freed, so that
+//! a reader needs no lock. Looking up an address that no pool mapped returns nothing; it does not
+//! crash.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -11,17 +12,17 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::chunk::SPANS;
 use crate::size_class::SizeClass;
 
-/// Bits of an address inside of an entry: the smallest chunk is 2 MiB.
+/// Address bits within an entry: the smallest chunk is 2 MiB.
 const SHIFT: usize = 21;
 const BITS: usize = 9;
 const FANOUT: usize = 1 << BITS;
-/// Bits of an address that are covered.
+/// Number of address bits that the table covers.
 const COVERED: usize = SHIFT + 3 * BITS;
 
-/// The pool and the entry of its arena that a huge page belongs to.
+/// The pool that a huge page belongs to, and the entry in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// Pools are numbered from 1 and no number is used twice.
+    /// Pools are numbered from 1, and no number is reused.
     pub(crate) pool: u32,
     pub(crate) entry: u32,
 }
@@ -29,7 +30,7 @@ pub(crate) struct Owner {
 struct Leaf {
     /// `pool << 32 | entry`; 0 if there is none.
     owner: AtomicU64,
-    /// For each span, the size class of its slab plus one; 0 if it is in none.
+    /// For each span, the size class of its slab plus one; 0 if it is not in a slab.
     classes: [AtomicU8; SPANS],
 }
 
@@ -60,20 +61,20 @@ fn make_leaf(address: usize) -> Option<&'static Leaf> {
     Some(&leaves[part(address, 0)])
 }
 
-/// The level in a cell, which is filled if it is empty; `None` if there is no memory for it.
+/// The level in a cell, which is filled if it is empty; `None` without memory.
 fn get_or_fill<T>(cell: &OnceLock<Vec<T>>, new: impl FnMut() -> T) -> Option<&Vec<T>> {
     if cell.get().is_none() {
         let mut level = Vec::new();
         level.try_reserve_exact(FANOUT).ok()?;
         level.resize_with(FANOUT, new);
-        // Another thread may have filled it since: then this one is dropped.
+        // Another thread may have filled it meanwhile: then this one is dropped.
         let _ = cell.set(level);
     }
     cell.get()
 }
 
-/// Enters `bytes` at an address as an owner's. Answers false if the address is not covered, or if there is no memory
-/// for the table.
+/// Marks `bytes` at an address as an owner's. Returns false if the address is not covered, or
+/// without memory for the table.
 pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
     let entry = u64::from(owner.pool) << 32 | u64::from(owner.entry);
     for at in pages(address, bytes) {
@@ -83,7 +84,7 @@ pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
     true
 }
 
-/// Removes what `enter` entered.
+/// Removes the entries that `enter` added.
 pub(crate) fn remove(address: usize, bytes: usize) {
     for leaf in pages(address, bytes).filter_map(leaf) {
         leaf.owner.store(0, Ordering::Release);
@@ -97,14 +98,15 @@ fn pages(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
     (address..address + bytes).step_by(1 << SHIFT)
 }
 
-/// Who mapped an address.
+/// The owner of an address.
 pub(crate) fn owner(address: usize) -> Option<Owner> {
     let entry = leaf(address)?.owner.load(Ordering::Acquire);
     let pool = u32::try_from(entry >> 32).ok().filter(|pool| *pool != 0)?;
     Some(Owner { pool, entry: u32::try_from(entry & u64::from(u32::MAX)).ok()? })
 }
 
-/// Notes the class of the slab at spans of a chunk of so many bytes; `None` if there is no slab any more.
+/// Stores the class of the slab at spans of a chunk with this many bytes; `None` if the slab is
+/// gone.
 pub(crate) fn note_class(
     chunk: usize,
     bytes: usize,
@@ -114,7 +116,7 @@ pub(crate) fn note_class(
     let code = class.map_or(0, |class| u8::try_from(class.index() + 1).unwrap_or(0));
     let span = bytes / SPANS;
     for at in (first..first + spans).map(|at| chunk + at * span) {
-        // A chunk that is larger than an entry has several: all spans inside of one are noted in it.
+        // A chunk larger than an entry has several entries; each stores the spans inside it.
         for inside in (at..at + span).step_by(span.min(1 << 16)) {
             if let Some(leaf) = leaf(inside) {
                 leaf.classes[slot(inside)].store(code, Ordering::Relaxed);
@@ -140,7 +142,7 @@ pub(crate) fn class(address: usize) -> Option<(u32, SizeClass)> {
 mod tests {
     use super::*;
 
-    /// Addresses that no mapping has: the highest that are covered.
+    /// Addresses without any mapping: the highest that are covered.
     const HIGH: usize = (1 << COVERED) - (1 << 30);
 
     #[test]

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory pools in whole huge pages, and how much of a process's memory is in huge pages.
 //!
-//! A [`Pool`] is for objects that live about as long as each other: objects that live long do not keep the huge pages
-//! of brief ones alive, and the other way round. Small blocks are in slabs by size class inside of huge pages; blocks
-//! above a huge page have huge pages of their own. A [`Table`] is a fixed number of large blocks. Memory comes from the
-//! kernel, and goes back to it, in whole huge pages.
+//! A [`Pool`] is for objects with similar lifetimes, so that long-lived objects do not keep huge
+//! pages of short-lived ones alive. Small blocks are in slabs by size class inside huge pages;
+//! blocks larger than a huge page have their own huge pages. A [`Table`] is a fixed number of large
+//! blocks. Memory is taken from the kernel, and returned to it, in whole huge pages.
 //!
-//! Whether the kernel gives huge pages is asked, not assumed: [`Statistics`] count what was refused, and
-//! [`Pool::coverage`] reads what is there. [`Process`] is the same for all memory of the process. The variable
-//! `PAGEWISE_THP` (`on`, `off`, `advised`) is the switch of a whole process; see [`Switch`].
+//! Whether the kernel provides huge pages is measured, not assumed: [`Statistics`] count what was
+//! refused, and [`Pool::coverage`] reads the current state. [`Process`] does this for all memory of
+//! the process. The variable `PAGEWISE_THP` (`on`, `off`, `advised`) controls the whole process;
+//! see [`Switch`].
 //!
-//! All calls answer errors. None ends the process or unwinds.
+//! Every failure is returned as an error. No call ends the process or unwinds.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![expect(clippy::cast_precision_loss, reason = "shares for display need no 53 bits")]

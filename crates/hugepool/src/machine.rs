@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The machine's settings of transparent huge pages, and the switch in the environment.
 //!
-//! `PAGEWISE_THP` is `on`, `off` or `advised`. If it is not set, pools use huge pages, unless the machine says
-//! `never`. The kernel's size of a huge page is read, not assumed; it is 32 MiB on some ARM machines. A kernel
-//! without the folder in sysfs has no transparent huge pages.
+//! `PAGEWISE_THP` is `on`, `off` or `advised`. If it is not set, pools use huge pages, unless the
+//! machine's setting is `never`. The size of a huge page is read from the kernel, not assumed; it
+//! is 32 MiB on some ARM machines. A kernel without the folder in sysfs has no transparent huge
+//! pages.
 
 #![expect(clippy::disallowed_methods, reason = "reads the kernel's settings of huge pages")]
 
@@ -16,20 +17,20 @@ use crate::Error;
 use crate::sys;
 
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
-/// The size of huge pages if the kernel does not say it: that of x86-64.
+/// The size of huge pages if the kernel does not show it: that of x86-64.
 pub(crate) const USUAL_SIZE: usize = 2 << 20;
-/// Pools are not made of larger pages: a pool would have at least so much memory.
+/// Pools do not use larger huge pages: a pool would have at least this much memory.
 #[cfg(feature = "pool")]
 const LARGEST_SIZE: usize = 32 << 20;
 
-/// What the machine allows.
+/// Whether the machine allows huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
     /// `always`: any memory may get huge pages.
     Always,
-    /// `madvise`: memory that asks for them gets huge pages.
+    /// `madvise`: memory with MADV_HUGEPAGE gets huge pages.
     Advised,
-    /// `never`: page faults give none. `MADV_COLLAPSE` may still work.
+    /// `never`: page faults get none. `MADV_COLLAPSE` may still work.
     Never,
     /// They are disabled for this process (`PR_SET_THP_DISABLE`, or `MemoryTHP=` of systemd).
     DisabledForProcess,
@@ -79,7 +80,8 @@ pub(crate) fn huge_page_size() -> Option<usize> {
 #[cfg(feature = "pool")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Advise, populate each huge page when it is mapped, check that it is huge, else collapse it.
+    /// Advise, populate each huge page when it is mapped, check that it is huge, and otherwise
+    /// collapse it.
     On,
     /// Advise (`MADV_HUGEPAGE`), and leave the rest to page faults and khugepaged.
     Advised,
@@ -89,7 +91,8 @@ pub enum Switch {
 
 #[cfg(feature = "pool")]
 impl Switch {
-    /// Reads `PAGEWISE_THP`; if it is not set, `Off` if the machine says never or has none, else `On`.
+    /// Reads `PAGEWISE_THP`; if it is not set, `Off` if the machine's setting is never or it has no
+    /// huge pages, else `On`.
     ///
     /// # Errors
     /// [`Error::Switch`] if it is set to another word.
@@ -128,7 +131,7 @@ impl Switch {
     }
 }
 
-/// The size in bytes of what pools map and return: a huge page, if one is small enough for that.
+/// The size in bytes of what pools map and return: a huge page, unless that is too large.
 #[cfg(feature = "pool")]
 pub(crate) fn chunk_size() -> usize {
     chunk_size_for(huge_page_size())

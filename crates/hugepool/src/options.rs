@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a pool is created.
+//! The options of a pool.
 
 use crate::machine::Switch;
 
 /// What a child by fork() gets of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
-    /// A copy, like of all memory. The first write to a page on either side after that copies 4 KiB and splits the
-    /// huge page: [`Pool::collapse`](crate::Pool::collapse) makes it huge again.
+    /// A copy, as of all memory. The first write to a page on either side then copies 4 KiB and
+    /// splits the huge page; [`Pool::collapse`](crate::Pool::collapse) makes it huge again.
     #[default]
     Copy,
     /// Nothing (`MADV_DONTFORK`): huge pages of the parent stay huge. In the child all calls are refused
@@ -15,19 +15,20 @@ pub enum Fork {
     Exclude,
 }
 
-/// How a pool is created.
+/// The options of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The most bytes that the pool may map, beyond which [`Error::Limit`](crate::Error::Limit) is answered.
+    /// Maximum bytes that the pool may map; above it, [`Error::Limit`](crate::Error::Limit) is
+    /// returned.
     pub limit: usize,
-    /// Bytes of empty huge pages that are kept for later, instead of returned to the kernel.
+    /// Bytes of empty huge pages that are kept for later, instead of being returned to the kernel.
     pub retain: usize,
     /// What a child by fork() gets.
     pub fork: Fork,
-    /// What is done to get huge pages; without it `PAGEWISE_THP` and the machine decide.
+    /// How huge pages are requested; `None`: `PAGEWISE_THP` and the machine's setting decide.
     pub switch: Option<Switch>,
-    /// Whether each release is checked under the lock (foreign blocks, double release, wrong size), without free
-    /// blocks of threads. The default is true in debug builds and false in release builds.
+    /// Whether each release is checked under the lock (foreign blocks, double release, wrong size),
+    /// without thread caches. The default is true in debug builds and false in release builds.
     pub checks: bool,
 }
 
@@ -44,12 +45,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For objects that live long: a huge page is returned to the kernel when its last block is released.
+    /// For long-lived objects: a huge page is returned to the kernel when its last block is
+    /// released.
     pub fn long_lived() -> Self {
         Self::default()
     }
 
-    /// For objects that live briefly: 32 MiB of empty huge pages are kept for the next ones.
+    /// For short-lived objects: 32 MiB of empty huge pages are kept for later allocations.
     pub fn short_lived() -> Self {
         Self { retain: 32 << 20, ..Self::default() }
     }

@@ -14,10 +14,10 @@ use crate::size_class::SizeClass;
 use crate::stats::Statistics;
 use crate::{Error, cache, index};
 
-/// Memory in huge pages, for objects that live about as long as each other.
+/// Memory in huge pages, for objects with similar lifetimes.
 ///
-/// A handle: clones are the same pool. When the last handle is dropped, all memory of the pool is returned to the
-/// kernel, also that of blocks in use. Any thread may call any method.
+/// This is a handle: clones refer to the same pool. When the last handle is dropped, all memory of
+/// the pool is returned to the kernel, including blocks in use. Any thread may call any method.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -36,10 +36,11 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool. It maps nothing before the first block.
+    /// Creates a pool. Memory is mapped only by the first allocation.
     ///
     /// # Errors
-    /// [`Error::Switch`] if `PAGEWISE_THP` is wrong and the options do not replace it; [`Error::OutOfMemory`].
+    /// [`Error::Switch`] if `PAGEWISE_THP` is invalid and the options do not override it;
+    /// [`Error::OutOfMemory`].
     pub fn new(options: &Options) -> Result<Self, Error> {
         let core = Core::open(options)?;
         Ok(Self { core })
@@ -47,11 +48,11 @@ impl Pool {
 
     /// Allocates a block of at least the layout's size. The slice has its whole usable size.
     ///
-    /// The contents are those of an earlier block, or zeros.
+    /// It contains old data of an earlier block, or zeros.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`]; [`Error::Alignment`] beyond a huge page; [`Error::Limit`]; [`Error::OutOfMemory`];
-    /// [`Error::Forked`].
+    /// [`Error::ZeroSize`]; [`Error::Alignment`] above a huge page; [`Error::Limit`];
+    /// [`Error::OutOfMemory`]; [`Error::Forked`].
     #[inline]
     pub fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, Error> {
         let found = SizeClass::for_layout(layout.size(), layout.align());
@@ -95,15 +96,17 @@ impl Pool {
     /// Releases a block.
     ///
     /// # Errors
-    /// With checks (debug builds), [`Error::Foreign`], [`Error::DoubleRelease`] and [`Error::WrongBlock`]: the
-    /// block is refused, and nothing changes. Without checks the same is refused for blocks above 16 KiB; smaller
-    /// ones are checked when the thread's free blocks go back to the pool, and are counted as
-    /// [`Statistics::wrong_releases`] then; until then a block that was released twice can be allocated twice.
+    /// With checks (debug builds), [`Error::Foreign`], [`Error::DoubleRelease`] and
+    /// [`Error::WrongBlock`]: the block is refused, and nothing changes. Without checks, these
+    /// errors are returned only for blocks above 16 KiB; smaller ones are checked when the thread's
+    /// free blocks are returned to the pool, and are then counted as
+    /// [`Statistics::wrong_releases`]; until then a block that was released twice can be allocated
+    /// twice.
     ///
     /// # Safety
-    /// The block is from `allocate` of this pool with a layout of the same size and alignment, was not released
-    /// since, and is not used any more. (With checks a wrong block is refused, but a block that is still used is
-    /// released.)
+    /// The block is from `allocate` of this pool with a layout of the same size and alignment, has
+    /// not been released since, and is not used any more. (With checks a wrong block is refused,
+    /// but a block that is still in use is released.)
     #[inline]
     #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
     pub unsafe fn release(&self, block: NonNull<u8>, layout: Layout) -> Result<(), Error> {
@@ -115,7 +118,7 @@ impl Pool {
         }
     }
 
-    /// Releases a block of unknown size, which is found by its address.
+    /// Releases a block of unknown size, which is looked up by its address.
     ///
     /// # Errors
     /// As [`Pool::release`]; [`Error::Foreign`] always, also without checks.
@@ -143,7 +146,7 @@ impl Pool {
         let mut locked = self.core.locked.lock();
         let address = block.addr().get();
         let size = locked.arena.size_at(address);
-        // Spans without blocks have no size: `put` says which mistake it is.
+        // Spans without blocks have no size: `put` determines which error it is.
         if let (Ok(size), Some(layout)) = (&size, layout) {
             if *size < layout.size() || self.usable(layout).is_some_and(|usable| usable != *size) {
                 return Err(Error::WrongBlock);
@@ -154,7 +157,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The size of a layout's block if it has a class.
+    /// The usable size of a layout's block, if it has a class.
     fn usable(&self, layout: Layout) -> Option<usize> {
         let is_small = layout.align() <= self.core.chunk / crate::chunk::SPANS;
         let class = SizeClass::for_layout(layout.size(), layout.align());
@@ -175,9 +178,10 @@ impl Pool {
         self.core.arena().size_at(block.addr().get())
     }
 
-    /// Returns the empty huge pages to the kernel that the pool retains; answers how many bytes.
+    /// Returns the retained empty huge pages to the kernel; returns their bytes.
     ///
-    /// Free blocks of the calling thread go back to the pool first; those of other threads stay.
+    /// Free blocks of the calling thread are returned to the pool first; those of other threads
+    /// stay.
     pub fn trim(&self) -> usize {
         if !self.core.is_open() {
             return 0;
@@ -186,8 +190,9 @@ impl Pool {
         self.core.arena().trim()
     }
 
-    /// Has the kernel copy the whole pool into huge pages now (`MADV_COLLAPSE`, Linux 6.1): after a fork(), or if
-    /// the kernel had no huge pages before. Answers the bytes for which it did not; the pool's statistics say why.
+    /// Lets the kernel collapse the whole pool into huge pages now (`MADV_COLLAPSE`, Linux 6.1):
+    /// after a fork(), or if the kernel had no huge pages before. Returns the bytes for which it
+    /// did not; the pool's statistics say why.
     ///
     /// Calls that need the pool's lock wait meanwhile. With [`Switch::Off`] nothing is done.
     pub fn collapse(&self) -> usize {
@@ -197,7 +202,7 @@ impl Pool {
         self.core.arena().collapse()
     }
 
-    /// What the pool has and did.
+    /// The state and counters of the pool.
     pub fn statistics(&self) -> Statistics {
         let locked = self.core.locked.lock();
         let mut tallied = locked.tallied;
@@ -211,7 +216,7 @@ impl Pool {
         )
     }
 
-    /// How much of the pool's memory is resident and in huge pages, as the kernel says it.
+    /// How much of the pool's memory is resident and in huge pages, according to the kernel.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if /proc is not mounted; [`Error::Forked`].
@@ -226,15 +231,15 @@ impl Pool {
     }
 }
 
-/// Handles as C has them: the pointer that [`Arc`] has, so that a handle needs no memory of its own.
+/// Handles for C: the pointer inside the [`Arc`], so that a handle needs no memory of its own.
 impl Pool {
-    /// A handle that is not dropped.
+    /// Turns the handle into a pointer without dropping it.
     pub(crate) fn into_raw(self) -> *const Core {
         let pool = std::mem::ManuallyDrop::new(self);
         Arc::as_ptr(&pool.core)
     }
 
-    /// The handle again.
+    /// Turns the pointer into a handle again.
     ///
     /// # Safety
     /// The pointer is from `into_raw`. Of all handles that this makes from it, one may be dropped.

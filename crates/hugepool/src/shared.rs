@@ -13,19 +13,19 @@ use crate::tally::{Tallied, Tally};
 
 /// Calls use the threads' free blocks.
 const OPEN: u8 = 0;
-/// The same with checks: each call takes the lock.
+/// Like [`OPEN`] with checks: each call takes the lock.
 const CHECKED: u8 = 3;
-/// Its last handle was dropped.
+/// The last handle was dropped.
 const CLOSED: u8 = 1;
-/// This process is a child that does not have its memory.
+/// This process is a child that does not have the pool's memory.
 const FORKED: u8 = 2;
 
 /// What all handles of a pool share.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// Never used twice.
+    /// The pool's number, never reused.
     pub(crate) number: u32,
-    /// Used again when the pool is closed.
+    /// Its index in threads' caches, reused after the pool is closed.
     slot: usize,
     state: AtomicU8,
     pub(crate) handles: AtomicUsize,
@@ -39,9 +39,9 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(crate) struct Locked {
     pub(crate) arena: Arena,
-    /// Of threads that have free blocks.
+    /// Counters of threads that have free blocks.
     pub(crate) tallies: Vec<Arc<Tally>>,
-    /// Of all others, and of calls without a thread's free blocks.
+    /// Counters of all other threads, and of calls that bypass the thread caches.
     pub(crate) tallied: Tallied,
 }
 
@@ -62,7 +62,7 @@ impl std::ops::DerefMut for LockedArena<'_> {
 }
 
 impl Core {
-    /// Adds a pool without memory to those that fork() knows.
+    /// Creates a pool without memory, and registers it for fork().
     pub(crate) fn open(options: &Options) -> Result<Arc<Self>, Error> {
         static NUMBERS: AtomicU32 = AtomicU32::new(1);
         let machine = Availability::read();
@@ -114,7 +114,7 @@ impl Core {
         LockedArena(self.locked.lock())
     }
 
-    /// A new tally of a thread.
+    /// Creates the counters of a thread.
     pub(crate) fn add_tally(&self) -> Result<Arc<Tally>, Error> {
         ensure_memory_for::<Tally>()?;
         let tally = Arc::new(Tally::default());
@@ -124,9 +124,9 @@ impl Core {
         Ok(tally)
     }
 
-    /// Keeps the sums of a thread that ends.
+    /// Adds the counters of a thread that ends to `tallied`.
     pub(crate) fn remove_tally(&self, tally: &Arc<Tally>) {
-        // In a child that a pool excludes nobody asks for them; a closed pool has no statistics.
+        // In a child without the memory nobody reads them; a closed pool has no statistics.
         if self.is_open() {
             let mut locked = self.locked.lock();
             locked.tallied.add(tally.read());
@@ -134,7 +134,7 @@ impl Core {
         }
     }
 
-    /// Returns the memory; threads that still have free blocks of it forget them.
+    /// Returns the memory to the kernel; threads drop the free blocks that they still cache.
     pub(crate) fn close(&self) {
         let was = self.state.swap(CLOSED, Ordering::SeqCst);
         registry::remove(self);
@@ -147,16 +147,17 @@ impl Core {
     }
 }
 
-/// Arc has no constructor that can fail on the oldest compiler, so this asks for the memory first.
+/// `Arc` has no fallible constructor on the oldest supported compiler, so this checks first that
+/// there is memory.
 fn ensure_memory_for<T>() -> Result<(), Error> {
     Vec::<u8>::new().try_reserve_exact(size_of::<T>() + 64).map_err(|_| Error::RECORDS)
 }
 
 /// All open pools, so that fork() can hold their locks.
 ///
-/// Another thread may hold a pool's lock while this thread forks, and does not exist in the child: the child would
-/// wait for ever. So the thread that forks takes all locks before, in the order registry, then pools, and both sides
-/// release them.
+/// Another thread may hold a pool's lock while this thread forks; as it does not exist in the
+/// child, the child would wait for ever. So the forking thread takes all locks before, first the
+/// registry's, then the pools', and both processes release them.
 mod registry {
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
@@ -168,7 +169,7 @@ mod registry {
 
     static POOLS: Lock<Vec<Option<Arc<Core>>>> = Lock::new(Vec::new());
 
-    /// Adds a pool at the first free slot.
+    /// Registers a pool in the first free slot.
     pub(super) fn add(core: impl FnOnce(usize) -> Core) -> Result<Arc<Core>, Error> {
         register_handlers()?;
         let mut pools = POOLS.lock();

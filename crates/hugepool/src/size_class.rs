@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sizes of small blocks → size classes, and how many blocks of a class share a slab.
 //!
-//! Classes are 16 bytes apart up to 128 bytes; above that, eight classes per power of two, so that rounding up
-//! wastes at most 1/8 of a block's class. The largest class is 256 KiB.
+//! Classes are 16 bytes apart up to 128 bytes; above that, there are eight classes per power of
+//! two, so that rounding up wastes at most 1/8 of a block. The largest class is 256 KiB.
 //!
-//! A block's offset in its slab is a multiple of its class, and slabs are aligned to spans: blocks are aligned to
-//! the largest power of two that divides their class.
+//! A block's offset in its slab is a multiple of its class, and slabs are aligned to spans. So
+//! blocks are aligned to the largest power of two that divides their class.
 
-/// Each block is aligned to this many bytes, and no class is smaller.
+/// Alignment of every block in bytes, and the size of the smallest class.
 pub(crate) const QUANTUM: usize = 16;
-/// Classes below this number are those of at most 16 KiB.
+/// Classes below this index have at most 16 KiB; threads cache only these.
 pub(crate) const KEPT: usize = 64;
 /// The largest size that has a class.
 pub(crate) const LARGEST: usize = 256 << 10;
-/// How many classes there are.
+/// Number of classes.
 pub(crate) const COUNT: usize = 8 + 8 * 11;
 
 const LINEAR: usize = 128;
-/// Slabs are made longer until so little of them is left over: a sixteenth.
+/// Slabs get more spans until the unused rest is at most this part of them (1/16).
 const WASTE: usize = 16;
 const MOST_SPANS: usize = 16;
 
-/// A size class: a number below [`COUNT`].
+/// A size class: an index below [`COUNT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SizeClass(u8);
 
 impl SizeClass {
-    /// Whether threads keep free blocks of the class.
+    /// Whether threads cache free blocks of the class.
     #[inline]
     pub(crate) fn is_kept(self) -> bool {
         self.index() < KEPT
@@ -39,7 +39,8 @@ impl SizeClass {
         if last >= LARGEST {
             return None;
         }
-        // Without a branch on the size: up to 255 steps are of 16 bytes, above that of an eighth of a power of two.
+        // Without a branch on the size: up to 255, steps are 16 bytes; above that, an eighth of a
+        // power of two.
         let doubling = ((last | 255).ilog2() - 7) as usize;
         Self::from_index((last >> (4 + doubling)) + 8 * doubling)
     }
@@ -82,7 +83,7 @@ impl SizeClass {
         base + (index % 8 + 1) * (base / 8)
     }
 
-    /// How many spans of this size its slabs have: the fewest that waste little.
+    /// The number of spans of its slabs: the smallest that wastes little.
     pub(crate) fn slab_spans(self, span: usize) -> usize {
         let is_dense = |spans: &usize| (spans * span) % self.size() <= spans * span / WASTE;
         let fewest = self.size().div_ceil(span);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Blocks of one size class in a part of a huge page. Knows numbers of blocks, and no memory.
+//! Blocks of one size class in a part of a huge page. Handles block numbers only, not memory.
 //!
-//! Which blocks are free is in a bitmap beside the memory, not in the blocks: a write behind the end of a block
-//! cannot damage it, and a block that is released twice is noticed.
+//! The bitmap of free blocks is stored outside of the blocks: a write beyond the end of a block
+//! cannot damage it, and a double release is detected.
 
 use crate::Error;
 use crate::bits::BitSet;
 use crate::size_class::SizeClass;
 
-/// Spans in a row that hold blocks of one class.
+/// Consecutive spans that hold blocks of one class.
 #[derive(Debug)]
 pub(crate) struct Slab {
     pub(crate) class: SizeClass,
-    /// Bytes of each block: at most 256 KiB.
+    /// Size of each block in bytes, at most 256 KiB.
     size: u32,
-    /// Its length in spans.
+    /// Number of spans.
     pub(crate) spans: usize,
     capacity: usize,
     free: usize,
@@ -31,7 +31,7 @@ impl Slab {
         Ok(Self { class, size, spans, capacity, free: capacity, blocks: BitSet::full(capacity)? })
     }
 
-    /// Takes its first free block; answers the offset from the start of the slab.
+    /// Takes the first free block; returns its offset from the start of the slab.
     pub(crate) fn take(&mut self) -> Option<usize> {
         let block = self.blocks.smallest()?;
         self.blocks.remove(block);
@@ -39,12 +39,12 @@ impl Slab {
         Some(block * self.size as usize)
     }
 
-    /// Takes back the block at an offset.
+    /// Releases the block at an offset.
     ///
     /// # Errors
     /// [`Error::WrongBlock`] if no block begins there, [`Error::DoubleRelease`] if the block is free.
     pub(crate) fn put(&mut self, offset: usize) -> Result<(), Error> {
-        // Offsets are below a huge page; dividing 32 bits takes less time.
+        // Offsets are below the size of a huge page; a 32-bit division is faster.
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
         let (block, rest) = ((offset / self.size) as usize, offset % self.size);
         if rest != 0 || block >= self.capacity {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a pool has and did.
+//! The state and counters of a pool.
 
 use std::fmt;
 
@@ -7,38 +7,40 @@ use crate::arena::Counts;
 use crate::machine::{Availability, Switch};
 use crate::tally::Tallied;
 
-/// Sizes are in bytes. Blocks count with their size class, not with the size that was requested.
+/// Sizes are in bytes. Blocks count with the size of their class, not with the requested size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistics {
-    /// What the pool does to get huge pages.
+    /// How the pool requests huge pages.
     pub switch: Switch,
-    /// What the machine allowed when the pool was created.
+    /// The machine's setting when the pool was created.
     pub machine: Availability,
-    /// What the pool maps and returns: the size of a huge page.
+    /// The unit that the pool maps and returns: the size of a huge page.
     pub huge_page: usize,
     /// Address space of the pool.
     pub mapped: usize,
-    /// Of it in empty huge pages.
+    /// The part of `mapped` in empty huge pages.
     pub retained: usize,
-    /// Of `mapped`: was in huge pages when it was mapped or collapsed.
+    /// The part of `mapped` that was in huge pages when it was mapped or collapsed.
     pub huge: usize,
-    /// Of `mapped`: in small pages, because the kernel gave no huge page or huge pages are switched off.
+    /// The part of `mapped` in small pages, because the kernel provided no huge page or huge pages
+    /// are switched off.
     pub small: usize,
-    /// Of `mapped`: advised and not checked: large blocks, and all with [`Switch::Advised`]. See `Pool::coverage`.
+    /// The part of `mapped` that was advised and not checked: large blocks, and everything with
+    /// [`Switch::Advised`]. See `Pool::coverage`.
     pub unchecked: usize,
-    /// Why the kernel last gave no huge page, as in `errno.h`; `None` if it never refused.
+    /// Why the kernel last refused a huge page, as in `errno.h`; `None` if it never did.
     pub huge_errno: Option<i32>,
     /// Blocks in use.
     pub live_blocks: u64,
     /// Bytes of blocks in use.
     pub live: u64,
-    /// Blocks that were allocated since the pool was created.
+    /// Number of blocks allocated since the pool was created.
     pub allocations: u64,
-    /// Blocks that were released since the pool was created.
+    /// Number of blocks released since the pool was created.
     pub releases: u64,
-    /// How often the kernel refused memory.
+    /// Number of times that the kernel refused memory.
     pub out_of_memory: u64,
-    /// Blocks that were released without checks and were none or free: mistakes in the program.
+    /// Releases without checks of addresses that were no blocks in use: bugs in the program.
     pub wrong_releases: u64,
 }
 
@@ -58,7 +60,7 @@ impl Statistics {
             small: counts.small,
             unchecked: counts.unchecked,
             huge_errno: Some(counts.huge_errno).filter(|errno| *errno != 0),
-            // Other threads go on meanwhile: a release may be counted of which the allocation is not yet.
+            // Other threads continue meanwhile: a release may be counted before its allocation.
             live_blocks: tallied.allocations.saturating_sub(tallied.releases),
             live: tallied.allocated.saturating_sub(tallied.released),
             allocations: tallied.allocations,

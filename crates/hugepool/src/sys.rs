@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The calls that have no safe wrapper: mappings, advice about them, PAGEMAP_SCAN, a mutex that survives fork().
+//! System calls without a safe wrapper: mappings, madvise, PAGEMAP_SCAN, and a mutex that survives
+//! fork().
 //!
-//! No argument that callers can form makes one of these unsound: a [`Mapping`] is memory that only this crate
-//! knows, and until a pool hands out a block of it nobody else accesses it. This module and `ffi` are the only
-//! ones with `unsafe`.
+//! No argument that safe callers can form makes one of these unsound: only this crate knows a
+//! [`Mapping`]'s memory, and nobody else accesses it until a pool hands out a block of it. Only
+//! this module and `ffi` contain `unsafe`.
 //!
-//! Miri knows neither trimmed mappings nor madvise() nor pthread_atfork(). Under Miri a mapping is a block of the
-//! system's allocator, and advice is refused like by a kernel that does not know it.
+//! Miri supports neither trimmed mappings nor madvise() nor pthread_atfork(). Under Miri a mapping
+//! is a block of the system's allocator, and advice fails as on a kernel that does not know it.
 
 #![expect(unsafe_code, reason = "mmap, madvise, ioctl and pthread calls have no safe wrapper")]
 
@@ -19,7 +20,7 @@ pub(crate) use memory::{Advice, Mapping, on_fork};
 #[cfg(feature = "pool")]
 pub(crate) use mutex::{Guard, Lock};
 
-/// `struct page_region` of linux/fs.h: pages in a row that are alike.
+/// `struct page_region` of linux/fs.h: consecutive pages with the same properties.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PageRegion {
@@ -50,7 +51,8 @@ struct ScanArgument {
     return_mask: u64,
 }
 
-/// Finds the pages of `start..end` that are present. Answers how many regions it found and where it stopped.
+/// Finds the present pages in `start..end`. Returns the number of regions found, and the address
+/// where it stopped.
 ///
 /// # Errors
 /// ENOTTY if the kernel has no PAGEMAP_SCAN (before 6.7).
@@ -81,7 +83,8 @@ pub(crate) fn scan_present(
     }
 }
 
-/// Copies memory of this process that another thread may unmap at any time. Answers the bytes that could be read.
+/// Copies memory of this process that another thread may unmap at any time. Returns the number of
+/// bytes that were read.
 pub(crate) fn copy_own(from: u64, to: &mut [u8]) -> usize {
     let Ok(from) = usize::try_from(from) else { return 0 };
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
@@ -116,22 +119,22 @@ mod memory {
     use std::io;
     use std::ptr::NonNull;
 
-    /// What the kernel is told about memory.
+    /// Advice to the kernel about memory (madvise).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Advice {
-        /// Huge pages at page faults.
+        /// Use huge pages at page faults.
         Huge,
-        /// No huge pages.
+        /// Use no huge pages.
         Small,
-        /// A child by fork() gets none of it.
+        /// A child by fork() does not get the memory.
         Exclude,
-        /// Fault all of it in, writable.
+        /// Populate all of it, writable.
         Populate,
-        /// Copy it into huge pages now.
+        /// Collapse it into huge pages now.
         Collapse,
     }
 
-    /// Private memory of this process, from a huge page's first byte on; unmapped with this.
+    /// Private memory of this process, aligned to a huge page; unmapped when this is dropped.
     #[derive(Debug)]
     pub(crate) struct Mapping {
         base: NonNull<u8>,
@@ -143,7 +146,7 @@ mod memory {
     unsafe impl Send for Mapping {}
 
     impl Mapping {
-        /// Where the first byte is.
+        /// The address of the first byte.
         pub(crate) fn base(&self) -> NonNull<u8> {
             self.base
         }
@@ -156,14 +159,14 @@ mod memory {
             self.base.as_ptr().addr()
         }
 
-        /// The byte at an offset, which must be inside.
+        /// The address of the byte at an offset, which must be inside.
         pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
             assert!(offset < self.bytes, "offset {offset} of {}", self.bytes);
             // SAFETY: the offset was checked, and the mapping is smaller than isize::MAX.
             unsafe { self.base.add(offset) }
         }
 
-        /// Leaves the mapping as it is: for a child that does not have it.
+        /// Drops this without unmapping: for a child process that does not have the mapping.
         pub(crate) fn forget(self) {
             std::mem::forget(self);
         }
@@ -171,10 +174,11 @@ mod memory {
 
     #[cfg(not(miri))]
     impl Mapping {
-        /// Maps `bytes` at a multiple of `alignment` (a power of two); at or near `hint` if that is free.
+        /// Maps `bytes` aligned to `alignment` (a power of two); at or near `hint` if that is free.
         ///
         /// # Errors
-        /// ENOMEM for limits, overcommit and too many mappings; EOVERFLOW for a size that no address space holds.
+        /// ENOMEM because of limits, overcommit or too many mappings; EOVERFLOW for a size above
+        /// any address space.
         pub(crate) fn new(bytes: usize, alignment: usize, hint: usize) -> io::Result<Self> {
             let first = Self::map(bytes, hint)?;
             if first.address() % alignment == 0 {
@@ -202,7 +206,7 @@ mod memory {
             Ok(Self { base, bytes })
         }
 
-        /// Keeps the first aligned `bytes` of it.
+        /// Keeps the first aligned `bytes` and unmaps the rest.
         fn trimmed(self, bytes: usize, alignment: usize) -> Self {
             let start = self.address();
             let front = start.next_multiple_of(alignment) - start;
@@ -218,10 +222,11 @@ mod memory {
             Self { base, bytes }
         }
 
-        /// Advises the kernel about all of it.
+        /// Gives the kernel advice about the whole mapping.
         ///
         /// # Errors
-        /// EINVAL if the kernel does not know the advice or cannot follow it; EAGAIN or ENOMEM if it has no huge page.
+        /// EINVAL if the kernel does not know the advice or cannot follow it; EAGAIN or ENOMEM if
+        /// it has no huge page.
         pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
             let advice = match advice {
                 Advice::Huge => libc::MADV_HUGEPAGE,
@@ -278,7 +283,8 @@ mod memory {
         io::Error::from_raw_os_error(libc::EOVERFLOW)
     }
 
-    /// Has these called before each fork(), and after it in the parent and in the child.
+    /// Registers functions to be called before each fork(), and after it in the parent and in the
+    /// child.
     pub(crate) fn on_fork(
         before: unsafe extern "C" fn(),
         parent: unsafe extern "C" fn(),
@@ -331,19 +337,20 @@ mod mutex {
             Guard { lock: self }
         }
 
-        /// Takes the lock until `release_held`.
+        /// Takes the lock, until `release_held`.
         pub(crate) fn hold(&self) {
             // SAFETY: it is initialised statically and not moved once it is in use (see the type).
             unsafe { libc::pthread_mutex_lock(self.raw.get()) };
         }
 
-        /// Releases what this thread holds by `hold`: in the parent, or as the copy of this thread in the child.
+        /// Releases the lock taken by `hold`: in the parent, or in the child as the copy of this
+        /// thread.
         pub(crate) fn release_held(&self) {
             // SAFETY: as for `hold`. Only the handlers of fork() call this, after `hold`.
             unsafe { libc::pthread_mutex_unlock(self.raw.get()) };
         }
 
-        /// What a thread that has called `hold` reads.
+        /// Reads the value in a thread that has called `hold`.
         pub(crate) fn with_held<R>(&self, read: impl FnOnce(&T) -> R) -> R {
             // SAFETY: this thread holds the lock (only the handlers of fork() call this), so there is no Guard.
             read(unsafe { &*self.value.get() })

@@ -9,15 +9,16 @@ use crate::coverage::{self, Coverage, Method};
 use crate::machine::{self, Availability, Switch};
 use crate::sys::{Advice, Lock, Mapping};
 
-/// Blocks are aligned to this many bytes.
+/// Alignment of blocks in bytes.
 const ALIGNMENT: usize = 4096;
 
 /// A table of blocks: buffers of a cache, segments of a dictionary.
 ///
-/// All of it is mapped, and with [`Switch::On`] populated, when it is created: an error says then that memory is short,
-/// and no later call fails for that reason. It never grows. Any thread may call any method; one lock is held for some
-/// nanoseconds. A child by fork() has a copy, unless the thread that forks shares its process with others: then the
-/// child may not acquire or release blocks (as with all locks that have no handler of fork()).
+/// All of it is mapped, and with [`Switch::On`] populated, when it is created: a shortage of memory
+/// is reported then, and no later call fails for that reason. It never grows. Any thread may call
+/// any method; a lock is held for some nanoseconds. A child by fork() has a copy, but if the parent
+/// had several threads, the child must not acquire or release blocks (as with every lock without a
+/// fork handler).
 #[derive(Debug)]
 pub struct Table {
     mapping: Mapping,
@@ -30,8 +31,8 @@ impl Table {
     /// Maps `count` blocks of at least `block` bytes (rounded up to 4096).
     ///
     /// # Errors
-    /// [`Error::ZeroSize`] if one of both is 0; [`Error::TooLarge`]; [`Error::OutOfMemory`], also if less memory is
-    /// available (`MemAvailable`) than the table needs; [`Error::Switch`].
+    /// [`Error::ZeroSize`] if either is 0; [`Error::TooLarge`]; [`Error::OutOfMemory`], also if the
+    /// table needs more than the available memory (`MemAvailable`); [`Error::Switch`].
     pub fn new(block: usize, count: usize, switch: Option<Switch>) -> Result<Self, Error> {
         if block == 0 || count == 0 {
             return Err(Error::ZeroSize);
@@ -63,10 +64,11 @@ impl Table {
         Ok(NonNull::slice_from_raw_parts(start, self.block))
     }
 
-    /// Takes a block back.
+    /// Releases a block.
     ///
     /// # Errors
-    /// [`Error::Foreign`], [`Error::WrongBlock`] inside of a block, [`Error::DoubleRelease`]: also in release builds.
+    /// [`Error::Foreign`], [`Error::WrongBlock`] for an address inside a block,
+    /// [`Error::DoubleRelease`]: also in release builds.
     ///
     /// # Safety
     /// The block is not used any more.
@@ -81,7 +83,7 @@ impl Table {
         Ok(())
     }
 
-    /// The number of the block that begins at an address, from 0.
+    /// The number of the block that begins at an address, counted from 0.
     ///
     /// # Errors
     /// [`Error::Foreign`]; [`Error::WrongBlock`] inside of a block.
@@ -101,17 +103,17 @@ impl Table {
         self.block
     }
 
-    /// How many blocks it has.
+    /// Number of blocks.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many blocks are free.
+    /// Number of free blocks.
     pub fn free(&self) -> usize {
         self.free.lock().iter().count()
     }
 
-    /// How much of it is resident and in huge pages.
+    /// How much of its memory is resident and in huge pages.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if /proc is not mounted.
@@ -126,7 +128,7 @@ impl Table {
 }
 
 fn advise(mapping: &Mapping, switch: Switch) -> Result<(), Error> {
-    // The coverage says whether a kernel that refuses the advice gave huge pages.
+    // If the kernel refuses the advice, the coverage still shows whether it used huge pages.
     let _ = mapping.advise(if switch == Switch::Off { Advice::Small } else { Advice::Huge });
     if switch != Switch::On {
         return Ok(());

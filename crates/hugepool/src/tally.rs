@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many blocks were allocated and released. Each thread counts where no other thread writes.
+//! Counts allocated and released blocks. Each thread has its own counters, which no other thread
+//! writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::size_class::{KEPT, SizeClass};
 
-/// How many blocks of each class one thread allocated and released in one pool. Only the thread writes; anybody reads.
+/// The number of blocks of each class that one thread allocated and released in one pool. Only that
+/// thread writes; any thread may read.
 #[derive(Debug)]
 pub(crate) struct Tally {
     allocations: [AtomicU64; KEPT],
@@ -19,7 +21,7 @@ impl Default for Tally {
     }
 }
 
-/// Sums of tallies. Bytes are those of size classes.
+/// Sums of tallies. Bytes are those of the size classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tallied {
     pub(crate) allocations: u64,
@@ -73,7 +75,7 @@ impl Tally {
     }
 }
 
-/// Counts where nobody else writes: without a locked instruction.
+/// Increments a counter that only this thread writes, without a locked instruction.
 #[inline]
 fn count(to: &AtomicU64) {
     to.store(to.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

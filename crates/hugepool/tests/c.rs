@@ -10,7 +10,7 @@ use std::process::Command;
 
 use hugepool::ffi::{CCoverage, COptions, CStatistics};
 
-/// The folder of the test programs, where cargo puts the libraries beside them.
+/// The folder of the test programs; cargo puts the libraries next to them.
 fn folder() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     program.parent().unwrap().to_owned()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The C interface from several threads, called as C does it. Without a C compiler, so that Miri can run it.
+//! The C interface from several threads, called as C would. Without a C compiler, so that Miri can
+//! run it.
 
 #![cfg(feature = "pool")]
 #![expect(unsafe_code, reason = "functions of the C interface are called")]
@@ -47,7 +48,7 @@ fn create() -> Shared<CPool> {
     Shared(pool)
 }
 
-/// Allocates and releases blocks, two at a time so that they are not always the same.
+/// Allocates and releases blocks, two at a time, so that they are not always the same ones.
 fn use_pool(pool: *const CPool) {
     for round in 0..ROUNDS {
         let size = [16, 100, 1000, 20_000][round % 4];

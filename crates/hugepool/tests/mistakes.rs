@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Wrong use, and limits of the kernel: an error, and nothing is damaged.
+//! Wrong use, and limits of the kernel: each gives an error and damages nothing.
 
 #![cfg(all(feature = "pool", not(miri)))]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,7 +18,7 @@ fn pool(checks: bool) -> Pool {
     Pool::new(&Options { checks, switch: Some(Switch::Off), ..Options::default() }).unwrap()
 }
 
-/// Releases a block of which the test says whether it may be.
+/// Releases a block; the test says whether that is allowed.
 fn release(pool: &Pool, block: NonNull<u8>, size: usize) -> Result<(), Error> {
     // SAFETY: no test uses a block that it has released; the wrong ones are refused by the check.
     unsafe { pool.release(block, layout(size)) }
@@ -44,7 +44,7 @@ fn a_release_that_is_wrong_is_refused_with_checks() {
     release(&pool, block, 100).unwrap();
     assert_eq!(release(&pool, block, 100), Err(Error::DoubleRelease));
     release(&pool, another, 100).unwrap();
-    // Its huge page is returned to the kernel: the address belongs to nobody.
+    // Its huge page has been returned to the kernel, so the address belongs to no pool.
     assert_eq!(release(&pool, block, 100), Err(Error::Foreign));
     assert_eq!(pool.statistics().live_blocks, 0);
 }
@@ -112,7 +112,7 @@ fn a_table_has_its_blocks_and_no_more() {
     assert_eq!(on, Some(Error::OutOfMemory { errno: libc::ENOMEM }));
 }
 
-/// Runs in a child by fork() and answers its exit status; 99 if it was ended by a signal.
+/// Runs a function in a child by fork() and returns its exit status; 99 if a signal ended it.
 fn in_child(run: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the child does what `run` does and exits at once, without running handlers of this process.
     unsafe {
@@ -121,7 +121,7 @@ fn in_child(run: impl FnOnce() -> bool) -> i32 {
         if child == 0 {
             libc::_exit(if run() { 0 } else { 1 });
         }
-        // A child that waits for ever is ended by SIGALRM of its own.
+        // A child that waits for ever ends itself by SIGALRM.
         let mut status = 0;
         assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
         if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
@@ -145,7 +145,7 @@ fn limits_of_the_kernel_are_errors_and_the_pool_goes_on() {
         let status = in_child(|| {
             alarm(20);
             let pool = pool(false);
-            // Beyond what the test program has: some huge pages.
+            // Above what the test program uses: some huge pages.
             let used = 1 << 30;
             set_limit(limit, used + (64 << 20));
             let mut blocks = Vec::with_capacity(1 << 16);
@@ -174,7 +174,7 @@ fn a_child_of_a_program_with_threads_can_allocate() {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    // Large blocks take the lock each time, so that forks meet it held.
+                    // Large blocks take the lock each time, so that forks happen while it is held.
                     let block = pool.allocate(layout(40_000)).unwrap();
                     release(&pool, block.cast(), 40_000).unwrap();
                 }

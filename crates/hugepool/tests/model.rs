@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A pool against a naive model: blocks do not overlap, are aligned, keep what is written to them, and are counted.
+//! A pool compared with a naive model: blocks do not overlap, are aligned, keep their contents, and
+//! are counted.
 //!
-//! `HUGEPOOL_OPERATIONS=10000000 cargo test --release -p hugepool --test model` does as many as that.
+//! `HUGEPOOL_OPERATIONS=10000000 cargo test --release -p hugepool --test model` sets the number of
+//! operations.
 
 #![cfg(feature = "pool")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +16,7 @@ use std::ptr::NonNull;
 use hugepool::{Error, Options, Pool, Switch};
 use proptest::prelude::*;
 
-/// Numbers that look random: xorshift.
+/// Pseudo-random numbers (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -35,12 +37,12 @@ impl Random {
     }
 }
 
-/// Miri is too slow for large blocks.
+/// The index of the largest size: Miri is too slow for large blocks.
 fn largest() -> usize {
     if cfg!(miri) { 2 } else { 5 }
 }
 
-/// A block that is in use, and the byte that its ends hold.
+/// A block in use, and the byte that its ends contain.
 struct Block {
     start: NonNull<u8>,
     bytes: usize,
@@ -49,7 +51,8 @@ struct Block {
 }
 
 impl Block {
-    /// Of a long block only the ends are written: pages between them cost time and show nothing more.
+    /// The ends of the block: in a long block only these are written, because the pages between
+    /// them take time and show nothing new.
     fn ends(&self) -> [(usize, usize); 2] {
         let length = self.bytes.min(256);
         [(0, length), (self.bytes - length, length)]
@@ -72,7 +75,7 @@ impl Block {
     }
 }
 
-/// What is in use, by address.
+/// The blocks in use, by address.
 struct Model {
     pool: Pool,
     blocks: BTreeMap<usize, Block>,
@@ -124,7 +127,7 @@ impl Model {
     }
 
     fn step(&mut self) {
-        // Grows to about a thousand blocks and shrinks again.
+        // The number of blocks grows to about a thousand and shrinks again.
         let wanted = 1000 + self.random.below(500);
         match self.random.below(10_000) {
             0 => drop(self.pool.trim()),
@@ -184,7 +187,8 @@ fn a_pool_with_checks_is_as_the_model() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }) })]
 
-    /// Any size and alignment gets a block with both, or an error that says what is wrong with them.
+    /// For any size and alignment, the result is a block with both, or an error that says what is
+    /// wrong with them.
     #[test]
     fn any_layout_gets_a_block_or_a_reason(size in 0usize..(6 << 20), shift in 0u32..24) {
         let options = Options { checks: true, switch: Some(Switch::Off), ..Options::default() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Many threads on one pool.
+//! Many threads using one pool.
 
 #![cfg(feature = "pool")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use hugepool::{Options, Pool, Switch};
 
 const ROUNDS: usize = if cfg!(miri) { 30 } else { 20_000 };
 
-/// A block on its way to another thread.
+/// A block that is passed to another thread.
 struct Sent(NonNull<u64>, Layout);
 
 // SAFETY: the receiver is the only one that uses the block from then on.
@@ -56,7 +56,7 @@ fn blocks_that_another_thread_releases_are_whole() {
                 pool.release(block.cast(), layout).unwrap();
             }
         }
-        // the end of the scope does not wait until the threads' free blocks are released; joining does
+        // scope() ends before the threads' free blocks are released; joining waits for that
         senders.into_iter().for_each(|sender| sender.join().unwrap());
         let all = (3 * ROUNDS) as u64;
         assert_eq!(sum, all * (all - 1) / 2);
@@ -80,7 +80,7 @@ fn a_thread_that_ends_gives_its_free_blocks_back() {
             });
         });
     }
-    // scope() returns before the thread's free blocks are released; joining would not.
+    // scope() ends before the thread's free blocks are released; joining would wait for that.
     while pool.statistics().mapped != 0 {
         thread::yield_now();
     }
@@ -99,7 +99,7 @@ fn a_pool_that_is_dropped_while_threads_keep_its_free_blocks_harms_nobody() {
             unsafe { old.release(block.cast(), layout(1)).unwrap() };
             drop(old);
             let _: Result<(), _> = told.recv();
-            // The new pool has the slot of the old one.
+            // The new pool reuses the slot of the old one.
             let new = pool();
             let block = new.allocate(layout(1)).unwrap();
             assert!(new.owns(block.cast()));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program for the tests to kill: it borrows from the machine, without rest, what it is told.
+//! A program for tests to kill: it makes temporary changes to the machine (loans) as requested.
 //!
 //! ```text
-//! borrow once LOAN…        takes each once, says `ready`
-//! borrow ever SEED LOAN…   takes and gives back some of them in turns
+//! borrow once LOAN…        makes each change once, prints `ready`, and waits
+//! borrow ever SEED LOAN…   makes and undoes some of them again and again
 //! ```
-//! It ends, and gives all back, when its input ends or by SIGINT.
+//! It undoes all changes and exits when its input ends or on SIGINT.
 //!
 //! A loan is `zram`, `zram:ALGORITHM`, `swap` (on the newest zram device or file), `shared-swap`,
 //! `file:FOLDER`, `group`, `member` (a sleeping process in the newest group), `panic`, or a knob as
@@ -24,7 +24,7 @@ use pagewise_apply::{Session, state_folder};
 use pagewise_model::lend::{GroupSpec, KnobSetting, LoanId, SwapFile, ZramSpec};
 use pagewise_model::{Bytes, Compressor};
 
-/// Nobody else's device or file has this size.
+/// The size of its devices and files; nobody else uses this size.
 const SIZE: Bytes = Bytes::new((8 << 20) + (17 << 12));
 
 struct Borrower {
@@ -91,7 +91,7 @@ impl Borrower {
         Ok(self.session.swap_on(&area, Some(3))?)
     }
 
-    /// Ends by itself after a minute, should all else fail.
+    /// The process exits by itself after a minute, in case nobody ends it.
     fn member(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let Some(group) = &self.group else { return Ok(()) };
         let join = format!("echo $$ > {}/cgroup.procs && exec sleep 60", group.display());
@@ -123,13 +123,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Whether anybody listens or not.
+/// Prints a line, and ignores errors: the reader may have gone.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Set when the input ends, or by SIGINT.
+/// Returns a flag that is set when the input ends, or on SIGINT.
 fn stop() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
@@ -157,12 +157,12 @@ fn once(loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Each round is a session of its own; in each some loans are left away and some go back early.
+/// Each round is a session of its own, which leaves out some loans and undoes some early.
 fn ever(seed: u64, loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let stop = stop()?;
     let mut state = seed.max(1);
     let mut chance = move || {
-        // xorshift, of George Marsaglia
+        // xorshift by George Marsaglia
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -174,7 +174,7 @@ fn ever(seed: u64, loans: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             if chance() % 5 == 0 {
                 continue;
             }
-            // swap has nothing to be on where its device was left away
+            // swap fails if its device was left out in this round
             let taken = borrower.borrow(loan);
             say(&format!("taken {loan} {taken:?}"));
             if let (Ok(Some(id)), 0) = (taken, chance() % 6) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A program that holds memory, for recordings: `hold MEBIBYTES text|random|sparse still|busy`.
 //!
-//! Text compresses to about a half, random bytes do not at all. Sparse writes a byte to every 2 MiB, so
-//! that each page it holds needs a page table of its own. Busy, it writes a byte to every
-//! page, one page after the other, for ever: whatever is swapped out comes back and goes out again.
-//! It asks for the memory at once, fills it after a line or the end of its input, and then says
-//! `held`. Built statically it runs in guests.
+//! Text compresses to about a half, random bytes do not compress. Sparse writes one byte to every 2
+//! MiB, so that each page needs a page table of its own. Busy writes one byte to every page, one
+//! page after the other, for ever, so that pages are swapped in and out all the time. The program
+//! maps all memory at once, fills it after reading a line (or the end of its input), and then
+//! prints `held`. Built statically, it runs in guests.
 
 use std::io::Write;
 
 const PAGE: usize = 4096;
 
-/// What one page table maps.
+/// Bytes that one page table maps.
 const TABLE: usize = 2 << 20;
 
 type Fill = fn(&mut [u8], u64) -> u64;
@@ -23,7 +23,7 @@ fn main() {
         std::process::exit(2);
     };
     let mut memory = vec![0; mebibytes << 20];
-    // the kernel notes at a first touch, not before, that a process may get huge pages
+    // the kernel registers a process for khugepaged at its first page fault, not before
     memory.iter_mut().skip(mebibytes << 19).take(1).for_each(|byte| *byte = 1);
     let _ = std::io::stdin().read_line(&mut String::new());
     memory.chunks_mut(step).fold(1, |state, page| fill(page, state));
@@ -45,7 +45,7 @@ fn understood(words: &[String]) -> Option<(usize, usize, Fill, bool)> {
     Some((mebibytes.parse().ok()?, step, fill, busy))
 }
 
-/// Numbered lines, each with a word that tells nothing of the next.
+/// Fills the page with numbered lines, each with a word that does not depend on the line before.
 fn text(mut page: &mut [u8], first: u64) -> u64 {
     let mut line = first;
     let word = |line: u64| line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -55,7 +55,7 @@ fn text(mut page: &mut [u8], first: u64) -> u64 {
     line
 }
 
-/// Xorshift.
+/// Fills the page with random bytes (xorshift).
 fn random(page: &mut [u8], mut state: u64) -> u64 {
     for word in page.chunks_mut(8) {
         state ^= state << 13;
@@ -66,7 +66,7 @@ fn random(page: &mut [u8], mut state: u64) -> u64 {
     state
 }
 
-/// One byte.
+/// Writes a single byte.
 fn sparse(page: &mut [u8], state: u64) -> u64 {
     page.iter_mut().take(1).for_each(|byte| *byte = 1);
     state

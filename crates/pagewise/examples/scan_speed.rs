@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `scan_speed ZRAM`: one round of what scan's speed is held against, as JSON: CPU seconds for the
-//! same pages of this process's own memory, each beside its peer; with two threads, seconds.
+//! `scan_speed ZRAM`: one round of comparing the speed of scan with a reference, as JSON: CPU
+//! seconds for the same pages of this process's memory, each next to its reference; with two
+//! threads, seconds.
 //!
-//! The pages are those of the largest library of the machine. ZRAM is the number of a device of the
-//! caller's own, with lz4. `cargo xtask bench --scan` runs it many times.
+//! The pages are those of the machine's largest library. ZRAM is the number of a zram device of the
+//! caller, with lz4. `cargo xtask bench --scan` runs this program many times.
 
 #![allow(clippy::disallowed_methods, reason = "a library to look at, and the device it is given")]
 
@@ -25,7 +26,7 @@ use serde_json::json;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 8192;
-/// Direct I/O takes addresses that are a multiple of this.
+/// Direct I/O needs addresses that are a multiple of this.
 const BLOCK: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -47,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The start of the largest library, at an address for direct I/O.
+/// The start of the largest library, at an aligned address for direct I/O.
 fn image() -> Result<Vec<u8>, Box<dyn Error>> {
     let folder =
         std::fs::read_dir("/usr/lib/x86_64-linux-gnu")?.flatten().map(|entry| entry.path());
@@ -81,7 +82,7 @@ fn bare_zstd(pages: &[&[u8]]) -> usize {
     pages.iter().map(&mut size).sum()
 }
 
-/// zram compresses in the call that writes.
+/// Writes the image to the device: zram compresses in the system call that writes.
 fn written(device: &str, image: &[u8]) -> Result<f64, Box<dyn Error>> {
     let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits())?;
     let path = format!("/dev/zram{device}");
@@ -99,7 +100,7 @@ fn written(device: &str, image: &[u8]) -> Result<f64, Box<dyn Error>> {
     Ok(seconds)
 }
 
-/// Looks at this process: CPU seconds, and seconds.
+/// Scans this process: CPU seconds, and seconds.
 fn looked(
     choice: Choice,
     algorithms: &[Algorithm],

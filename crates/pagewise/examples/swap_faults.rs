@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `swap_faults image=FILE tokens=FOLDER [devices=lz4,zstd] [pages=N] [rounds=N] [clusters=0,3]
 //! [folder=FOLDER] [limit=BYTES] [disksize=BYTES] [seconds=N]`: measures what happens in swap and prints
-//! it as JSON; how far it is goes to standard error. For tests, here and in guests: it borrows a zram
-//! device, a cgroup and `vm.page-cluster`, and gives them back also when it is killed.
+//! it as JSON; its progress goes to standard error. For tests on this machine and in guests: it
+//! creates a zram device and a cgroup and sets `vm.page-cluster`, and undoes this also when it is
+//! killed.
 
 #![allow(clippy::disallowed_methods, reason = "tests open the pages that they wrote")]
 

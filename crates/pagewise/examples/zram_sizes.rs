@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `zram_sizes ID IMAGE`: writes the pages of a file to /dev/zramID, one after the other, and prints
-//! by how much each grew `compr_data_size`; then `used` and `mem_used_total`. With a number behind
-//! them every page is overwritten so many times, at random, and `used` is printed after each round.
-//! For tests, here and in guests: the device must be the caller's own.
+//! `zram_sizes ID IMAGE [N]`: writes the pages of a file to /dev/zramID, one after the other, and
+//! prints by how many bytes each increased `compr_data_size`; then `used` and `mem_used_total`.
+//! With N, every page is then overwritten N times in random order, and `used` is printed after each
+//! round. For tests on this machine and in guests: the device must belong to the caller.
 
 #![allow(clippy::disallowed_methods, reason = "tests write to a device that they borrowed")]
 
@@ -16,7 +16,7 @@ const PAGE: usize = 4096;
 struct Device {
     pages: File,
     stat: File,
-    /// Holds a page at an address that direct I/O takes.
+    /// A page at an address that is aligned for direct I/O.
     buffer: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same numbers every time (xorshift).
+/// A random number below `end`, from the same sequence in every run (xorshift).
 fn drawn(state: &mut usize, end: usize) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;

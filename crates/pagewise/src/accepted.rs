@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/etc/pagewise/doctor.toml` → which findings an operator does not want to hear about.
+//! `/etc/pagewise/doctor.toml` → which findings `doctor` leaves out on this machine.
 //!
 //! ```toml
 //! ignore = ["cgroup-v1-limits", "zram-oversized"]
 //! min_severity = "critical"
 //! ```
 //!
-//! Both keys are optional. A key, an id or a severity that there is not is an error: a word that was
-//! mistyped must not silence anything or, worse, seem to.
+//! Both keys are optional. An unknown key, rule ID or severity is an error: a mistyped word must
+//! neither hide a finding nor silently have no effect.
 
 use std::path::Path;
 
@@ -19,21 +19,21 @@ use toml::{Table, Value};
 
 use crate::cli::Severity;
 
-/// Read where no other file is named.
+/// The configuration file if the command line names no other.
 pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
-/// Such a file has a few lines.
+/// Maximum size of the file in bytes; a real one has a few lines.
 const LONGEST: u64 = 64 << 10;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Accepted {
-    /// Rules whose findings are left out.
+    /// IDs of the rules whose findings are left out.
     pub(crate) ignore: Vec<String>,
-    /// Findings that matter less are not shown.
+    /// Findings of a lower severity are not shown.
     pub(crate) min_severity: Option<Severity>,
 }
 
-/// The named file, which must be there, or the usual one, which need not.
+/// Reads the named file, which must exist, or else [`FILE`], which may be missing.
 pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
     let path = named.unwrap_or(Path::new(FILE));
     match UserFile::open(path, LONGEST).and_then(UserFile::into_text) {
@@ -44,7 +44,7 @@ pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
 }
 
 fn parse(text: &str) -> anyhow::Result<Accepted> {
-    // without the line itself: the file may be any that root can read
+    // the message omits the line itself: root can name any file here, also one with secrets
     let table: Table = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = 1 + before.matches('\n').count();

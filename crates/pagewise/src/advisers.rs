@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The errors of all crates → what the program says of them, and its exit status.
+//! The error types of all crates → the error message with its advice, and the exit status.
 
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use pagewise_terminal::trouble::{self, Adviser, adviser};
 
 use crate::verbs::PassLeft;
 
-/// The errors that know more than what happened and why.
+/// The error types that carry more than a message and a cause: advice for the user.
 const ADVISERS: [Adviser; 11] = [
     adviser::<Interrupted>,
     adviser::<PassLeft>,
@@ -32,7 +32,7 @@ const ADVISERS: [Adviser; 11] = [
     adviser::<ExperimentError>,
 ];
 
-/// Prints the error and says how to exit.
+/// Prints the error and returns the exit status.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     trouble::tell(error, &ADVISERS);
     let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);
@@ -40,9 +40,10 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if stopped { exit::STOPPED } else { exit::FAILED })
 }
 
-/// A defect of ours, in our words. The release build aborts then, which starts an undo of what is lent.
+/// Reports a panic as a bug in pagewise. The release build then aborts, which starts the helper
+/// that undoes temporary changes to the host.
 pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
-    // else what is said would be on a screen that vanishes
+    // leave the alternate screen of the live view first; the message would vanish with it
     pagewise_terminal::live::restore();
     let undo =
         "what was lent is being put back; afterwards `pagewise undo` says if anything is left";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Words for sections, columns and orders → what they choose; help and completions list them.
+//! Parsers for names of sections, columns and sort orders; help and completions list the same
+//! names.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pagewise_report::view::{COLUMNS, Field, SECTIONS, Section, Sort};
@@ -50,7 +51,7 @@ pub(crate) fn rule() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(rules.map(|(id, doc)| PossibleValue::new(id).help(doc)))
 }
 
-/// What can be explained.
+/// A subject of `pagewise explain`.
 pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
     let subjects = pagewise_explain::subjects().iter();
     PossibleValuesParser::new(
@@ -58,7 +59,7 @@ pub(crate) fn subject() -> impl TypedValueParser<Value = String> {
     )
 }
 
-/// The name of a rule of the plan, or the id of a finding that one mends.
+/// The name of a rule of `plan`, or the ID of a finding that such a rule fixes.
 pub(crate) fn plan_rule() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(pagewise_plan::names())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be typed: the one table behind parser, help, completions and man pages.
+//! The command line: the one table from which parser, help, completions and man pages are made.
 
 use std::path::PathBuf;
 

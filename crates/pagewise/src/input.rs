@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--root`, `--interval` and `--smaps-budget` → the host, looked at.
+//! `--root`, `--interval` and `--smaps-budget` → the snapshots of the host or the recording.
 
 use anyhow::Context;
 use pagewise_model::Interval;
@@ -10,8 +10,8 @@ use pagewise_terminal::{Global, interrupt};
 
 use crate::room;
 
-/// The machine or the recording. A recording may be anybody's: it is parsed without any rights but to
-/// read, and from then on this process changes no file.
+/// Opens the machine or the recording. A recording may come from anybody, so this process first
+/// gives up all rights except reading: from then on it cannot change any file.
 pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
     let confine = |is_folder| _ = Confinement::for_recording(is_folder).enter();
     let recording = match &global.root {
@@ -22,13 +22,14 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<Recording> {
     Ok(if once { recording.without_start() } else { recording })
 }
 
-/// Everything that findings need, at both ends of the interval: proportional sizes of large processes only.
+/// Reads everything that findings need, at both ends of the interval; proportional sizes (PSS) only
+/// of large processes.
 pub(crate) fn interval(host: &Recording, global: &Global) -> anyhow::Result<Interval> {
     let scope = Scope { smaps_enough: 0, ..Scope::everything(global.smaps_budget) };
     interval_of(host, global, &scope)
 }
 
-/// So much of it, at both ends of the interval.
+/// Reads `scope` at both ends of the interval.
 pub(crate) fn interval_of(
     host: &Recording,
     global: &Global,
@@ -37,7 +38,7 @@ pub(crate) fn interval_of(
     host.interval(&room::affordable(&host.end, scope)?, || wait(global))
 }
 
-/// The same, with everything that was asked of the host.
+/// The same as [`interval`], together with all file contents that were read from the host.
 pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: true, kernel_threads: true, ..everything };

@@ -21,9 +21,10 @@ use pagewise_terminal::output;
 
 use crate::again;
 
-/// What the confined process says when the file is whole.
+/// What the confined process writes once the file is complete.
 const WHOLE: &[u8] = b"whole";
-/// What the helper answers if another file has the name by now; else it answers with an errno.
+/// What the helper answers if a file with the final name exists by now; otherwise it answers with
+/// an errno.
 const TAKEN: &str = "taken";
 
 /// The confined process's side: a helper that settles one file.
@@ -34,7 +35,8 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Makes the file, for its owner alone, and starts the helper. Call it before confinement.
+    /// Creates the file, readable by its owner alone, and starts the helper. Call it before
+    /// confinement.
     pub(crate) fn start(path: &Path) -> anyhow::Result<(Self, File)> {
         let (unfinished, file) = output::begin_file(path)?;
         match spawn(&unfinished, path) {
@@ -46,7 +48,7 @@ impl Keeper {
         }
     }
 
-    /// All of it is on the disk: it gets its name.
+    /// Lets the helper give the file its final name; call it when all data is on the disk.
     pub(crate) fn name_file(mut self) -> anyhow::Result<()> {
         let answer = self.settle(WHOLE).with_context(|| self.path.display().to_string())?;
         match answer.as_str() {
@@ -60,14 +62,15 @@ impl Keeper {
         }
     }
 
-    /// It could not be filled: it is removed.
+    /// Lets the helper remove the file, because it could not be filled.
     pub(crate) fn remove_file(mut self, error: &io::Error) -> anyhow::Error {
-        // the helper removes it also if it cannot be heard any more
+        // the helper also removes the file if this write fails, because the pipe then closes
         let _ = self.settle(b"");
         output::not_filled(error).context(self.path.display().to_string())
     }
 
-    /// Says this and hears the answer, which ends when the file is settled.
+    /// Sends the word, and returns the helper's answer once the helper has named or removed the
+    /// file.
     fn settle(&mut self, word: &[u8]) -> io::Result<String> {
         if let Some(mut pipe) = self.helper.stdin.take() {
             pipe.write_all(word)?;
@@ -81,7 +84,8 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
-    /// What was neither named nor removed is removed when the pipe closes; this waits for it.
+    /// The helper removes a file that was neither named nor removed when the pipe closes; this
+    /// waits for it.
     fn drop(&mut self) {
         let _ = self.settle(b"");
     }
@@ -94,7 +98,7 @@ fn spawn(unfinished: &Path, path: &Path) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
-/// The helper's side.
+/// The helper process.
 pub(crate) fn settle_file(unfinished: &Path, path: &Path) -> anyhow::Result<()> {
     let mut output = Vec::new();
     let heard = io::stdin().lock().take(WHOLE.len() as u64 + 1).read_to_end(&mut output);

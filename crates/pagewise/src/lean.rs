@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of `apply` in guests need of pagewise, and nothing else: PID 1 of a guest, `lab guest`, `lab cache`,
-//! `apply`, `verify` and `undo`.
+//! The part of pagewise that tests of `apply` in guests need, as a program of its own: PID 1 of a
+//! guest, `lab guest`, `lab cache`, `apply`, `verify` and `undo`.
 //!
-//! Those tests take minutes, and they prove what these verbs do. With a program of its own, whose bytes are the same
-//! after a change elsewhere (in a sentence of `report`, or a rule of `doctor`), they need not run again after it:
-//! `cargo xtask groups` compares the bytes. Each verb is the file that the whole program has, too. `plan` is not
-//! among them, because it contains every rule: what the tests apply is a plan in a file.
+//! Those tests take minutes. `cargo xtask groups` runs them again only if the bytes of their
+//! program changed, and this program's bytes stay the same after a change elsewhere (in a sentence
+//! of `report`, or a rule of `doctor`). Its verbs are the same source files as in the complete
+//! program. `plan` is not among them, because it contains every rule: the tests apply plans from
+//! files.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 #![allow(dead_code, reason = "the other verbs, which are left out, use more of these files")]

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pagewise gets more work out of a Linux machine's memory, and proves it: the program.
+//! The program `pagewise`: shows how a Linux machine uses its memory, and measures what changes
+//! gain.
 //!
-//! Wiring only: [`cli`] is the one table that parser, help, completions and man pages come from,
-//! [`verbs`] has a file or a folder per verb, the others are what
-//! several verbs need. Inside a guest that `lab` started the same program is PID 1, and `lab` starts it to
-//! be what is swapped out; that is settled before the command line is looked at.
+//! Only wiring: [`cli`] is the one table that parser, help, completions and man pages come from,
+//! [`verbs`] has a file per verb (`trial` and `lab` are in [`pagewise_experiments`]), and the other
+//! modules are shared by several verbs. Before parsing the command line, the program checks for two
+//! special roles: in a guest that `lab` started it is PID 1, and `lab` also starts it as the
+//! process whose memory is swapped out.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

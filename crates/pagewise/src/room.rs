@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether this program may have the memory that it is about to need.
+//! Checks that the memory that this program is about to need can be allocated.
 //!
-//! A report is wanted most where memory is short: at the commit limit (overcommit 2) or under a limit of
-//! address space an allocation fails, and that ends the program. So what the large parts need is asked
-//! for in one piece first and given back at once. What does not fit is left out, and the rest is said.
-//! Somebody else may take the room meanwhile; then the program ends as before. The stack is made as large as
-//! it will get at the same time: the kernel counts it as it grows, and a program whose stack may not grow
-//! dies of a segmentation fault, which says nothing.
+//! Reports matter most when memory is short, but at the commit limit (overcommit 2) or under an
+//! address space limit (`ulimit -v`) an allocation fails, which aborts the program. So the size
+//! that the large parts need is first allocated in one piece and freed at once. If that fails,
+//! those parts are left out, and a message says so. Another process may take the memory in between;
+//! then the program aborts after all. The stack is grown to its final size at the same time: the
+//! kernel charges it as it grows, and a program whose stack cannot grow dies of a segmentation
+//! fault without any message.
 
 use std::hint::black_box;
 
@@ -14,24 +15,25 @@ use pagewise_model::{Bytes, Refusal};
 use pagewise_observe::{HostRoot, Scope, extent};
 use pagewise_terminal::output;
 
-/// What a snapshot takes without processes and cgroups, with what prints it.
+/// Bytes that a snapshot without processes and cgroups takes, including the code that prints it.
 const BASE: usize = 2 << 20;
-/// What facts of the machine as a whole take.
+/// Bytes that machine-wide facts (`Scope::glance`) take.
 const GLANCE: usize = 64 << 10;
-/// The stack of the deepest verb: between 192 and 256 KiB in a build without optimization.
+/// Bytes of stack that the deepest verb uses: between 192 and 256 KiB in a build without
+/// optimization.
 const STACK: usize = 256 << 10;
-/// The same as [`BASE`] for each process at both ends: 3.5 KiB were measured.
+/// Bytes for each process, with both ends of the interval: 3.5 KiB were measured.
 const PROCESS: usize = 4 << 10;
-/// The same for each cgroup with its counters at both ends.
+/// Bytes for each cgroup, with its counters at both ends of the interval.
 const CGROUP: usize = 32 << 10;
-/// Groups above this number are not kept.
+/// Snapshots keep at most this many cgroups.
 const MOST_GROUPS: usize = 1000;
-/// What looking at a thousand pages takes: threads, buffers, what algorithms need.
+/// Bytes for reading a thousand pages: threads, buffers, and the state of the compressors.
 const CONTENTS: usize = 8 << 20;
 const MORE_ROOM: &str =
     "raise the limit (ulimit -v; with overcommit 2, vm.overcommit_ratio), or end what commits most";
 
-/// Whether the stack may grow as far as the command line needs it, with a word where it may not.
+/// Whether the stack can grow as far as parsing the command line needs; prints a message if not.
 pub(crate) fn is_enough_to_start() -> bool {
     let is_enough = has(STACK);
     if !is_enough {
@@ -42,11 +44,12 @@ pub(crate) fn is_enough_to_start() -> bool {
     is_enough
 }
 
-/// `scope` where there is room for it, else facts of the machine as a whole and a word about it.
+/// Returns `scope` if there is memory for it; otherwise prints a message and returns
+/// [`Scope::glance`].
 ///
 /// # Errors
 ///
-/// There is no room for these facts either.
+/// There is not even memory for [`Scope::glance`].
 pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Result<Scope, Refusal> {
     if !host.is_live() {
         return Ok(*scope);
@@ -71,7 +74,7 @@ pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Result<Scope, Refusa
     Ok(Scope::glance())
 }
 
-/// Whether page contents can be looked at.
+/// Whether there is memory for reading page contents; prints a message if not.
 pub(crate) fn has_for_contents() -> bool {
     let has = has(CONTENTS);
     if !has {
@@ -86,7 +89,7 @@ fn tell(needed: usize, left_out: &str) {
     output::hint(MORE_ROOM);
 }
 
-/// Touches so much of the stack below the caller, by pages of 4 KiB.
+/// Grows the stack by `bytes` below the caller, by touching it in frames of 4 KiB.
 #[inline(never)]
 fn grow_stack(bytes: usize) {
     const FRAME: usize = 4 << 10;
@@ -98,7 +101,7 @@ fn grow_stack(bytes: usize) {
     black_box(&frame);
 }
 
-/// Whether so much can be had in one piece.
+/// Whether this many bytes can be allocated in one piece.
 fn has(bytes: usize) -> bool {
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recording as one `.tar` ↔ its files by path. The same files give the same bytes.
+//! A recording as one `.tar` archive ↔ its files by path. Equal files give equal bytes.
 //!
-//! The description comes first, then all files by path; a file of the earlier end that reads as its twin of
-//! the later end is a hard link to it, as `pagewise capture` writes it. Owner, time and rights are not
-//! those of any file: `fixtures/hosts` holds such archives, and two of them differ where a file does.
+//! The description comes first, then all files sorted by path. A file of the start that equals the
+//! same file of the end is a hard link to it, as `pagewise capture` writes it. Owner, time and
+//! permissions are constant, so that two archives in `fixtures/hosts` differ only if a file does.
 //!
 //! `xtask` compiles this file too, because it depends on none of our crates.
 
@@ -12,13 +12,13 @@ use std::io::{Error, Read, Result};
 
 use tar::{Archive, Builder, EntryType, Header};
 
-/// The description of a recording.
+/// The file name of a recording's description.
 pub(crate) const DESCRIPTION: &str = "host.toml";
 
-/// By path in the recording, as `end/proc/meminfo`.
+/// The files by path in the recording, such as `end/proc/meminfo`.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// The files of an archive that we wrote, or that `tar` packed of a folder.
+/// The files of an archive that we wrote, or that `tar` made of a folder.
 pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
     let mut files = Files::new();
     for entry in Archive::new(archive).entries()? {
@@ -43,7 +43,7 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
     Ok(files)
 }
 
-/// A path without what `tar` writes before it.
+/// A path without the prefix that `tar` writes (`./`).
 fn inside(path: &[u8]) -> Result<String> {
     let path = std::str::from_utf8(path).map_err(Error::other)?;
     Ok(path.strip_prefix("./").unwrap_or(path).to_owned())
@@ -74,8 +74,8 @@ fn head(kind: EntryType, size: usize) -> Header {
     head
 }
 
-/// The same file of the later end, which stands before this one, where both read the same. Of an empty
-/// file a link would take as much.
+/// The path of the same file at the end, which precedes this one in the archive, if both are equal.
+/// For an empty file, a link would take as many bytes.
 pub(crate) fn twin(files: &Files, path: &str, bytes: &[u8]) -> Option<String> {
     let twin = format!("end/{}", path.strip_prefix("start/")?);
     let same = files.get(&twin).is_some_and(|other| other == bytes);

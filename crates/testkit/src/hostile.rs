@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Inputs that nobody means well with: recordings, evidence, journals, experiments and settings, cut,
-//! flipped, blown up, full of control characters, nested and with numbers at their limits.
+//! Hostile inputs: recordings, evidence, journals, experiments and settings that are cut, flipped,
+//! enlarged, full of control characters, nested, and with numbers at their limits.
 //!
-//! All of it is made from a few good inputs and a fixed seed: the same number makes the same input on
-//! every machine, so that a failure is named by its number.
+//! All are made from a few valid inputs and a fixed seed: the same number makes the same input on
+//! every machine, so that a failure can be identified by its number.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub enum Kind {
     Recording,
     /// A folder of evidence: `experiment.json`, `runs.jsonl`, `summary.json`.
     Evidence,
-    /// A journal of what was lent.
+    /// A journal of temporary changes (loans).
     Journal,
     /// An experiment in TOML.
     Experiment,
@@ -30,7 +30,7 @@ pub enum Kind {
 /// One input.
 #[derive(Debug, Clone)]
 pub struct Hostile {
-    /// What was done to it.
+    /// What was done to the valid input.
     pub name: String,
     /// What it pretends to be.
     pub kind: Kind,
@@ -38,7 +38,7 @@ pub struct Hostile {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// Good inputs to begin with.
+/// Valid inputs to start from.
 #[derive(Debug, Clone)]
 pub struct SeedInputs {
     /// A recorded host.
@@ -53,23 +53,23 @@ pub struct SeedInputs {
     pub settings: Vec<u8>,
 }
 
-/// Makes the inputs.
+/// Generates the inputs.
 #[derive(Debug)]
 pub struct Corpus {
     good: SeedInputs,
     host: BTreeMap<String, Vec<u8>>,
 }
 
-/// The file of an archive, and of a single input.
+/// The name of an archive, and of an input with a single file.
 pub const FILE: &str = "input";
 
-/// Processes and groups of the recorded host that are kept: each input is read by a program that is not
-/// optimised.
+/// Only these processes and cgroups of the recorded host are kept, because an unoptimised program
+/// reads each input.
 const KEPT: [&str; 4] =
     ["end/proc/1/", "end/proc/106/", "end/proc/30/", "end/sys/fs/cgroup/init.scope/"];
 
 impl Corpus {
-    /// From good inputs.
+    /// A corpus made from these valid inputs.
     #[must_use]
     pub fn new(good: SeedInputs) -> Self {
         let is_many = |path: &str| {
@@ -84,7 +84,7 @@ impl Corpus {
         Self { host: host.filter(|(path, _)| is_kept(path)).collect(), good }
     }
 
-    /// The input of this number; every kind comes about as often, and recordings more.
+    /// The input with this number; every kind is about equally frequent, recordings more so.
     #[must_use]
     pub fn input(&self, number: u64) -> Hostile {
         let mut rng = Rng::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -100,7 +100,7 @@ impl Corpus {
         }
     }
 
-    /// One file of a host changed, and all packed as the program would.
+    /// Changes one file of the host, and packs all files as the program would.
     fn recording(&self, rng: &mut Rng) -> Hostile {
         let at = rng.usize(..self.host.len());
         let Some((path, bytes)) = self.host.iter().nth(at) else { unreachable!("it has files") };
@@ -126,12 +126,12 @@ fn single(kind: Kind, good: &[u8], form: Form, rng: &mut Rng) -> Hostile {
     Hostile { name: what, kind, files: [(FILE.to_owned(), changed)].into() }
 }
 
-/// How a kind of text nests and repeats.
+/// How a format nests and repeats.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     open: &'static str,
     close: &'static str,
-    /// What may be repeated without end.
+    /// A unit that may be repeated any number of times.
     unit: &'static str,
 }
 
@@ -139,7 +139,8 @@ const JSON: Form = Form { open: "{\"a\":[", close: "]}", unit: "0," };
 const TOML: Form = Form { open: "a = [{ a = ", close: "}]", unit: "\n[[arm]]\nname = \"a\"" };
 const LINES: Form = Form { open: "[", close: "]", unit: " 1" };
 
-/// Characters that terminals act on, that turn text around, that nobody sees, and bytes that are none.
+/// Characters that control terminals, change the text direction or are invisible, and bytes that
+/// are no characters.
 const CONTROLS: [&[u8]; 12] = [
     b"\x1b[2J",
     b"\x1b]0;title\x07",
@@ -155,7 +156,7 @@ const CONTROLS: [&[u8]; 12] = [
     b"\\u001b[2J",
 ];
 
-/// Numbers at limits and beyond.
+/// Numbers at and beyond limits.
 const NUMBERS: [&str; 14] = [
     "0",
     "-1",
@@ -173,7 +174,7 @@ const NUMBERS: [&str; 14] = [
     "NaN",
 ];
 
-/// Does one thing to `bytes`, and says what.
+/// Makes one change to `bytes`, and returns its description.
 fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
     let at = rng.usize(..=bytes.len());
     match rng.u8(..10) {
@@ -226,7 +227,7 @@ fn flipped(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     (format!("{times} bits flipped"), changed)
 }
 
-/// One number of it becomes another.
+/// Replaces one number by another.
 fn number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let is_start =
         |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[*at - 1].is_ascii_digit());
@@ -269,7 +270,7 @@ fn packed(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
     }
 }
 
-/// The archive itself changed: its heads, its stream.
+/// Damages the archive itself: its headers or its compressed stream.
 fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     let compressed = rng.bool();
     let (name, bytes) = match rng.u8(..8) {
@@ -288,7 +289,7 @@ fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     Hostile { name, kind: Kind::Recording, files: [(FILE.to_owned(), bytes)].into() }
 }
 
-/// A head that lies about a size, or stands for what no recording holds.
+/// A header with a wrong size, or with a type that no recording contains.
 fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let kinds =
         [b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'S', b'g', b'x', b'K', b'L', b'M', 0xff];
@@ -310,7 +311,7 @@ fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     (format!("a head of kind {:#x}, {path:?}, {size} bytes", kind.as_byte()), bytes)
 }
 
-/// The name of the next file, of many megabytes.
+/// A name of many megabytes for the next file.
 fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let kind = [b'L', b'K', b'x', b'g'][rng.usize(..4)];
     let length: usize = [1000, 70_000, 30 << 20, 63 << 20][rng.usize(..4)];
@@ -326,7 +327,7 @@ fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8
     (format!("a long name of kind {:?}, {length} bytes", char::from(kind)), bytes)
 }
 
-/// Much from little: files of the same byte, packed.
+/// A decompression bomb: files of one repeated byte, compressed.
 fn bomb(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let length = [9 << 20, 70 << 20, 7 << 20][rng.usize(..3)];
     let byte = [0, b'\n', b'1', 0xff][rng.usize(..4)];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of journals → what the program's runs have lent there, and what of it is still there.
+//! A folder of journals → the loans that the program's runs have made, and which of them still
+//! exist.
 //!
-//! A debug build of the program keeps journals of runs that have ended in a folder `ended` beside the others, where
-//! there is such a folder; a program as it is shipped removes them.
+//! If there is a folder `ended` next to the journals, a debug build of the program moves journals
+//! of runs that have ended into it; a release build deletes them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,17 +15,17 @@ use serde_json::Value;
 use crate::made;
 use crate::thing::Thing;
 
-/// What runs have lent whose journals are in one folder.
+/// The loans of runs whose journals are in one folder.
 #[derive(Debug)]
 pub struct Lent {
     state: PathBuf,
 }
 
 impl Lent {
-    /// By runs that get this folder as `PAGEWISE_STATE` from now on. Makes it.
+    /// The loans of runs that get this folder as `PAGEWISE_STATE` from now on. Creates the folder.
     ///
     /// # Panics
-    /// Where it cannot be made.
+    /// If it cannot be created.
     #[must_use]
     pub fn by_runs_in(state: &Path) -> Self {
         let mut private = fs::DirBuilder::new();
@@ -33,23 +34,23 @@ impl Lent {
         Self { state: state.to_owned() }
     }
 
-    /// All that a journal has named so far: zram devices, swap, swap files, cgroups.
+    /// All loans that a journal has named so far: zram devices, swap, swap files, cgroups.
     #[must_use]
     pub fn all(&self) -> BTreeSet<Thing> {
         let folders = [self.state.clone(), self.state.join("ended")];
         let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
-        // one that is renamed or removed meanwhile
+        // a file may be renamed or removed meanwhile
         let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
         texts.flat_map(|text| things(&text)).collect()
     }
 
-    /// What of it is there now.
+    /// The loans that exist now.
     #[must_use]
     pub fn there(&self) -> Vec<Thing> {
         self.all().into_iter().filter(Thing::is_there).collect()
     }
 
-    /// Whether a zram device of a run is there now.
+    /// Whether a zram device of a run exists now.
     #[must_use]
     pub fn has_zram(&self) -> bool {
         self.there().iter().any(|thing| matches!(thing, Thing::Zram { .. }))
@@ -61,10 +62,10 @@ impl Lent {
         self.there().iter().any(|thing| matches!(thing, Thing::Swap { .. }))
     }
 
-    /// Asserts that runs have lent a zram device, and that nothing that they lent is left.
+    /// Asserts that runs have created a zram device, and that none of their loans exists any more.
     ///
     /// # Panics
-    /// Where that is not so.
+    /// If that is not so.
     #[track_caller]
     pub fn assert_zram_went_back(&self) {
         let all = self.all();
@@ -74,14 +75,16 @@ impl Lent {
     }
 }
 
-/// What was lent is checked again at the end of all tests, when the folder of the journals is gone.
+/// All loans are listed for a second check at the end of all tests, when the folder of journals is
+/// gone.
 impl Drop for Lent {
     fn drop(&mut self) {
         self.all().iter().for_each(made);
     }
 }
 
-/// What the records of one journal name. A line without a whole record is the last one of a run that was killed.
+/// The loans in the records of one journal. A line without a complete record is the last one of a
+/// killed run.
 fn things(journal: &str) -> Vec<Thing> {
     let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.filter_map(|line| thing(&line["record"])).collect()

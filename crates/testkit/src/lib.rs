@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of several crates share. Never part of the program: `cargo xtask dag` allows it as a
-//! dependency for tests only.
+//! Code that tests of several crates share. Never part of the program: `cargo xtask dag` allows it
+//! only as a dependency of tests.
 //!
-//! It panics where a test would: a machine without what a test needs is a failed test.
+//! It panics like a test: if the machine lacks what a test needs, the test fails.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a test borrows from the machine it runs on, and how it is given back.
+//! Temporary changes (loans) that a test makes to the machine, and how they are undone.
 //!
-//! The way back of every loan is told to a watching shell *before* the loan is taken. The shell
-//! runs what it was told, last first, when its input ends: when the test drops [`Loans`], and just
-//! as well when the test panics or is killed. It is a session of its own, so that a Ctrl-C at the
-//! terminal does not reach it.
+//! Before each change, a watching shell is sent the command that undoes it. When the shell's input
+//! ends, it runs all commands, the last one first: when the test drops [`Loans`], and also when the
+//! test panics or is killed. The shell has a session of its own, so that Ctrl-C in the terminal
+//! does not reach it.
 //!
-//! A test that borrows waits for its [`Turn`] first, and the shell has the turn until it has put everything back.
+//! A test that makes changes waits for its [`Turn`] first, and the shell keeps the turn until it
+//! has undone everything.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -19,15 +20,15 @@ use std::time::{Duration, Instant};
 use crate::thing::Thing;
 use crate::turn::{FOLDER, Turn};
 
-/// How long a device that somebody has open is waited for: a safety net.
+/// How long to wait for a device that somebody has open: a safety net.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until no other run of tests borrows from this machine; this process has the turn until it ends. As another
-/// user than root, who can borrow nothing, it waits for nobody.
+/// Waits until no other run of tests changes this machine; then this process has the turn until it
+/// ends. Users other than root, who cannot change anything, do not wait.
 ///
 /// # Panics
 ///
-/// Where another run has it for longer than tests take.
+/// If another run keeps the turn for longer than all tests take.
 pub fn take_turn() -> &'static Option<Turn> {
     static TURN: OnceLock<Option<Turn>> = OnceLock::new();
     TURN.get_or_init(|| {
@@ -36,33 +37,34 @@ pub fn take_turn() -> &'static Option<Turn> {
     })
 }
 
-/// Notes what was made, for who looks at the end of all tests what is left: `xtask` does.
+/// Lists a thing that was made, for `xtask`, which checks at the end of all tests that nothing is
+/// left.
 pub fn made(thing: &Thing) {
     take_turn();
     let list = OpenOptions::new().append(true).create(true).open(Path::new(FOLDER).join("made"));
-    // only root can; what others make goes with their processes
+    // only root can write the list; what other users make ends with their processes
     let _ = list.and_then(|mut list| writeln!(list, "{thing}"));
 }
 
-/// Everything borrowed so far.
+/// All changes so far.
 #[derive(Debug)]
 pub struct Loans {
     watcher: Child,
 }
 
 impl Loans {
-    /// Nothing yet.
+    /// Without any changes yet.
     ///
     /// # Panics
     ///
-    /// Where util-linux is missing.
+    /// If util-linux is missing.
     #[expect(clippy::new_without_default, reason = "it starts a program")]
     #[must_use]
     pub fn new() -> Self {
         let lock = take_turn().as_ref().and_then(Turn::file);
         let lock = lock.map_or_else(Stdio::null, |file| file.try_clone().expect("a copy").into());
         let watcher = Command::new("setsid")
-            // who has the file of the lock open has the turn
+            // whoever has the lock's file open has the turn
             .args(["sh", "-c", "exec 3>&1 > /dev/null; tac | sh"])
             .stdin(Stdio::piped())
             .stdout(lock)
@@ -71,18 +73,18 @@ impl Loans {
         Self { watcher }
     }
 
-    /// Promises to run `command` at the end.
+    /// Registers `command`, to be run at the end.
     pub fn promise(&mut self, command: &str) {
         let listed = self.watcher.stdin.as_mut().expect("open until dropped");
         writeln!(listed, "{command}").expect("the watcher lives");
     }
 
-    /// A zram device of our own with `disksize`, never one that was there. Answers its number.
+    /// Creates a zram device with `disksize`; never uses an existing one. Returns its number.
     pub fn zram(&mut self, disksize: &str) -> u32 {
         let id: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
         let own = Thing::zram(id).expect("the device that was made");
         let is_own = own.is_there_in_shell();
-        // between the lines above and this one a kill would leave an empty, unused device behind
+        // a kill between the lines above and this one would leave an unused, empty device behind
         self.promise(&format!("! {is_own} || echo {id} > /sys/class/zram-control/hot_remove"));
         let reset = format!("! {is_own} || echo 1 > /sys/block/zram{id}/reset");
         self.promise(&format!("for i in $(seq 1200); do {reset} && break; sleep 0.05; done"));
@@ -91,7 +93,7 @@ impl Loans {
         id
     }
 
-    /// A swap file in `folder`, not switched on.
+    /// Creates a swap file in `folder`, not switched on.
     pub fn swap_file(&mut self, folder: &Path, megabytes: u32) -> PathBuf {
         let path = folder.join("swapfile");
         let shown = path.display().to_string();
@@ -113,7 +115,7 @@ impl Loans {
         run("swapon", &["--priority", &priority.to_string(), area]);
     }
 
-    /// Writes a setting for a while.
+    /// Changes a setting until the end.
     pub fn setting(&mut self, path: &str, value: &str) {
         let old = read(path);
         self.promise(&format!("echo '{}' > {path}", active_word(&old)));
@@ -131,29 +133,29 @@ impl Drop for Loans {
     }
 }
 
-/// Of `always [madvise] never` the word in brackets, of anything else all of it.
+/// The word in brackets of `always [madvise] never`; all of any other text.
 fn active_word(text: &str) -> &str {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(word, _)| word)
 }
 
-/// A file without the white space around it.
+/// The contents of a file, without surrounding white space.
 ///
 /// # Panics
 ///
-/// Where it cannot be read.
+/// If it cannot be read.
 #[must_use]
 pub fn read(path: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     text.trim().to_owned()
 }
 
-/// Writes a setting. As root, the program opens block devices for a moment to see whether they are swap, so one that
-/// is busy is tried again for a minute.
+/// Writes a setting. If it is busy, it is tried again for a minute, because pagewise as root opens
+/// block devices for a moment to see whether they are swap.
 ///
 /// # Panics
 ///
-/// Where it is refused.
+/// If it is refused.
 pub fn write(path: &str, value: &str) {
     let until = Instant::now() + PATIENCE;
     let mut written = std::fs::write(path, value);
@@ -166,7 +168,7 @@ pub fn write(path: &str, value: &str) {
     written.unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
-/// Runs a tool of the machine that must succeed.
+/// Runs a tool of the machine, which must succeed; returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().expect(program);
     let complaint = String::from_utf8_lossy(&output.stderr);

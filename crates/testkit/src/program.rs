@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs programs to their end.
+//! Runs programs to completion.
 
 use std::process::Command;
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct ProgramRun {
     /// Its exit status.
@@ -14,11 +14,11 @@ pub struct ProgramRun {
     pub err: String,
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 ///
 /// # Panics
 ///
-/// Where it does not start, is ended by a signal, or prints what is not UTF-8.
+/// If it does not start, is ended by a signal, or prints text that is not UTF-8.
 pub fn finish(command: &mut Command) -> ProgramRun {
     let ended = command.output().expect("it starts");
     ProgramRun {
@@ -28,22 +28,22 @@ pub fn finish(command: &mut Command) -> ProgramRun {
     }
 }
 
-/// A folder that vanishes with the test.
+/// A temporary folder, which is removed with the returned value.
 ///
 /// # Panics
 ///
-/// Where there can be none.
+/// If none can be created.
 #[must_use]
 pub fn empty_folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// The same on a disk, as swap files need, and below no folder but root's: a clone of the project may
-/// belong to a user, and journals that root believes may not lie there.
+/// The same on a disk (swap files need one), with only root's folders above it: a clone of the
+/// project may belong to a user, and root does not trust journals below such a folder.
 ///
 /// # Panics
 ///
-/// Where there can be none.
+/// If none can be created.
 #[must_use]
 pub fn folder_on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").expect("a folder")

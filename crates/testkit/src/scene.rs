@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recorded host as its files, changed where a test says so, and replayed.
+//! The files of a recorded host, changed by a test, and replayed.
 //!
-//! A change is made where the kernel would show it: a file, a line of one, a counter at the later
-//! end. The changed files are packed as an archive and read as one that a user sent, so that every
-//! reader between the text and the finding is the real one.
+//! A change is made to what the kernel would show: a file, a line of it, a counter at the end. The
+//! changed files are packed as an archive and opened like one that a user sent, so that all readers
+//! between the text and the finding are the real ones.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,10 +15,10 @@ use pagewise_observe::{Recording, Scope};
 
 use crate::archive::{self, Files};
 
-/// Both ends of an interval, as they are called in a recording.
+/// Both ends of an interval, as a recording names them.
 pub const ENDS: [&str; 2] = ["start", "end"];
 
-/// Where the recordings lie.
+/// The folder of the recordings.
 pub fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
@@ -28,10 +28,10 @@ pub fn recording(slug: &str) -> PathBuf {
     recordings().join(format!("{slug}.tar"))
 }
 
-/// The names of all of them, sorted.
+/// The names of all recordings, sorted.
 ///
 /// # Panics
-/// Where anything but archives lies among them.
+/// If the folder contains anything but archives.
 pub fn slugs() -> Vec<String> {
     let entries = std::fs::read_dir(recordings()).expect("fixtures/hosts");
     let slug = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -47,12 +47,12 @@ pub fn slugs() -> Vec<String> {
 /// A host at two times, in memory.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// By path in the recording, as `end/proc/meminfo`.
+    /// The files by path in the recording, such as `end/proc/meminfo`.
     files: Files,
 }
 
 impl Scene {
-    /// A recording as it is.
+    /// An unchanged recording.
     pub fn load(slug: &str) -> Self {
         let path = recording(slug);
         let read = std::fs::read(&path).and_then(|bytes| archive::unpack(&bytes));
@@ -61,18 +61,18 @@ impl Scene {
         Self { files }
     }
 
-    /// A file with this text at both ends; a new one, or in the place of one.
+    /// Sets the contents of a file at both ends; creates it if it does not exist.
     pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Self {
         ENDS.iter().fold(self, |scene, end| scene.file_at(end, path, text.as_ref()))
     }
 
-    /// The same at one end.
+    /// Sets the contents of a file at one end.
     pub fn file_at(mut self, end: &str, path: &str, text: impl AsRef<[u8]>) -> Self {
         self.files.insert(format!("{end}/{path}"), text.as_ref().to_vec());
         self
     }
 
-    /// Without a file, or without a folder and all in it, at both ends.
+    /// Removes a file, or a folder with its contents, at both ends.
     pub fn without(mut self, path: &str) -> Self {
         let before = self.files.len();
         let gone = |stored: &str| {
@@ -86,7 +86,7 @@ impl Scene {
         self
     }
 
-    /// Without a folder and all in it, at one end.
+    /// Removes a folder with its contents at one end.
     pub fn without_at(mut self, end: &str, folder: &str) -> Self {
         let before = self.files.len();
         let prefix = format!("{end}/{folder}/");
@@ -95,7 +95,7 @@ impl Scene {
         self
     }
 
-    /// The one line that begins with this word, replaced at both ends where the file is recorded.
+    /// Replaces the only line that begins with `key`, at each end that has the file.
     pub fn line(mut self, path: &str, key: &str, line: &str) -> Self {
         let mut replaced = 0;
         for end in ENDS {
@@ -111,12 +111,12 @@ impl Scene {
         self
     }
 
-    /// A counter of `/proc/vmstat` that had this value at both ends.
+    /// Sets a counter of `/proc/vmstat` at both ends.
     pub fn counter(self, name: &str, value: u64) -> Self {
         self.line("proc/vmstat", name, &format!("{name} {value}"))
     }
 
-    /// A counter of `/proc/vmstat` that grew by exactly so much over the interval.
+    /// Sets a counter of `/proc/vmstat` so that it grows by exactly `by` over the interval.
     pub fn grow(self, name: &str, by: u64) -> Self {
         let text = self.text("start", "proc/vmstat").expect("vmstat is recorded").to_owned();
         let find = |line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
@@ -130,35 +130,35 @@ impl Scene {
         self.file_at("end", "proc/vmstat", changed)
     }
 
-    /// What a file says at one end; `None` where it is not recorded.
+    /// The contents of a file at one end; `None` if it is not recorded.
     pub fn text(&self, end: &str, path: &str) -> Option<&str> {
         let bytes = self.files.get(&format!("{end}/{}", path.trim_start_matches('/')))?;
         Some(std::str::from_utf8(bytes).expect("text"))
     }
 
-    /// Whether something of that name is recorded at the later end, be it a folder.
+    /// Whether a file or folder of that name is recorded at the end.
     pub fn has(&self, path: &str) -> bool {
         let stored = format!("end/{}", path.trim_start_matches('/'));
         let folder = format!("{stored}/");
         self.files.keys().any(|known| *known == stored || known.starts_with(&folder))
     }
 
-    /// Its files, by path in the recording.
+    /// The files, by path in the recording.
     pub fn into_files(self) -> BTreeMap<String, Vec<u8>> {
         self.files
     }
 
-    /// What the readers make of it, at both ends.
+    /// Replays both ends through the readers.
     pub fn replay(&self) -> Interval {
         self.replay_as("scene")
     }
 
-    /// The same, under another name.
+    /// The same, with another label.
     pub fn replay_as(&self, label: &str) -> Interval {
         interval(&self.recording(label))
     }
 
-    /// As it is opened under this name.
+    /// The opened recording, with this label.
     pub fn recording(&self, label: &str) -> Recording {
         Recording::from_archive(self.packed().as_slice(), label).expect("a recording")
     }
@@ -168,7 +168,7 @@ impl Scene {
     }
 }
 
-/// Both ends, with all that the program looks at.
+/// Both ends, with everything that the program reads.
 pub fn interval(recording: &Recording) -> Interval {
     let scope = Scope::everything(Duration::from_millis(200));
     let Ok(interval) = recording.interval(&scope, || Ok::<(), Infallible>(()));

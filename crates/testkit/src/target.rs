@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes to look at, whose memory is arranged by `examples/target.rs`.
+//! Processes for tests to sample, whose memory `examples/target.rs` arranges.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A running target; it ends with this.
+/// A running target, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Target {
     child: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// What followed "ready".
+    /// The text after "ready".
     pub message: String,
 }
 
 impl Target {
-    /// Starts it; it has arranged its memory when this returns.
+    /// Starts it; returns when it has arranged its memory.
     pub fn start(arguments: &str) -> Self {
         Self::started(Command::new(target_program()).args(arguments.split(' ')))
     }
 
-    /// Starts it in the way that the command says.
+    /// Starts it with this command; returns when it has arranged its memory.
     pub fn started(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the target");
@@ -33,18 +33,18 @@ impl Target {
         Self { child, orders, answers, message }
     }
 
-    /// Its number.
+    /// Its process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Gives an order without waiting.
+    /// Sends an order without waiting.
     pub fn order(&mut self, order: &str) {
         writeln!(self.orders.as_mut().expect("open"), "{order}").expect("it lives");
     }
 
-    /// Gives an order and waits until it is done.
+    /// Sends an order and waits until it is done.
     pub fn obey(&mut self, order: &str) {
         self.order(order);
         let mut line = String::new();
@@ -52,7 +52,8 @@ impl Target {
         assert_eq!(line.trim(), "done");
     }
 
-    /// Waits until it has ended; its remains stay.
+    /// Waits until /proc shows this state, such as Z for a process that has ended and was not
+    /// reaped.
     pub fn wait_for_state(&self, requested: &str) {
         for _ in 0..12_000 {
             let stat = read_process(self.pid(), "stat");
@@ -65,7 +66,7 @@ impl Target {
         panic!("not in state {requested}");
     }
 
-    /// Waits until it is called so.
+    /// Waits until it has this name.
     pub fn wait_for_name(&self, requested: &str) {
         for _ in 0..12_000 {
             if read_process(self.pid(), "comm").trim() == requested {
@@ -85,20 +86,20 @@ impl Drop for Target {
     }
 }
 
-/// A file of a process.
+/// A file in /proc of a process; empty if it cannot be read.
 pub fn read_process(pid: u32, file: &str) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
 
-/// A line of smaps_rollup, in KiB.
+/// A value of smaps_rollup, in KiB.
 pub fn rollup(pid: u32, name: &str) -> u64 {
     let text = read_process(pid, "smaps_rollup");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect(name)
 }
 
-/// The program beside this test program. `cargo test` has built it, unless it was told to build
-/// one test program only.
+/// The path of the target program, next to this test program. `cargo test` builds it, unless only
+/// one test program is built.
 pub fn target_program() -> PathBuf {
     let mut path = std::env::current_exe().expect("a path");
     path.pop();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a test, or the program that it runs, made on this machine → a line of text, and whether it is still there.
+//! A thing that a test, or the program that it runs, made on this machine → a line of text, and
+//! whether it still exists.
 //!
-//! A machine may have zram devices, swap and cgroups of others, which come and go while tests run. So nobody compares
-//! whole lists: each thing that was made is asked for by itself, a zram device by its sequence number too, because
-//! the kernel gives the number of a device that is gone to the next one.
+//! Others may have zram devices, swap and cgroups on the machine, which are created and removed
+//! while tests run. So whole lists are not compared: each thing is checked by itself, a zram device
+//! also by its sequence number, because the kernel reuses device numbers.
 //!
 //! Also compiled into xtask, which uses no crate of the project.
 
@@ -11,38 +12,38 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Something that was made.
+/// A thing that was made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A zram device.
     Zram {
         /// The N of `zramN`.
         number: u32,
-        /// Never given twice.
+        /// The kernel's disk sequence number, never reused.
         diskseq: u64,
     },
     /// Swap that was switched on.
     Swap {
         /// The device or file.
         area: String,
-        /// Of a zram device.
+        /// The sequence number, if it is a zram device.
         diskseq: Option<u64>,
     },
     /// A cgroup or a swap file.
     Path(PathBuf),
     /// A loop device with its file.
     Loop {
-        /// As `/dev/loop0`.
+        /// Such as `/dev/loop0`.
         device: String,
-        /// What it shows.
+        /// Its backing file.
         file: PathBuf,
     },
-    /// A folder of journals: there as long as a journal in it names something lent.
+    /// A folder of journals: exists as long as a journal in it names a loan.
     Journals(PathBuf),
 }
 
 impl Thing {
-    /// A zram device that is there, by its number.
+    /// An existing zram device, by its number.
     #[must_use]
     pub fn zram(number: u32) -> Option<Self> {
         Some(Self::Zram { number, diskseq: diskseq(&format!("zram{number}"))? })
@@ -56,7 +57,7 @@ impl Thing {
         Self::Swap { area: area.to_owned(), diskseq }
     }
 
-    /// Whether it is still there.
+    /// Whether it still exists.
     #[must_use]
     pub fn is_there(&self) -> bool {
         match self {
@@ -79,7 +80,7 @@ impl Thing {
         }
     }
 
-    /// A command for a shell that succeeds while a zram device, or what has a path, is still there.
+    /// A shell command that succeeds while a zram device, or something with a path, still exists.
     #[must_use]
     pub fn is_there_in_shell(&self) -> String {
         match self {
@@ -91,7 +92,7 @@ impl Thing {
         }
     }
 
-    /// What [`Display`](fmt::Display) writes.
+    /// Parses what [`Display`](fmt::Display) writes.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let (kind, rest) = line.split_once(' ')?;
@@ -115,7 +116,8 @@ impl Thing {
     }
 }
 
-/// As `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`, `loop /dev/loop0 /image` or `journals /state`.
+/// Such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`, `loop /dev/loop0 /image` or
+/// `journals /state`.
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,14 +131,14 @@ impl fmt::Display for Thing {
     }
 }
 
-/// The sequence number of a disk that is there.
+/// The sequence number of an existing disk.
 fn diskseq(name: &str) -> Option<u64> {
     fs::read_to_string(format!("/sys/block/{name}/diskseq")).ok()?.trim().parse().ok()
 }
 
 fn is_swap(area: &str) -> bool {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    // the kernel writes a space in a name as \040
+    // the kernel prints a space in a name as \040
     let area = area.replace(' ', "\\040");
     swaps.lines().any(|line| line.split_whitespace().next() == Some(area.as_str()))
 }
@@ -173,7 +175,7 @@ mod tests {
         );
         fs::write(state.join("1.journal"), "").unwrap();
         assert!(Thing::Journals(state).is_there());
-        // no device was ever the number 0
+        // no device has ever had the sequence number 0
         assert!(!Thing::Zram { number: 0, diskseq: 0 }.is_there());
         assert!(!Thing::Swap { area: path.display().to_string(), diskseq: None }.is_there());
         assert!(!Thing::Loop { device: "/dev/loop0".to_owned(), file: path }.is_there());

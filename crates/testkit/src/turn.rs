@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The turn of one run of tests to borrow what this machine has once: swap, zram devices, settings, cgroups.
+//! The turn of one run of tests to change what exists once on this machine: swap, zram devices,
+//! settings, cgroups.
 //!
-//! Two runs at a time would each find the other's value in place of its own. So root's runs take turns by a lock on
-//! `/run/pagewise-tests/lock`, whatever clone or cache they come from. The file says who has it: process, and
-//! command line; its time of change says since when. Everybody may read it, and only root may hold it.
+//! Two runs at the same time would each find the other's values instead of their own. So runs as
+//! root take turns with a lock on `/run/pagewise-tests/lock`, whatever clone or cache they use. The
+//! file contains the process and command line of the holder; its modification time is when the turn
+//! began. Everybody may read it, and only root may hold it.
 //!
-//! A run is a process and all that it starts: where an ancestor has the turn, it is this process's turn too. Nothing
-//! has to be handed down, and nobody waits for their own parent.
+//! A run is a process and all its descendants: if an ancestor has the turn, this process has it,
+//! too. So nothing must be passed on, and no process waits for its own parent.
 //!
 //! Also compiled into xtask, which uses no crate of the project.
 
@@ -20,30 +22,31 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// The folder of the lock, and of the list `made` of what was made in this turn.
+/// The folder of the lock, and of the list `made` of things that were made in this turn.
 pub(crate) const FOLDER: &str = "/run/pagewise-tests";
-/// A run of all tests that borrow takes five minutes.
+/// Maximum wait; all tests that change the machine take five minutes.
 const PATIENCE: Duration = Duration::from_secs(45 * 60);
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Held until it is dropped, or this process and whoever it handed the file to have ended.
+/// Held until it is dropped, or until this process and all processes that have the file open have
+/// ended.
 #[derive(Debug)]
 pub struct Turn {
-    /// `None` where an ancestor has it.
+    /// `None` if an ancestor has the turn.
     file: Option<File>,
 }
 
 impl Turn {
-    /// Waits for its turn, and says on standard error for whom it waits.
+    /// Waits for its turn, and prints to standard error for which process it waits.
     ///
     /// # Errors
-    /// Where the lock cannot be made, as without root, or is held for 45 minutes.
+    /// If the lock cannot be created, for example without root, or is held for 45 minutes.
     pub fn wait() -> io::Result<Self> {
-        // not by `eprintln!`, which a test's output swallows
+        // not `eprintln!`, which the test harness captures
         wait_for(Path::new(FOLDER), PATIENCE, &mut |told| drop(writeln!(io::stderr(), "{told}")))
     }
 
-    /// The lock's file: who holds it open holds the lock.
+    /// The lock's file: a process that has it open holds the lock.
     #[must_use]
     pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
@@ -88,7 +91,7 @@ fn open(folder: &Path, path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o644);
     let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
     let file = options.custom_flags(no_follow).open(path)?;
-    // whatever this process's umask is
+    // independent of this process's umask
     file.set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
 }
@@ -102,7 +105,7 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{} {short}", std::process::id())
 }
 
-/// Who has the lock.
+/// The holder of the lock.
 struct Holder {
     pid: Option<u32>,
     line: String,
@@ -110,7 +113,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// As far as it says; who has only just taken it may have said nothing yet.
+    /// Parses the file, as far as it is complete: a new holder may not have written it yet.
     fn read(file: &mut File) -> Self {
         let mut text = String::new();
         let read =
@@ -123,7 +126,7 @@ impl Holder {
     }
 }
 
-/// As `process 4711 (cargo xtask test --root), for 35 s`.
+/// Such as `process 4711 (cargo xtask test --root), for 35 s`.
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.pid {
@@ -134,11 +137,11 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// Whether this process, its parent, the parent's parent or so on is that one.
+/// Whether `pid` is this process or one of its ancestors.
 fn is_ancestor(pid: u32) -> bool {
     let parent_of = |process: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // the name in brackets may hold anything
+        // the name in parentheses may contain anything
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
     };
     std::iter::successors(Some(std::process::id()), parent_of).any(|process| process == pid)
@@ -152,7 +155,7 @@ mod tests {
 
     fn silent(_: &str) {}
 
-    /// A process that is nobody's ancestor and holds the lock until it is killed, as another run would.
+    /// A process that is no ancestor and holds the lock until it is killed, as another run would.
     fn other_run(folder: &Path) -> std::process::Child {
         let script =
             "exec 3> lock; flock 3; echo $$ somebody else > lock; echo held; exec sleep 600";
@@ -193,7 +196,7 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// A program that puts back what a killed test has borrowed is given the file, and lives longer.
+    /// The helper that undoes a killed test's changes has the file open, and outlives the test.
     #[test]
     fn the_turn_lasts_as_long_as_somebody_has_its_file() {
         let folder = tempfile::tempdir().unwrap();

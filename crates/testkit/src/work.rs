@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much work a piece of code is: the instructions that this thread executes in user space.
+//! The work of a piece of code: the instructions that this thread executes in user space.
 //!
-//! Unlike time, instructions do not depend on what else the machine does. If the processor's counter cannot
-//! be used (a virtual machine without one, `kernel.perf_event_paranoid` above 2), the thread's CPU time stands in,
-//! and the test says so. Cold caches, interrupts and CPU steal can only add to it, so bounds must be wider, and what
-//! exceeds one must be measured again: the least of several measurements counts.
+//! Unlike time, instructions do not depend on other load. If the CPU's counter cannot be used (a
+//! virtual machine without one, `kernel.perf_event_paranoid` above 2), the thread's CPU time is
+//! used instead, and the test prints that. Cold caches, interrupts and CPU steal only add to it, so
+//! limits must be wider, and a value above a limit must be measured again: the minimum of several
+//! measurements counts.
 
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Counts the work of the thread that made it.
+/// Counts the work of the thread that created it.
 #[derive(Debug)]
 pub struct Work {
     /// `None` if only time can be measured.
@@ -18,7 +19,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Counts instructions if this machine can, and says on standard error if it cannot.
+    /// Counts instructions if this machine can; otherwise prints to standard error that it cannot.
     pub fn counter() -> Self {
         let counter = Builder::new(Hardware::INSTRUCTIONS).exclude_kernel(true).build();
         let counter = counter.and_then(|mut counter| counter.enable().map(|()| counter));
@@ -31,16 +32,16 @@ impl Work {
         Self { counter: counter.ok() }
     }
 
-    /// Whether instructions are counted, and not time.
+    /// Whether instructions are counted, not time.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.counter.is_some()
     }
 
-    /// The lesser work of two runs, and what the second one answered.
+    /// The smaller work of two runs, and the result of the second one.
     ///
     /// # Panics
-    /// Where the counter cannot be read.
+    /// If the counter cannot be read.
     pub fn measure<T>(&mut self, mut run: impl FnMut() -> T) -> (u64, T) {
         let mut once = || {
             let before = self.now();
@@ -74,7 +75,7 @@ mod tests {
     fn ten_times_the_work_counts_as_ten_times_the_work() {
         let mut work = Work::counter();
         let mut sum = |most: u64| work.measure(|| (0..most).fold(0, |sum, at| black_box(sum ^ at)));
-        // CPU time may need several attempts on a busy machine; instructions need one.
+        // CPU time may need several attempts under load; instructions need one.
         let is_tenfold = (0..20).any(|_| {
             let ((few, _), (many, answer)) = (sum(100_000), sum(1_000_000));
             assert_eq!(answer, (0..1_000_000).fold(0, |sum, at| sum ^ at));

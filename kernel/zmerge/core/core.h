@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * zmerge's core: the disk's slots, the objects they point to, and how equal ones become one.
+ * zmerge's core: the disk's slots, the objects they point to, and the merging of equal objects.
  *
- * A slot is one page of the disk. An object is a page's content as it is stored: compressed, or as
- * it is where that does not pay. A slot of one repeated word has no object. Who counts the slots
- * that point to an object is the slot's kind:
- *
+ * A slot is one page of the disk. An object is the content of a page as it is stored: compressed,
+ * or uncompressed if compression does not save enough. A slot whose page is one repeated word has
+ * no object. The kind of a slot says where the number of slots that point to its object is counted:
  *	plain		nobody: this slot alone
  *	counted		a 16-bit counter, whose number is the slot's key (counter.c); what a merge
  *			on request leaves behind
  *	indexed		the object's entry in the index, under the slot's key (index.c); what
  *			inline merging works with
  *
- * Hashes only nominate. An object is shared after its content was compared, byte by byte.
+ * Hashes only nominate candidates: an object is shared only after its content was compared byte by
+ * byte.
  *
  * Lock order, outermost first:
  *	slot lock	sleeps	a bit of the entry's attr: its slot (slot.c); never two at once
@@ -21,44 +21,48 @@
  *	counters->lock	spin	which counters are in use
  *	chunk->lock	spin	the counters of a chunk (counter.c)
  *
- * tree->lock and the locks of counters are never held together with each other or with a reader. The
- * writer of zm_op_writer_get() may be waited for and is taken with no lock held. Nothing that may wait for
- * memory is done while a slot is locked or a writer is held, so what frees memory may wait for both.
+ * tree->lock and the locks of counters are never held together with each other or with a reader.
+ * The writer of zm_op_writer_get() is taken with no lock held, and taking it may sleep. Memory is
+ * never waited for while a slot is locked or a writer is held, so code that reclaims memory may
+ * wait for both.
  */
 #ifndef ZM_CORE_H
 #define ZM_CORE_H
 
 #include "port.h"
 
-/* A slot's attributes: length of the object, kind, seen, lock, and above them the key. */
+/*
+ * zm_slot.attr, from the lowest bit: length of the object, kind, seen mark with part of the hash,
+ * lock bits, key.
+ */
 #define ZM_LEN_BITS	17
 #define ZM_LEN_MASK	((1ull << ZM_LEN_BITS) - 1)
 #define ZM_KIND_SHIFT	ZM_LEN_BITS
 #define ZM_KIND_MASK	(7ull << ZM_KIND_SHIFT)
 /*
- * A pass has hashed this slot's object: the mark, and the upper bits of the hash. Whoever stores into the slot
- * takes both away.
+ * Set when a pass has hashed this slot's object, together with the upper bits of the hash. A write
+ * to the slot clears both.
  */
 #define ZM_SEEN		(1ull << (ZM_KIND_SHIFT + 3))
 #define ZM_PART_SHIFT	(ZM_KIND_SHIFT + 4)
 #define ZM_PART_BITS	8
 #define ZM_PART_MASK	(((1ull << ZM_PART_BITS) - 1) << ZM_PART_SHIFT)
-/* In an entry only, see slot.c. */
-#define ZM_CLEARED	(1ull << 29)	/* the holder of the lock is to clear the slot */
-#define ZM_WAITED	(1ull << 30)	/* somebody sleeps until it is unlocked */
+/* Only in struct zm_entry, see slot.c. */
+#define ZM_CLEARED	(1ull << 29)	/* the holder of the lock must clear the slot */
+#define ZM_WAITED	(1ull << 30)	/* tasks wait for the lock */
 #define ZM_LOCKED	(1ull << 31)
 #define ZM_LOCK_MASK	(ZM_CLEARED | ZM_WAITED | ZM_LOCKED)
 #define ZM_KEY_SHIFT	32
 
 enum zm_kind { ZM_EMPTY, ZM_SAME, ZM_PLAIN, ZM_COUNTED, ZM_INDEXED };
 
-/* What a page of the disk stores. All zero: nothing. */
+/* What a page of the disk stores. All zero: the slot is empty. */
 struct zm_slot {
 	u64 value;	/* the object's handle, or the word that fills the page */
 	u64 attr;
 };
 
-/* A slot where it is kept, with its lock. */
+/* A slot in the table, whose attr also contains the lock. */
 struct zm_entry {
 	u64 value;
 	atomic64_t attr;
@@ -91,25 +95,25 @@ static inline struct zm_slot zm_slot_of(enum zm_kind kind, u64 value, u32 len, u
 	return (struct zm_slot){ .value = value, .attr = attr };
 }
 
-/* index.c: many values under 32-bit tags, in memory that grows with their number. */
-#ifndef ZM_LEAF_ENTRIES		/* the fuzzer has smaller ones */
+/* index.c: maps 32-bit tags to objects; its memory grows with their number. */
+#ifndef ZM_LEAF_ENTRIES		/* smaller in the fuzzer */
 #define ZM_LEAF_ENTRIES	31
 #endif
 
 /*
- * A leaf has room for 1, 3, 7, 15 or 31 entries, as many as it needs: zm_leaf_bytes() is a power of two. Behind
- * the head are the values, the tags and the metas of all entries; there is one more tag, where a search ends that
- * finds nothing.
+ * A leaf has room for 1, 3, 7, 15 or 31 entries, so that zm_leaf_bytes() is a power of two. After
+ * the head follow the values, the tags and the metas of all entries. There is one tag more than
+ * entries, a sentinel for searches.
  */
 struct zm_leaf {
-	u8 depth;	/* how many bits of the tag all entries have in common */
+	u8 depth;	/* number of tag bits that all entries share */
 	u8 count;
 	u8 room;
 	u64 values[];
 };
 
 struct zm_tree {
-	spinlock_t lock;	/* all of the tree */
+	spinlock_t lock;	/* protects the whole tree */
 	u8 depth;	/* the directory has 2^depth pointers */
 	u16 singles;	/* entries with one reference */
 	struct zm_leaf **leaves;	/* NULL: no entries */
@@ -121,14 +125,15 @@ struct zm_index {
 	atomic64_t bytes;
 };
 
-/* What an entry of the inline index says beside its tag: a handle, its length, its references. */
-#ifndef ZM_REFS_MAX		/* a test has fewer */
+/* The meta of an index entry: the length of the object, and above it the number of references. */
+#ifndef ZM_REFS_MAX		/* smaller in a test */
 #define ZM_REFS_MAX	((1u << (32 - ZM_LEN_BITS)) - 1)
 #endif
 
 /*
- * Objects under one tag that have as many references as can be counted. Further objects of the same page get
- * another tag, the next one, because a leaf has room for only so many entries with the same tag.
+ * This many objects under one tag can have the maximum number of references. Further objects with
+ * the same page get another tag, tag + ZM_NEXT_TAG, because a leaf has room for only so many
+ * entries with the same tag.
  */
 #define ZM_TAG_FULL	(ZM_LEAF_ENTRIES / 2)
 #define ZM_NEXT_TAG	0x9e3779b1u
@@ -143,12 +148,12 @@ bool zm_index_put(struct zm_index *index, u32 tag, u64 handle);
 bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle);
 u64 zm_index_singles(struct zm_index *index);
 
-/* counter.c: 16-bit reference counts, in chunks of a page. */
+/* counter.c: 16-bit reference counts, in chunks of one page. */
 struct zm_counters {
-	spinlock_t lock;		/* which counters are in use */
+	spinlock_t lock;		/* protects allocating and freeing counters */
 	struct zm_chunk **chunks;
 	u32 nchunks;
-	u32 lowest;			/* all chunks before this one are there */
+	u32 lowest;			/* all chunks below this index exist */
 	struct list_head spare;		/* chunks with a free counter */
 	atomic64_t bytes;
 };
@@ -162,19 +167,22 @@ bool zm_counter_put(struct zm_counters *counters, u32 number);
 bool zm_counter_full(struct zm_counters *counters, u32 number);
 
 /*
- * Where there are domains, pages are merged only with pages of the same one. What is in this one is of no known
- * domain, and is merged with nothing.
+ * With merge_domain, pages are merged only with pages of the same domain. Pages of this one have no
+ * known domain, and are never merged.
  */
 #define ZM_NO_DOMAIN	0
 
-/* What one page costs to hash and compare is most of what inline merging costs: hash.c. */
+/* hash.c: hashing and comparing a page is most of the cost of inline merging. */
 u64 zm_hash(const void *bytes, size_t len, u64 seed);
 bool zm_same_between(const void *page);
 bool zm_equal(const void *a, const void *b, size_t len);
 u32 zm_fingerprint(const void *bytes, u32 len, u64 seed);
 void zm_fill(void *page, u64 word);
 
-/* Whether one word fills a page. Most pages end with another one than they begin with. */
+/*
+ * Whether one word fills the page. The first and last word are compared first: for most pages they
+ * differ.
+ */
 static inline bool zm_same_filled(const void *page)
 {
 	const u64 *words = page;
@@ -182,36 +190,43 @@ static inline bool zm_same_filled(const void *page)
 	return words[0] == words[PAGE_SIZE / sizeof(u64) - 1] && zm_same_between(page);
 }
 
-/* Whether an LZ4 block decompresses to a page, told without decompressing: lz4_equal.c. */
+/*
+ * lz4_equal.c: whether an LZ4 block decompresses to the page, determined without decompressing it.
+ */
 bool zm_lz4_equal(const void *from, u32 len, const void *page);
 
 enum zm_mode { ZM_OFF, ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
 
 /*
- * Where objects are kept, and what turns pages into them: the operations that the core is linked
- * with (glue/store.c in the kernel, user/fake.c in user space). A handle is never zero.
+ * Operations that store objects and (de)compress pages. The core is linked with them (glue/store.c
+ * in the kernel, user/fake.c in user space). A handle is never zero.
  */
 struct zm_reader;
 struct zm_writer;
 
-/* Room on the memory node of @page; zero when there is none. Without @may_wait it returns at once. */
+/*
+ * Allocates room for @len bytes, on the NUMA node of @page; 0 without memory. Without @may_wait it
+ * never sleeps.
+ */
 u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait);
 void zm_op_free(void *ctx, u64 handle);
-/* Bytes that a limit of the device's memory leaves for what is no object; U64_MAX: there is no limit. */
+/* Bytes that the device's memory limit leaves for anything but objects; U64_MAX without a limit. */
 u64 zm_op_room(void *ctx);
 void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len);
-/* A reader is held for one object. Between load and unload nothing sleeps. */
+/* A reader is held for one object. Nothing sleeps between zm_op_load() and zm_op_unload(). */
 struct zm_reader *zm_op_reader_get(void *ctx);
 void zm_op_reader_put(void *ctx, struct zm_reader *reader);
 const void *zm_op_load(void *ctx, struct zm_reader *reader, u64 handle, u32 len);
 void zm_op_unload(void *ctx, struct zm_reader *reader, u64 handle, u32 len, const void *at);
 int zm_op_decompress(void *ctx, struct zm_reader *reader, const void *from, u32 len, void *page);
-/* Whether these bytes decompress to @page. False where they do not decompress. */
+/* Whether these bytes decompress to @page; false if they do not decompress at all. */
 bool zm_op_same(void *ctx, struct zm_reader *reader, const void *from, u32 len, const void *page);
-/* A writer holds what it compressed last until it is put. */
+/* A writer keeps the result of its last compression until it is put. */
 struct zm_writer *zm_op_writer_get(void *ctx);
 void zm_op_writer_put(void *ctx, struct zm_writer *writer);
-/* Compressed bytes: where they are, and how many; below zero: the error, -ENOSPC where they are too many. */
+/*
+ * Compressed bytes: address and length. A negative length is an error, -ENOSPC if they do not fit.
+ */
 struct zm_packed {
 	const void *at;
 	int len;
@@ -219,64 +234,67 @@ struct zm_packed {
 
 struct zm_packed zm_op_compress(void *ctx, struct zm_writer *writer, const void *page);
 
-/* Whole-device sums. Those of objects count a shared object once. */
+/* Sums of the whole device. Sums of objects count a shared object once. */
 struct zm_stats {
-	atomic64_t pages;		/* slots that store something */
+	atomic64_t pages;		/* slots that are not empty */
 	atomic64_t same_pages;
 	atomic64_t stored_bytes;	/* of all objects */
-	atomic64_t huge_pages;		/* slots whose object is a page as it is */
+	atomic64_t huge_pages;		/* slots whose object is uncompressed */
 	atomic64_t huge_pages_since;
-	atomic64_t merged_pages;	/* slots that need no object of their own */
+	atomic64_t merged_pages;	/* slots that share another slot's object */
 	atomic64_t merged_bytes;
-	atomic64_t hits;		/* writes that inline merging looked for, and found */
+	atomic64_t hits;		/* lookups of inline merging that found a copy */
 	atomic64_t misses;
 };
 
-/* A CPU may take away from a sum before another one has added what that is: never below zero for who reads. */
+/* With concurrent updates a sum may be negative for a moment; readers then get 0. */
 static inline u64 zm_sum(const atomic64_t *sum)
 {
 	return max_t(s64, atomic64_read(sum), 0);
 }
 
 /*
- * Whether copies are frequent enough to look every page up. One word has all that a decision depends on, and
- * is replaced as a whole: ZM_ASLEEP, the pages looked up since the last decision, and above them the copies
- * among those.
+ * State of adaptive mode: whether copies are frequent enough to look up every page. All that a
+ * decision depends on is in one word, which is replaced atomically: ZM_ASLEEP, above bit 32 the
+ * copies found, and below it the pages looked up since the last decision.
  */
 #define ZM_ASLEEP	(1ull << 63)
 #define ZM_FOUND_SHIFT	32
 
 struct zm_adapt {
 	atomic64_t seen;
-	atomic_t written;	/* pages since the device fell asleep, and before */
+	atomic_t written;	/* pages written while asleep, selects the sample by time */
 };
 
 struct zm_core {
 	void *ctx;
-	u32 huge_len;		/* from here on an object is a page as it is */
+	u32 huge_len;		/* objects of this length or more are stored uncompressed */
 	u64 nslots;
 	struct zm_entry *entries;
-	u32 *domains;		/* of each slot, under its lock; NULL: there is one domain */
-	struct lockdep_map slot_map;	/* tells lockdep of the locks of all slots */
+	u32 *domains;		/* domain of each slot, under its lock; NULL: one domain */
+	struct lockdep_map slot_map;	/* lockdep's view of the slot locks */
 	u64 seed;
 	atomic_t mode;
 	struct zm_adapt adapt;
 	struct zm_index index;
-	atomic64_t forget_at;	/* the slot that zm_forget_some() looks at next */
+	atomic64_t forget_at;	/* the next slot for zm_forget_some() */
 	struct zm_counters counters;
 	struct zm_stats stats;
-	/* The request pass: how far it is, in slots; who wants it to end; what memory it may have, and has. */
+	/*
+	 * Of the pass on request: its progress in slots, a request to stop, its memory limit and
+	 * its memory.
+	 */
 	atomic64_t pass_at;
 	atomic_t pass_stop;
 	atomic64_t pass_budget;
 	atomic64_t pass_bytes;
 };
 
-/* What a pass may take if nobody says otherwise, and what can be said. */
+/* Memory limit of a pass in bytes: the default, the minimum and the maximum. */
 #define ZM_BUDGET	(1ul << 20)
 #define ZM_BUDGET_MIN	(4 * PAGE_SIZE)
 #define ZM_BUDGET_MAX	(1ul << 30)
-/* A pass tells how far it is after so many slots: a power of two. */
+/* A pass reports its progress after this many slots; a power of two. */
 #define ZM_PASS_STEP	1024
 
 static inline bool zm_asleep(struct zm_core *zm)
@@ -301,19 +319,19 @@ void zm_object_put(struct zm_core *zm, struct zm_slot was);
 void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign);
 u64 zm_index_bytes(struct zm_core *zm);
 
-/* Equal pages of different domains have different hashes, but for one pair in 2^32. */
+/* Equal pages of different domains get different hashes, except for one pair in 2^32. */
 static inline u64 zm_seed_of(struct zm_core *zm, u32 domain)
 {
 	return zm->seed ^ domain * 0x9e3779b97f4a7c15ull;
 }
 
-/* @object begins to be stored, or ends. */
+/* Adds @object to the sums of stored objects, or with @sign -1 removes it. */
 static inline void zm_account_object(struct zm_core *zm, struct zm_slot object, int sign)
 {
 	atomic64_add(sign * (s64)zm_len(object), &zm->stats.stored_bytes);
 }
 
-/* The same object, counted another way. */
+/* Changes where the references of the slot's object are counted; the object stays the same. */
 static inline void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key)
 {
 	u64 seen = slot->attr & (ZM_SEEN | ZM_PART_MASK);
@@ -322,7 +340,7 @@ static inline void zm_recount(struct zm_slot *slot, enum zm_kind kind, u32 key)
 	slot->attr |= seen;
 }
 
-/* Locks a slot where it is not locked, and gives what it stores in *slot. Never sleeps. */
+/* Locks a slot if it is not locked, and stores its contents in *slot. Never sleeps. */
 static inline bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slot *slot)
 {
 	struct zm_entry *entry = &zm->entries[number];
@@ -335,7 +353,10 @@ static inline bool zm_slot_trylock(struct zm_core *zm, u64 number, struct zm_slo
 	return true;
 }
 
-/* Locks a slot, and gives what it stores. May sleep: only a debugging kernel looks whether it may, as that costs. */
+/*
+ * Locks a slot, and returns its contents. May sleep; only debugging kernels check that, to save
+ * time.
+ */
 static inline struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number)
 {
 	struct zm_entry *entry = &zm->entries[number];
@@ -348,7 +369,7 @@ static inline struct zm_slot zm_slot_lock(struct zm_core *zm, u64 number)
 	return (struct zm_slot){ .value = entry->value, .attr = attr };
 }
 
-/* The slot stores @slot from now on, and is unlocked. Never sleeps. */
+/* Stores @slot into the slot, and unlocks it. Never sleeps. */
 static inline void zm_slot_unlock(struct zm_core *zm, u64 number, struct zm_slot slot)
 {
 	struct zm_entry *entry = &zm->entries[number];

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects that the pass on request merged -> how many slots point to each, two bytes an object.
+ * Counters for objects that a pass on request merged: how many slots point to each, in 16 bits.
  *
- * A counter has a number, which its slots keep as their key. Counters live in chunks of a page; a
- * chunk whose counters are all free is given back. An object that more slots want than 16 bits
- * can count stays as it is, and the next equal one starts a second object.
+ * The slots keep the number of the counter as their key. Counters are stored in chunks of one page;
+ * a chunk without a used counter is freed. If 16 bits cannot count one more slot, the object gets
+ * no more references, and the next equal page starts a second object.
  *
- * References come and go under the lock of the chunk, which stays while one of its counters is in use. Counters
- * come and go under counters->lock, and the chunk's.
+ * The lock of a chunk protects the values of its counters; a chunk exists as long as one of its
+ * counters is used. Allocating and freeing a counter takes counters->lock, and within it the
+ * chunk's.
  */
 #include "core.h"
 
 #define ZM_CHUNK_BYTES	4096
-#ifndef ZM_COUNT_MAX		/* a test has fewer */
+#ifndef ZM_COUNT_MAX		/* smaller in a test */
 #define ZM_COUNT_MAX	U16_MAX
 #endif
 #define ZM_NONE		U16_MAX
 
 struct zm_chunk {
-	spinlock_t lock;	/* the counters in use, and those of the list below */
+	spinlock_t lock;	/* protects the values of the used counters */
 	struct list_head list;
 	u32 number;
 	u32 used;
-	u32 free;	/* the first free counter, which holds the next one's place */
+	u32 free;	/* the first free counter; each holds the index of the next */
 	u16 count[];
 };
 
@@ -70,7 +71,7 @@ static struct zm_chunk *zm_chunk_new(gfp_t gfp)
 	return chunk;
 }
 
-/* Gives the chunk the first number that is free; false when there is none. */
+/* Gives the chunk the lowest free number; false if there is none. */
 static bool zm_chunk_enter(struct zm_counters *counters, struct zm_chunk *chunk)
 {
 	u32 at = counters->lowest;
@@ -88,7 +89,7 @@ static bool zm_chunk_enter(struct zm_counters *counters, struct zm_chunk *chunk)
 	return true;
 }
 
-/* Sees to it that zm_counter_new() finds one, where there is memory. May sleep as @gfp says. */
+/* Ensures that zm_counter_new() succeeds, unless memory is short. May sleep, depending on @gfp. */
 void zm_counters_reserve(struct zm_counters *counters, gfp_t gfp)
 {
 	struct zm_chunk *chunk;
@@ -109,7 +110,10 @@ void zm_counters_reserve(struct zm_counters *counters, gfp_t gfp)
 		kfree(chunk);
 }
 
-/* A counter that stands at two. */
+/*
+ * Allocates a counter with the value 2; false if no chunk has a free one, see
+ * zm_counters_reserve().
+ */
 bool zm_counter_new(struct zm_counters *counters, u32 *number)
 {
 	struct zm_chunk *chunk;
@@ -133,13 +137,13 @@ bool zm_counter_new(struct zm_counters *counters, u32 *number)
 	return true;
 }
 
-/* The chunk of a counter that is in use, which keeps it there. */
+/* The chunk of a used counter. It cannot be freed while the counter is used. */
 static struct zm_chunk *zm_chunk_of(struct zm_counters *counters, u32 number)
 {
 	return READ_ONCE(counters->chunks[number / ZM_CHUNK_COUNTERS]);
 }
 
-/* False when it stands as high as it can. */
+/* Takes a reference; false if the counter is at its maximum. */
 bool zm_counter_get(struct zm_counters *counters, u32 number)
 {
 	struct zm_chunk *chunk = zm_chunk_of(counters, number);
@@ -166,7 +170,7 @@ bool zm_counter_full(struct zm_counters *counters, u32 number)
 	return full;
 }
 
-/* Nobody has a reference to the counter any more, so nobody but us knows it. */
+/* Frees a counter without references, so nobody else can access it. */
 static void zm_counter_free(struct zm_counters *counters, u32 number)
 {
 	struct zm_chunk *chunk = zm_chunk_of(counters, number);
@@ -191,7 +195,7 @@ static void zm_counter_free(struct zm_counters *counters, u32 number)
 		kfree(chunk);
 }
 
-/* True when that was the last reference: the counter is free then. */
+/* Drops a reference; true if it was the last one: then the counter has been freed. */
 bool zm_counter_put(struct zm_counters *counters, u32 number)
 {
 	struct zm_chunk *chunk = zm_chunk_of(counters, number);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bytes -> a hash that nominates; a page -> whether one word fills it; two pages -> whether equal.
+ * The hash that nominates candidates for merging; whether one word fills a page; comparing pages.
  *
- * The hash multiplies words with what came before, four instructions for 16 bytes. It is seeded,
- * so that nobody outside can know which pages collide, and it never decides anything.
+ * The hash multiplies words with the result so far, four instructions for 16 bytes. Its seed is
+ * secret, so that nobody outside can know which pages collide, and equal hashes alone never cause a
+ * merge.
  */
 #include "core.h"
 
@@ -19,8 +20,9 @@ static inline u64 zm_word(const u8 *at)
 }
 
 /*
- * Mixes a word into each half, and makes their product the halves. Where one instruction does that and
- * has its own places for the halves, compilers take them away from there and back: half more instructions.
+ * XORs a word into each half, and replaces the halves by their 128-bit product. On x86-64 this is
+ * one instruction with fixed registers, written as asm because compilers add moves around it, half
+ * as many instructions again.
  */
 static inline void zm_multiply(u64 *low, u64 *high, const u8 *at)
 {
@@ -44,10 +46,10 @@ static inline void zm_multiply(u64 *low, u64 *high, const u8 *at)
 }
 
 /*
- * Four products, each of both halves of the one before. Where the words are zero its upper half gets
- * smaller and its lower half gets zeros at the end, so they are folded before that tells; and one
- * factor of the first is the key. A word that makes a factor zero would end all memory of what came
- * before: the key and the halves are secret, and no word is likely to be that.
+ * Four multiplications, each of the halves of the previous product. With words of zero, the upper
+ * half shrinks and the lower half gets trailing zeros, so the halves are folded before that
+ * matters, and one factor of the first product is the key. A word that makes a factor zero would
+ * erase everything before it, but key and halves are secret, so such a word is unlikely.
  */
 static inline u64 zm_mix(u64 key, u64 sum, const u8 *at)
 {
@@ -60,7 +62,7 @@ static inline u64 zm_mix(u64 key, u64 sum, const u8 *at)
 	return low ^ high;
 }
 
-/* Two sums: a processor multiplies for both at the same time. */
+/* Two independent sums: a CPU computes the multiplications of both in parallel. */
 struct zm_sums {
 	u64 a, b;
 };
@@ -75,7 +77,7 @@ static inline struct zm_sums zm_mix_block(u64 key, struct zm_sums sums, const u8
 
 #define ZM_BLOCK	256
 
-/* The bytes behind the last whole block, as if zeros followed. */
+/* Mixes the bytes after the last whole block, padded with zeros. */
 static noinline struct zm_sums zm_mix_rest(u64 key, struct zm_sums sums, const u8 *at, size_t left)
 {
 	u8 rest[ZM_BLOCK] = { 0 };
@@ -87,7 +89,10 @@ static noinline struct zm_sums zm_mix_rest(u64 key, struct zm_sums sums, const u
 u64 zm_hash(const void *bytes, size_t len, u64 seed)
 {
 	const u8 *at = bytes, *end = at + (len & ~(size_t)(ZM_BLOCK - 1));
-	/* A small factor would lose what it is multiplied with: the key is large, and the sums begin so. */
+	/*
+	 * A small factor would lose bits of the other one, so the key and the initial sums are
+	 * large.
+	 */
 	u64 key = (seed * ZM_MIX ^ ZM_MIX2) | 1ull << 63 | 1, first = key * ZM_MIX ^ seed;
 	struct zm_sums sums = { first, ~first };
 
@@ -98,7 +103,9 @@ u64 zm_hash(const void *bytes, size_t len, u64 seed)
 	return zm_mix(key, sums.a, (const u8 *)(u64[8]){ sums.b, len });
 }
 
-/* A few words from all over an object: enough to choose some objects by what is in them. */
+/*
+ * Mixes a few words from all over an object: enough to select a share of objects by their content.
+ */
 u32 zm_fingerprint(const void *bytes, u32 len, u64 seed)
 {
 	const u8 *at = bytes;
@@ -112,7 +119,10 @@ u32 zm_fingerprint(const void *bytes, u32 len, u64 seed)
 	return sum >> 32;
 }
 
-/* Of a page whose first and last word are the same. */
+/*
+ * For a page whose first and last word are equal: whether all words in between are equal to them,
+ * too.
+ */
 bool zm_same_between(const void *page)
 {
 	const u64 *words = page;
@@ -137,7 +147,7 @@ void zm_fill(void *page, u64 word)
 		words[at] = word;
 }
 
-/* memcmp() would do; stock kernels' takes twice the instructions. */
+/* Like memcmp() == 0, with half the instructions of the kernel's memcmp(). */
 bool zm_equal(const void *a, const void *b, size_t len)
 {
 	const u8 *x = a, *y = b, *end = x + (len & ~(size_t)31);

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tags -> entries, in memory that grows and shrinks with their number.
+ * The index of inline merging: tags -> entries, in memory that grows and shrinks with their number.
  *
- * The tag's high bits choose a tree, its low bits a leaf of it: an extendible hash table of up to
- * 31 entries to a leaf of 512 bytes. A full leaf is split by one more bit of the tag; two that fit into
- * one of half that size become one. A leaf that is less than half full becomes smaller, and one that
- * gets full larger. So an entry takes 16 to 33 bytes however many there are, as long as a tree has a few.
- * The directory follows the deepest leaf. A tree without entries has neither.
+ * The high bits of the tag select a tree, its low bits a leaf of that tree: an extendible hash
+ * table with up to 31 entries to a leaf of 512 bytes. A full leaf is split by one more bit of the tag;
+ * two sibling leaves whose entries fill at most half of one are joined. A leaf that is less than
+ * half full is reallocated smaller, and a full small one larger. So an entry takes 16 to 33 bytes
+ * whatever their number, if a tree has more than a few. The directory has as many bits as the
+ * deepest leaf. A tree without entries has neither leaves nor directory.
  *
- * Where there is no memory the entry is refused, and nothing else happens. Where there is none to make
- * something smaller, it stays as large as it is until the next entry goes.
+ * If there is no memory for an entry, it is not added, which has no other effect. If there is none
+ * for a smaller leaf or directory, the larger one stays until the next entry is removed.
  */
 #include "core.h"
 
 #define ZM_OBJECTS_PER_TREE	4096
 #define ZM_TREES_MIN		8
-/* The directory of a tree stays within a page of 4 KiB. */
+/* Limits the directory of a tree to a page of 4 KiB. */
 #define ZM_DEPTH_MAX		9
 
 static struct zm_tree *zm_tree_of(struct zm_index *index, u32 tag)
@@ -80,7 +81,7 @@ int zm_index_init(struct zm_index *index, u64 objects)
 	return 0;
 }
 
-/* Every leaf is freed at the first of its pointers. */
+/* A leaf has several pointers; all but the first are cleared, so that each leaf is freed once. */
 static void zm_tree_destroy(struct zm_tree *tree)
 {
 	u32 at, size = 1u << tree->depth;
@@ -138,7 +139,7 @@ static bool zm_tree_plant(struct zm_index *index, struct zm_tree *tree)
 	return true;
 }
 
-/* Twice the pointers, each leaf pointed to twice as often. */
+/* Doubles the directory: each leaf gets twice as many pointers. */
 static bool zm_tree_double(struct zm_index *index, struct zm_tree *tree)
 {
 	size_t size = sizeof(*tree->leaves) << tree->depth;
@@ -157,7 +158,7 @@ static bool zm_tree_double(struct zm_index *index, struct zm_tree *tree)
 	return true;
 }
 
-/* Half of the pointers, and so on, as long as no leaf has all bits of the directory. */
+/* Shrinks the directory to the depth of its deepest leaf. */
 static void zm_tree_shrink(struct zm_index *index, struct zm_tree *tree)
 {
 	u32 at, size = 1u << tree->depth, depth = 0;
@@ -191,7 +192,7 @@ static void zm_leaf_append_all(struct zm_leaf *leaf, struct zm_leaf *from)
 		zm_leaf_append(leaf, zm_leaf_tags(from)[at], from->values[at], zm_leaf_metas(from)[at]);
 }
 
-/* The last entry takes the place of the one that goes. */
+/* Removes an entry: the last entry takes its place. */
 static void zm_leaf_remove(struct zm_leaf *leaf, u32 at)
 {
 	u32 last = --leaf->count;
@@ -201,7 +202,7 @@ static void zm_leaf_remove(struct zm_leaf *leaf, u32 at)
 	leaf->values[at] = leaf->values[last];
 }
 
-/* All pointers whose low @depth bits are those of @tag. */
+/* Lets all pointers whose low @depth bits equal those of @tag point to @leaf. */
 static void zm_tree_point(struct zm_tree *tree, u32 tag, u8 depth, struct zm_leaf *leaf)
 {
 	u32 at = tag & ((1u << depth) - 1);
@@ -210,7 +211,7 @@ static void zm_tree_point(struct zm_tree *tree, u32 tag, u8 depth, struct zm_lea
 		tree->leaves[at] = leaf;
 }
 
-/* The same entries with other room, if there is memory for that. */
+/* Moves the entries to a leaf with another room; false without memory. */
 static bool zm_leaf_resize(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf, u32 tag, u32 room)
 {
 	struct zm_leaf *other = zm_leaf_new(index, leaf->depth, room);
@@ -269,7 +270,7 @@ static u32 zm_refs(u32 meta)
 
 #define ZM_ONE_REF	(1u << ZM_LEN_BITS)
 
-/* False when there is no memory for it. The same tag may be added many times. */
+/* Adds an entry; false without memory. The same tag may be added many times. */
 bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
@@ -285,7 +286,7 @@ bool zm_index_add(struct zm_index *index, u32 tag, u64 value, u32 meta)
 	return leaf;
 }
 
-/* What has room for @count entries, and if it is not very small, for one more. */
+/* The smallest room for @count entries; with more than one entry, one is left free. */
 static u32 zm_leaf_room(u32 count)
 {
 	u32 room = 1;
@@ -295,7 +296,7 @@ static u32 zm_leaf_room(u32 count)
 	return room;
 }
 
-/* Two halves of a bit become one where that is at most half full. False when they cannot. */
+/* Joins the leaf with its sibling if together they fill at most half a leaf; false if not. */
 static bool zm_leaf_join(struct zm_index *index, struct zm_tree *tree, u32 tag)
 {
 	struct zm_leaf *leaf = zm_leaf_of(tree, tag), *other;
@@ -324,7 +325,10 @@ static bool zm_leaf_join(struct zm_index *index, struct zm_tree *tree, u32 tag)
 	return true;
 }
 
-/* An entry under @tag went: what is too large for those that are left becomes smaller. */
+/*
+ * After an entry under @tag was removed: joins and shrinks leaves and the directory as far as
+ * possible.
+ */
 static void zm_tree_trim(struct zm_index *index, struct zm_tree *tree, u32 tag)
 {
 	struct zm_leaf *leaf;
@@ -348,7 +352,7 @@ static void zm_tree_trim(struct zm_index *index, struct zm_tree *tree, u32 tag)
 		zm_tree_shrink(index, tree);
 }
 
-/* Where @tag is next, from @at on, at most leaf->count; that where it is not. */
+/* The position of the next entry with @tag from @at on; leaf->count if there is none. */
 static u32 zm_leaf_find(struct zm_leaf *leaf, u32 tag, u32 at)
 {
 	u32 *tags = zm_leaf_tags(leaf);
@@ -379,8 +383,8 @@ static void zm_tree_get(struct zm_tree *tree, u32 *meta)
 }
 
 /*
- * One more reference to the @nth object under @tag that can take one. Empty where there is none; its value is how many
- * objects that cannot were passed over.
+ * Takes a reference to the @nth object under @tag that can take one. If there is none, the result
+ * is empty, and its value is the number of objects under @tag whose references are at the maximum.
  */
 struct zm_slot zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth)
 {
@@ -408,7 +412,7 @@ struct zm_slot zm_index_get_nth(struct zm_index *index, u32 tag, u32 nth)
 	return object;
 }
 
-/* One more reference to an object that has one; false when it has as many as can be counted. */
+/* Takes another reference to an object that has one; false if it has the maximum number. */
 bool zm_index_get(struct zm_index *index, u32 tag, u64 handle)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
@@ -426,7 +430,7 @@ bool zm_index_get(struct zm_index *index, u32 tag, u64 handle)
 	return taken;
 }
 
-/* Whether an object has as many references as can be counted. */
+/* Whether the object has the maximum number of references. */
 bool zm_index_full(struct zm_index *index, u32 tag, u64 handle)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
@@ -442,7 +446,7 @@ bool zm_index_full(struct zm_index *index, u32 tag, u64 handle)
 	return full;
 }
 
-/* The entry, which has one reference or none, goes. */
+/* Removes an entry that has one reference or none. */
 static void zm_tree_remove(struct zm_index *index, struct zm_tree *tree, struct zm_leaf *leaf, u32 tag, u32 at)
 {
 	tree->singles--;
@@ -450,7 +454,7 @@ static void zm_tree_remove(struct zm_index *index, struct zm_tree *tree, struct 
 	zm_tree_trim(index, tree, tag);
 }
 
-/* One reference less; true when that was the last one and the entry is gone. */
+/* Drops a reference; true if it was the last one: then the entry has been removed. */
 bool zm_index_put(struct zm_index *index, u32 tag, u64 handle)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
@@ -472,7 +476,7 @@ bool zm_index_put(struct zm_index *index, u32 tag, u64 handle)
 	return last;
 }
 
-/* Removes the entry of an object that has one reference: that slot keeps it without an entry. */
+/* Removes the entry of an object with a single reference: its slot can keep it without an entry. */
 bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle)
 {
 	struct zm_tree *tree = zm_tree_of(index, tag);
@@ -491,7 +495,7 @@ bool zm_index_forget_single(struct zm_index *index, u32 tag, u64 handle)
 }
 
 /**
- * zm_index_singles - how many entries zm_forget_some() could remove
+ * zm_index_singles - the number of entries that zm_forget_some() could remove
  * @index: the index
  *
  * Context: never sleeps.

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An LZ4 block and a page -> whether the block decompresses to the page. Nothing is decompressed.
+ * Whether an LZ4 block decompresses to a given page, determined without decompressing it.
  *
- * A block is a chain of sequences: some literal bytes, then a match, which repeats what came some
- * way before. While all that came before is equal, a literal byte is right if the page has it at
- * this place, and a match is right if the page has the same bytes at both places, also where
- * they overlap. The first difference ends it. That takes fewer instructions than decompressing and
+ * A block is a chain of sequences: literal bytes, then a match, which repeats earlier output. As
+ * long as everything so far is equal, a literal is right if the page has the same byte at this
+ * place, and a match is right if the page has the same bytes at both places, also if they overlap.
+ * The first difference ends the comparison. That takes fewer instructions than decompressing and
  * comparing.
  *
- * Any bytes may come: every length and distance is checked against what there is. What a strict
- * decoder refuses is not equal: the end rules of the format are held too. user/fuzz_lz4.c holds it
- * against liblz4.
+ * The input is not trusted: every length and distance is checked against the block and the page.
+ * Blocks that a strict decoder refuses compare as different, including those that violate the end
+ * rules of the format. user/fuzz_lz4.c compares the results with those of liblz4.
  *
- * The page is looked at twice where it repeats itself. One that changes meanwhile may be taken for
- * what it has never been as a whole, as it may be when it is compressed; whoever writes it so has
- * no content to expect.
+ * If the page repeats itself, some bytes of it are read twice. If it changes meanwhile, it may
+ * compare equal to a block though it never had that content as a whole. Compressing a changing page
+ * has the same effect, and its writer cannot expect any particular content.
  *
- * After the public description of the LZ4 block format.
+ * Written from the public description of the LZ4 block format.
  */
 #include "core.h"
 
-#define ZM_TOKEN_FULL	15	/* half a token: more length follows */
+#define ZM_TOKEN_FULL	15	/* value of half a token: the length continues in more bytes */
 #define ZM_MATCH_MIN	4
-/* Behind literals that are not the last ones: a match of 2 bytes, a token and the last literals. */
+/*
+ * Literals that are not the last ones are followed at least by a distance (2 bytes), a token and 5
+ * literals.
+ */
 #define ZM_IN_BEHIND	8
-#define ZM_AT_BEHIND	12	/* no match begins nearer to the page's end, and */
-#define ZM_LAST_RUN	5	/* none ends nearer */
+#define ZM_AT_BEHIND	12	/* no match begins closer to the page's end, and */
+#define ZM_LAST_RUN	5	/* no match ends closer to it */
 
-/* Up to here a run of 8 literals and a match of 18 bytes need no look at either end. */
+/* Before these ends, 8 literals and a match of 18 bytes need no check against either end. */
 #define ZM_IN_NEAR	(1 + 8 + ZM_IN_BEHIND)
 #define ZM_AT_NEAR	(PAGE_SIZE - 8 - 18 - ZM_AT_BEHIND)
 
@@ -47,21 +50,24 @@ static inline u32 zm_load_half(const u8 *at)
 	return half;
 }
 
-/* The first bytes of a word, as it is loaded. */
+/* Mask for the first @n bytes of a word, as it is loaded. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define ZM_FIRST(n)	(~0ull >> (64 - 8 * (n)))
 #else
 #define ZM_FIRST(n)	(~0ull << (64 - 8 * (n)))
 #endif
 
-/* By half a token: the bytes of so many literals, and of a match, which is 4 longer. */
+/*
+ * For each half of a token: the mask for that many literals, and for a match, which is 4 bytes
+ * longer.
+ */
 static const u64 zm_first[16] = {
 	0, ZM_FIRST(1), ZM_FIRST(2), ZM_FIRST(3), ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull,
 };
 
 static const u64 zm_first_of_match[16] = { ZM_FIRST(4), ZM_FIRST(5), ZM_FIRST(6), ZM_FIRST(7), ~0ull };
 
-/* How far back a match lies: two bytes, the low one first. */
+/* The distance of a match: two bytes, little-endian. */
 static inline size_t zm_distance(const u8 *in)
 {
 	u16 back;
@@ -73,19 +79,22 @@ static inline size_t zm_distance(const u8 *in)
 	return back;
 }
 
-/* The bytes of @which; 8 can be read of both. */
+/* Compares the bytes in the mask @which; 8 bytes must be readable at both places. */
 static __always_inline bool zm_few_equal(const u8 *a, const u8 *b, u64 which)
 {
 	return !((zm_load(a) ^ zm_load(b)) & which);
 }
 
-/* Whether 8 bytes here and 8 bytes there are equal, with one branch for both. */
+/*
+ * Whether 8 bytes at @a and @b, and 8 bytes at @other behind each, are equal, with one branch for
+ * both.
+ */
 static __always_inline bool zm_words_equal(const u8 *a, const u8 *b, size_t other)
 {
 	return !((zm_load(a) ^ zm_load(b)) | (zm_load(a + other) ^ zm_load(b + other)));
 }
 
-/* At least 8 bytes. The last words may have bytes in common with those before. */
+/* Compares at least 8 bytes. The last word may overlap the word before it. */
 static __always_inline bool zm_many_equal(const u8 *a, const u8 *b, size_t count)
 {
 	size_t at, last = count - 16;
@@ -110,7 +119,7 @@ static noinline bool zm_bytes_equal(const u8 *a, const u8 *b, size_t count)
 	return true;
 }
 
-/* How far both have been gone through; nowhere where they differ. */
+/* The position reached in block and page; NULL in the block after a difference. */
 struct zm_place {
 	const u8 *in;
 	size_t at;
@@ -118,7 +127,7 @@ struct zm_place {
 
 static const struct zm_place zm_nowhere;
 
-/* The rest of a length that filled its half of the token. False where the block ends within. */
+/* Reads the rest of a length whose half of the token is 15; false if the block ends within it. */
 static bool zm_length(const u8 **in, const u8 *in_end, size_t *length)
 {
 	u8 more;
@@ -132,7 +141,7 @@ static bool zm_length(const u8 **in, const u8 *in_end, size_t *length)
 	return true;
 }
 
-/* A match, whose half of the token is @length. */
+/* Checks a match; @length is its half of the token. */
 static struct zm_place zm_match(const u8 *in, const u8 *in_end, const u8 *page, size_t at, size_t length)
 {
 	size_t back = zm_distance(in);
@@ -148,7 +157,9 @@ static struct zm_place zm_match(const u8 *in, const u8 *in_end, const u8 *page, 
 	return (struct zm_place){ in, at + length };
 }
 
-/* One sequence, with a look at both ends at every step. At the end of both: equal. */
+/*
+ * Checks one sequence, with checks against both ends at every step. Reaching both ends means equal.
+ */
 static noinline struct zm_place zm_sequence(const u8 *in, const u8 *in_end, const u8 *page, size_t at)
 {
 	u8 token;
@@ -169,16 +180,22 @@ static noinline struct zm_place zm_sequence(const u8 *in, const u8 *in_end, cons
 	return in == in_end && at == PAGE_SIZE ? (struct zm_place){ in, at } : zm_nowhere;
 }
 
-/* At most 8 literals at @in. */
+/* Compares at most 8 literals at @in. */
 static __always_inline bool zm_short_run(const u8 *in, const u8 *page, size_t at, size_t run)
 {
-	/* Not as an array: kernels that check bounds would check this one, which no half token leaves. */
+	/*
+	 * A pointer, not the array: kernels with bounds checks would check each access, though the
+	 * index cannot exceed 15.
+	 */
 	const u64 *first = zm_first;
 
 	return zm_few_equal(in, page + at, first[run]);
 }
 
-/* More than 8 literals. @in is behind the token, and goes behind the length. False near either end, too. */
+/*
+ * More than 8 literals. @in is moved from behind the token to behind the length. Also false near
+ * either end.
+ */
 static __always_inline bool zm_long_run(const u8 **in, const u8 *in_near, const u8 *page, size_t at, size_t *run)
 {
 	if (*run == ZM_TOKEN_FULL) {
@@ -191,7 +208,7 @@ static __always_inline bool zm_long_run(const u8 **in, const u8 *in_near, const 
 	return zm_many_equal(*in, page + at, *run);
 }
 
-/* A match of more than 8 bytes. @in is behind the distance, and goes behind the length. */
+/* A match of more than 8 bytes. @in is moved from behind the distance to behind the length. */
 static __always_inline bool zm_long_match(const u8 **in, const u8 *page, size_t to, size_t from, size_t *length)
 {
 	const u8 *a = page + to, *b = page + from;
@@ -208,14 +225,17 @@ static __always_inline bool zm_long_match(const u8 **in, const u8 *page, size_t 
 	return zm_many_equal(a, b, *length + ZM_MATCH_MIN);
 }
 
-/* Tokens of at most 8 literals and a match of at most 8 bytes, as most are. */
+/* Tokens with at most 8 literals and a match of at most 8 bytes, the most frequent ones. */
 #define ZM_SHORT(run)	[16 * (run) ... 16 * (run) + 8 - ZM_MATCH_MIN] = true
 static const bool zm_short[256] = {
 	ZM_SHORT(0), ZM_SHORT(1), ZM_SHORT(2), ZM_SHORT(3), ZM_SHORT(4), ZM_SHORT(5), ZM_SHORT(6), ZM_SHORT(7),
 	ZM_SHORT(8),
 };
 
-/* Sequences up to one that is not usual or not equal, or is near the ends: zm_sequence() looks at that. */
+/*
+ * Checks sequences up to one that is unusual, different or near the ends, which is left to
+ * zm_sequence().
+ */
 static __always_inline struct zm_place zm_usual_sequences(const u8 *in, const u8 *in_near, const u8 *page, size_t at)
 {
 	while (in < in_near && at < ZM_AT_NEAR) {
@@ -223,7 +243,7 @@ static __always_inline struct zm_place zm_usual_sequences(const u8 *in, const u8
 		const u64 *first_of_match = zm_first_of_match;
 		const u8 *next;
 
-		/* Or the compiler keeps it twice, and adds to it twice. */
+		/* Without this, the compiler keeps two copies of the variable and adds to both. */
 		asm("" : "+r"(length));
 		if (likely(zm_short[token])) {
 			to = at + run;

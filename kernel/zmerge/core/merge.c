@@ -1,43 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pass on request: finds all equal objects, and leaves one of each.
+ * The pass on request: finds all equal objects, and keeps one of each.
  *
- * Slots are looked at one after the other, beside I/O. Equal pages have equal compressed bytes, so
- * those are hashed as they lie there, and nothing is decompressed. A table of the pass's own
- * says which slots had the same hash; every one of them is compared until one is equal. The
- * table is dropped at the end: what stays are the counters of shared objects. While pages are merged inline,
- * the objects that stay enter the inline index instead, so that pages written later are found to be copies.
+ * The pass reads the slots one after the other, while I/O goes on. Equal pages have equal
+ * compressed bytes, so these are hashed as they are stored, and nothing is decompressed. A table,
+ * which belongs to the pass, maps each hash to the slots that had it; each of these is compared
+ * until one is equal. The table is freed at the end: only the counters of shared objects remain. In
+ * the inline modes, objects that remain are also added to the inline index, so that copies written
+ * later are found.
  *
- * The table has a fixed size. Where it has no room for all objects, there are several rounds, each for those
- * whose hash is in a range. A range that turns out to be too large is halved, and a round whose table must be
- * given back begins anew with a smaller one. From its second round on, a slot's upper bits of the hash
- * (ZM_PART_MASK) tell most objects of other ranges without a look at them.
+ * The table has a fixed size. If it has no room for all objects, the pass takes several rounds,
+ * each for a range of hashes. If a range turns out to be too large, it is halved; if the table must
+ * shrink, the round starts again with a smaller one. After the first round, the upper bits of the
+ * hash that a slot keeps (ZM_PART_MASK) exclude most objects of other ranges without reading them.
  *
- * No two slots are locked at once, so a slot may change between two looks at it. The slot that is
- * looked at carries a mark that any change takes away; the other one is compared under its lock.
+ * No two slots are locked at the same time, so a slot may change between two steps. The slot being
+ * merged carries a mark that any change clears; the other slot is compared under its lock.
  */
 #include "core.h"
 
 #define ZM_TAGS_END	(1ull << 32)
 #define ZM_SPREAD	0x9e3779b1u
-#ifndef ZM_TABLE_MIN	/* the fuzzer has a smaller one */
+#ifndef ZM_TABLE_MIN	/* smaller in the fuzzer */
 #define ZM_TABLE_MIN	(ZM_BUDGET_MIN - ZM_PASS_PAGES)
 #endif
-/* Besides the table there are two pages. */
+/* Bytes of zm_pass.bytes and zm_pass.page, which count in addition to the table. */
 #define ZM_PASS_PAGES	(2 * PAGE_SIZE)
 
 struct zm_pass {
 	struct zm_core *zm;
-	/* Slots whose object nobody before them had: the tag above, the number and one below. Zero: none. */
+	/*
+	 * Entries: tag in the upper half, slot number + 1 in the lower. Zero: free. One for each
+	 * distinct object.
+	 */
 	u64 *table;
-	u32 room;			/* entries; a quarter stays free */
+	u32 room;			/* number of entries; a quarter stays free */
 	u32 used;
-	u64 from, to;			/* the tags of this round */
-	struct zm_slot slot;		/* the one that is looked at, as it was */
-	u32 domain;			/* of that slot */
-	bool copied;			/* its object's bytes are in ... */
+	u64 from, to;			/* range of tags in this round */
+	struct zm_slot slot;		/* the slot being merged, as it was read */
+	u32 domain;			/* the domain of that slot */
+	bool copied;			/* whether its object's bytes are in ... */
 	u8 *bytes;
-	u8 *page;			/* for a page that is decompressed */
+	u8 *page;			/* buffer for a decompressed page */
 };
 
 enum zm_match { ZM_DIFFERENT, ZM_MERGED, ZM_CHANGED, ZM_FULL, ZM_NO_COUNTER };
@@ -47,7 +51,7 @@ static u64 zm_pass_has(struct zm_pass *pass)
 	return ZM_PASS_PAGES + (u64)pass->room * sizeof(*pass->table);
 }
 
-/* What the pass may take now, at least ZM_BUDGET_MIN. */
+/* The memory limit of the pass now, at least ZM_BUDGET_MIN. */
 static u64 zm_pass_may(struct zm_pass *pass)
 {
 	u64 budget = min_t(u64, atomic64_read(&pass->zm->pass_budget), ZM_BUDGET_MAX);
@@ -60,7 +64,7 @@ static u32 zm_pass_full(struct zm_pass *pass)
 	return pass->room / 4 * 3;
 }
 
-/* How many objects there are, about. */
+/* The approximate number of objects. */
 static u64 zm_pass_objects(struct zm_pass *pass)
 {
 	struct zm_stats *stats = &pass->zm->stats;
@@ -77,7 +81,7 @@ static void zm_table_free(struct zm_pass *pass)
 	pass->room = 0;
 }
 
-/* A table of @bytes, or of half of that as often as there is no memory. */
+/* Allocates a table of @bytes; without memory, tries half of it, and so on. */
 static int zm_table_new(struct zm_pass *pass, u64 bytes)
 {
 	for (;;) {
@@ -93,7 +97,7 @@ static int zm_table_new(struct zm_pass *pass, u64 bytes)
 	return 0;
 }
 
-/* As large as all objects need, and then some, but no larger than it may be. */
+/* Allocates a table for twice the objects, within the limit. */
 static int zm_table_first(struct zm_pass *pass)
 {
 	u64 may = zm_pass_may(pass) - ZM_PASS_PAGES;
@@ -102,7 +106,7 @@ static int zm_table_first(struct zm_pass *pass)
 	return zm_table_new(pass, clamp_t(u64, need, ZM_TABLE_MIN, may));
 }
 
-/* At most half as large. */
+/* Replaces the table by one of at most half its size. */
 static int zm_table_smaller(struct zm_pass *pass)
 {
 	u64 bytes = (u64)pass->room * sizeof(*pass->table) / 2;
@@ -121,7 +125,7 @@ static u32 zm_table_next(struct zm_pass *pass, u32 at)
 	return at + 1 < pass->room ? at + 1 : 0;
 }
 
-/* Where the @nth entry under @tag is; false when there is none, and *at is where one would be put. */
+/* Finds the @nth entry with @tag; false if there is none: then *at is the free place for it. */
 static bool zm_table_find(struct zm_pass *pass, u32 tag, u32 nth, u32 *at)
 {
 	for (*at = zm_table_home(pass, tag); pass->table[*at]; *at = zm_table_next(pass, *at))
@@ -130,7 +134,7 @@ static bool zm_table_find(struct zm_pass *pass, u32 tag, u32 nth, u32 *at)
 	return false;
 }
 
-/* Entries behind it that were displaced move up, and keep their order. */
+/* Removes an entry, and moves displaced entries after it forward; they keep their order. */
 static void zm_table_remove(struct zm_pass *pass, u32 hole)
 {
 	u32 at = zm_table_next(pass, hole), home, far, gap;
@@ -148,7 +152,7 @@ static void zm_table_remove(struct zm_pass *pass, u32 hole)
 	pass->used--;
 }
 
-/* Leaves the upper half of the range, and what was found there, to later rounds. */
+/* Halves the range of hashes; entries of the upper half are removed and left to later rounds. */
 static void zm_pass_halve(struct zm_pass *pass)
 {
 	u32 at;
@@ -171,7 +175,10 @@ static void zm_unload(struct zm_core *zm, struct zm_slot slot, struct zm_reader 
 	zm_op_reader_put(zm->ctx, reader);
 }
 
-/* Whether the hash of the slot's object can be one of this round, as far as the slot tells. */
+/*
+ * Whether the hash of the slot's object may be in the range of this round, judged by the bits in
+ * the slot.
+ */
 static bool zm_pass_may_be_in_range(struct zm_pass *pass, struct zm_slot slot)
 {
 	const u32 shift = 32 - ZM_PART_BITS;
@@ -186,13 +193,13 @@ static void zm_pass_mark(struct zm_slot *slot, u32 tag)
 	slot->attr |= ZM_SEEN | (u64)(tag >> (32 - ZM_PART_BITS)) << ZM_PART_SHIFT;
 }
 
-/* The domain of a slot, which is locked. */
+/* The domain of a slot, which must be locked. */
 static u32 zm_pass_domain(struct zm_core *zm, u64 number)
 {
 	return zm->domains ? zm->domains[number] : ZM_NO_DOMAIN;
 }
 
-/* Whether more slots can have the object of @slot, as far as the slot tells. */
+/* Whether the object of @slot may be shared with other slots, judged by the slot alone. */
 static bool zm_pass_can_share(struct zm_pass *pass, struct zm_slot slot)
 {
 	return zm_has_object(slot) && !(pass->zm->domains && pass->domain == ZM_NO_DOMAIN) &&
@@ -200,8 +207,8 @@ static bool zm_pass_can_share(struct zm_pass *pass, struct zm_slot slot)
 }
 
 /*
- * Marks the slot and hashes its object into *tag; false when it has none that more slots can share, or one that
- * is not of this round.
+ * Hashes the object of the slot into *tag, and marks the slot. False if the slot has no object that
+ * can be shared, or if the hash is not in the range of this round.
  */
 static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 {
@@ -226,13 +233,13 @@ static bool zm_pass_hash(struct zm_pass *pass, u64 number, u32 *tag)
 	return shareable && *tag >= pass->from && *tag < pass->to;
 }
 
-/* Whether the slot, which stores @now, still stores what was hashed. */
+/* Whether the slot, whose content is now @now, still has the object that was hashed. */
 static bool zm_pass_unchanged(struct zm_pass *pass, struct zm_slot now)
 {
 	return (now.attr & ZM_SEEN) && now.value == pass->slot.value;
 }
 
-/* The bytes of the slot's object -> pass->bytes; false when it has changed. */
+/* Copies the bytes of the slot's object into pass->bytes; false if the slot has changed. */
 static bool zm_pass_copy(struct zm_pass *pass, u64 number)
 {
 	struct zm_core *zm = pass->zm;
@@ -253,7 +260,10 @@ static bool zm_pass_copy(struct zm_pass *pass, u64 number)
 	return pass->copied;
 }
 
-/* A reference to the object of slot @other (ZM_MERGED) if it has the bytes that were copied. */
+/*
+ * Takes a reference to the object of slot @other if its bytes equal those copied; then returns
+ * ZM_MERGED.
+ */
 static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_slot *object)
 {
 	struct zm_core *zm = pass->zm;
@@ -276,7 +286,7 @@ static enum zm_match zm_pass_share(struct zm_pass *pass, u64 other, struct zm_sl
 	return match;
 }
 
-/* The slot stores @object from now on, unless it has changed. */
+/* Replaces the object of the slot by @object; false if the slot has changed. */
 static bool zm_pass_adopt(struct zm_pass *pass, u64 number, struct zm_slot object)
 {
 	struct zm_slot slot = zm_slot_lock(pass->zm, number), back = object;
@@ -316,7 +326,9 @@ static enum zm_match zm_pass_merge(struct zm_pass *pass, u64 number, u64 other)
 	return zm_pass_adopt(pass, number, object) ? ZM_MERGED : ZM_CHANGED;
 }
 
-/* The page of the slot, which only this slot has -> pass->page; false when it has changed. */
+/*
+ * Reads the page of a slot with an unshared object into pass->page; false if the slot has changed.
+ */
 static bool zm_pass_read(struct zm_pass *pass, u64 number)
 {
 	struct zm_slot slot = zm_slot_lock(pass->zm, number);
@@ -335,8 +347,8 @@ static bool zm_looks_up(struct zm_core *zm)
 }
 
 /*
- * Lets pages written later find the slot's object. The mode is read while the slot is locked: whoever changes
- * it visits all slots afterwards.
+ * Adds the slot's object to the inline index, so that pages written later find it. The mode is read
+ * while the slot is locked, because zm_set_mode() visits all slots after changing it.
  */
 static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
 {
@@ -353,14 +365,17 @@ static void zm_pass_make_findable(struct zm_pass *pass, u64 number)
 	zm_slot_unlock(zm, number, slot);
 }
 
-/* Lets the slots after this one find it. */
+/* Adds the slot to the table, so that later slots find it. */
 static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
 {
 	u32 at;
 
 	while (pass->used >= zm_pass_full(pass) && pass->to - pass->from > 1)
 		zm_pass_halve(pass);
-	/* It is of a later round now, or the table is full of objects with one tag, which chance does not make. */
+	/*
+	 * It belongs to a later round now, or one tag fills the table, which does not happen by
+	 * chance.
+	 */
 	if (tag >= pass->to || pass->used >= zm_pass_full(pass))
 		return;
 	zm_table_find(pass, tag, U32_MAX, &at);
@@ -369,8 +384,9 @@ static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
 }
 
 /*
- * Merges the slot's object with that of one before it, or lets those after it find it. An object that cannot
- * take another reference is forgotten: the next equal one takes its place.
+ * Merges the slot's object with that of an earlier slot, or adds it to the table for later slots.
+ * If the earlier object has the maximum number of references, it is removed from the table, and
+ * this one takes its place.
  */
 static void zm_pass_slot(struct zm_pass *pass, u64 number)
 {
@@ -392,7 +408,9 @@ static void zm_pass_slot(struct zm_pass *pass, u64 number)
 	zm_pass_remember(pass, tag, number);
 }
 
-/* The table is empty, and the range as large as fits into it, if hashes are spread evenly. */
+/*
+ * Empties the table, and chooses the range whose objects fit into it if hashes are spread evenly.
+ */
 static void zm_pass_begin_round(struct zm_pass *pass)
 {
 	u64 fits = zm_pass_full(pass) - zm_pass_full(pass) / 8, objects = zm_pass_objects(pass);
@@ -403,7 +421,9 @@ static void zm_pass_begin_round(struct zm_pass *pass)
 	pass->to = min_t(u64, pass->from + tags, ZM_TAGS_END);
 }
 
-/* Slots of all rounds, as one part of those of the table. It does not go back when a range becomes smaller. */
+/*
+ * Sets pass_at: the progress over all rounds, scaled to the slots of the device; never decreases.
+ */
 static void zm_pass_tell(struct zm_pass *pass, u64 number)
 {
 	u64 at = (pass->from * pass->zm->nslots + (pass->to - pass->from) * number) >> 32;
@@ -412,7 +432,7 @@ static void zm_pass_tell(struct zm_pass *pass, u64 number)
 		atomic64_set(&pass->zm->pass_at, at);
 }
 
-/* All slots once. EAGAIN: others need the memory of the table. */
+/* One round over all slots. -EAGAIN: the table exceeds the limit now. */
 static int zm_pass_round(struct zm_pass *pass, void (*progress)(void *ctx), void *ctx)
 {
 	struct zm_core *zm = pass->zm;
@@ -456,8 +476,8 @@ static int zm_pass_run(struct zm_pass *pass, void (*progress)(void *ctx), void *
  * @ctx: what @progress gets
  *
  * Context: may sleep. One caller at a time.
- * Return: 0; -EINTR if it was stopped; -ENOMEM if there was no memory for the smallest table. What was merged until
- * then stays merged.
+ * Return: 0; -EINTR if it was stopped; -ENOMEM without memory for the smallest table. What was
+ * merged by then stays merged.
  */
 int zm_merge(struct zm_core *zm, void (*progress)(void *ctx), void *ctx)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the core takes from its surroundings: types, spinlocks, atomics, memory.
+ * What the core needs from its environment: types, spinlocks, atomics, memory.
  *
- * In the kernel that is the kernel; in user space user/port_user.h offers the same names.
+ * In the kernel these are the kernel's own; in user space user/port_user.h defines the same names.
  */
 #ifndef ZM_PORT_H
 #define ZM_PORT_H
@@ -31,18 +31,19 @@
 #include "../user/port_user.h"
 #endif
 
-/* For what a device is made of: who asks for it is told by an error, not by the kernel's log. */
+/* For the parts of a device. No warning in the log: the caller gets an error. */
 #define ZM_GFP_SETUP (GFP_KERNEL | __GFP_NOWARN)
 
 /*
- * The index may grow while memory is being freed by swapping: it takes what is there at once,
- * leaves the reserves alone, and says nothing when there is none.
+ * The index may have to grow while swapping frees memory, so it takes only memory that is available
+ * at once, leaves the reserves alone, and logs no warning.
  */
 #define ZM_GFP_INDEX (GFP_NOWAIT | __GFP_NOWARN | __GFP_NOMEMALLOC)
 
 /*
- * For the request pass, which may wait, but not for I/O: it may be this device that swaps. Its table is
- * smaller where that much is not there, so nobody is killed for it.
+ * For the pass on request, which may sleep, but not wait for I/O, because swap may be on this
+ * device. Without memory for the table, a smaller one is tried, so NORETRY: no process is killed
+ * for it.
  */
 #define ZM_GFP_PASS (GFP_NOIO | __GFP_NOWARN)
 #define ZM_GFP_TABLE (ZM_GFP_PASS | __GFP_NORETRY)

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The slot table: what a slot stores is read, replaced, shared and given back here.
+ * The slot table: reads, replaces, shares and clears what slots store.
  *
- * A slot is replaced in one step while it is locked, and what it held before is given back after that. Nobody
- * else can still be reading that through the slot: readers hold its lock. Nobody can be reading it through
- * another slot unless that has a reference of its own.
+ * A slot is replaced in one step while it is locked, and the reference to its old object is dropped
+ * after that. Nobody can still be reading the old object through this slot, because readers hold
+ * its lock, nor through another slot, unless that has a reference of its own.
  *
- * The lock is three bits of the entry's attr. Whoever finds ZM_LOCKED set sets ZM_WAITED and sleeps. Whoever may not
- * sleep and wants the slot cleared (swap does, under its spinlocks) sets ZM_CLEARED instead: then the slot is
- * cleared where it is unlocked, and no memory stays behind. Nobody writes a slot and frees it at the same time: swap
- * frees a slot only when no write to it is under way.
+ * The lock is three bits of the entry's attr. A task that finds ZM_LOCKED set sets ZM_WAITED and
+ * sleeps. A task that must not sleep and wants to clear the slot (swap does, under its spinlocks)
+ * sets ZM_CLEARED instead: then the holder of the lock clears the slot when it unlocks it, and no
+ * memory is left behind. A slot is never written and freed at the same time: swap frees a slot only
+ * while no write to it is in progress.
  */
 #include "core.h"
 
-#ifndef ZM_TABLE_MAX		/* a test has less */
+#ifndef ZM_TABLE_MAX		/* smaller in a test */
 #define ZM_TABLE_MAX	SIZE_MAX
 #endif
 
 /**
  * zm_init - prepare a core whose slots are all empty
  * @zm: the core
- * @nslots: how many pages the disk has, 1 to U32_MAX
- * @ctx: what the operations zm_op_*() get
- * @huge_len: an object of so many bytes or more is stored as the page itself
+ * @nslots: number of pages of the disk, 1 to U32_MAX
+ * @ctx: passed to the operations zm_op_*()
+ * @huge_len: objects that would have this many bytes or more are stored uncompressed
  * @seed: secret, different for each device: the hashes depend on it
  *
  * Context: may sleep.
- * Return: 0; -EINVAL for a number of slots that cannot be, -ENOMEM. On failure nothing is left to destroy.
+ * Return: 0; -EINVAL for an invalid number of slots; -ENOMEM. On failure nothing needs to be
+ * destroyed.
  */
 int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 {
@@ -46,7 +48,7 @@ int zm_init(struct zm_core *zm, u64 nslots, void *ctx, u32 huge_len, u64 seed)
 	atomic64_set(&zm->pass_budget, ZM_BUDGET);
 	if (!nslots || nslots > U32_MAX)
 		return -EINVAL;
-	/* With 32 bits, 2^28 slots are more bytes than a size can say. */
+	/* On 32 bits, the bytes of 2^28 slots do not fit into a size_t. */
 	if (nslots > ZM_TABLE_MAX / sizeof(*zm->entries))
 		return -ENOMEM;
 	zm->entries = __vmalloc(nslots * sizeof(*zm->entries), ZM_GFP_SETUP | __GFP_ZERO);
@@ -76,8 +78,8 @@ int zm_use_domains(struct zm_core *zm)
 }
 
 /**
- * zm_destroy - give every object and all memory back
- * @zm: the core, which nobody may use any more
+ * zm_destroy - free all objects and all memory
+ * @zm: the core, which must not be used any more
  *
  * Context: may sleep.
  */
@@ -110,14 +112,16 @@ static inline void zm_account_slot(struct zm_core *zm, struct zm_slot slot, int 
 		atomic64_add(sign, &zm->stats.huge_pages);
 }
 
-/* One more or less slot points to an object that another one points to as well. */
+/*
+ * Updates the sums when a slot starts (@sign 1) or stops (-1) sharing the object of another slot.
+ */
 void zm_account_shared(struct zm_core *zm, struct zm_slot object, int sign)
 {
 	atomic64_add(sign, &zm->stats.merged_pages);
 	atomic64_add(sign * (s64)zm_len(object), &zm->stats.merged_bytes);
 }
 
-/* One reference less; true when nobody has one any more. */
+/* Drops a reference; true if it was the last one. */
 static bool zm_put_reference(struct zm_core *zm, struct zm_slot object)
 {
 	switch (zm_kind(object)) {
@@ -130,7 +134,9 @@ static bool zm_put_reference(struct zm_core *zm, struct zm_slot object)
 	}
 }
 
-/* Gives back the reference that @was is. Never sleeps. */
+/*
+ * Drops the reference of slot content @was, and frees the object with the last one. Never sleeps.
+ */
 void zm_object_put(struct zm_core *zm, struct zm_slot was)
 {
 	if (!zm_has_object(was))
@@ -143,7 +149,7 @@ void zm_object_put(struct zm_core *zm, struct zm_slot was)
 	zm_op_free(zm->ctx, was.value);
 }
 
-/* A slot does not store @was any more. Never sleeps. */
+/* Updates the sums and drops the reference after a slot stopped storing @was. Never sleeps. */
 static inline void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
 {
 	if (zm_kind(was) == ZM_EMPTY)
@@ -152,14 +158,14 @@ static inline void zm_slot_drop(struct zm_core *zm, struct zm_slot was)
 	zm_object_put(zm, was);
 }
 
-/* Locks the entry, and says that others may wait, too; where it is locked, says that we do. */
+/* Tries to lock the entry, and sets ZM_WAITED: either we wait, or others may be waiting already. */
 static bool zm_entry_take(struct zm_entry *entry, s64 *attr)
 {
 	*attr = atomic64_fetch_or(ZM_WAITED | ZM_LOCKED, &entry->attr);
 	return !(*attr & ZM_LOCKED);
 }
 
-/* Waits until the entry is locked by us; its attr without the lock. */
+/* Sleeps until the entry is locked by this task; returns its attr without the lock bits. */
 noinline u64 zm_entry_wait(struct zm_entry *entry)
 {
 	s64 attr;
@@ -168,7 +174,7 @@ noinline u64 zm_entry_wait(struct zm_entry *entry)
 	return attr & ~ZM_LOCK_MASK;
 }
 
-/* Unlocks the entry, which somebody waits for or wants cleared, or which changes just now. */
+/* Unlocks an entry in the rare cases: with waiters, to be cleared, or attr changed concurrently. */
 noinline void zm_entry_release(struct zm_core *zm, struct zm_entry *entry, struct zm_slot slot)
 {
 	s64 attr = atomic64_read(&entry->attr);
@@ -182,7 +188,10 @@ noinline void zm_entry_release(struct zm_core *zm, struct zm_entry *entry, struc
 		zm_slot_drop(zm, slot);
 }
 
-/* Slot @number stores @now, whose reference it takes over, and forgets what it stored. May sleep. */
+/*
+ * Stores @now, whose reference it takes over, in slot @number, and drops the old content. May
+ * sleep.
+ */
 void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain)
 {
 	struct zm_slot was = zm_slot_lock(zm, number);
@@ -196,7 +205,7 @@ void zm_slot_put(struct zm_core *zm, u64 number, struct zm_slot now, u32 domain)
 }
 
 /**
- * zm_clear - forget what a slot stores, so that it reads as zero
+ * zm_clear - clear a slot, so that it reads as zeros
  * @zm: the core
  * @number: the slot
  *
@@ -208,9 +217,9 @@ void zm_clear(struct zm_core *zm, u64 number)
 }
 
 /**
- * zm_clear_at_once - forget what a slot stores, or have that done by whoever has it locked
+ * zm_clear_at_once - clear a slot, or let the holder of its lock clear it
  * @zm: the core
- * @number: the slot, which nobody writes meanwhile
+ * @number: the slot, which nobody writes at the same time
  *
  * Context: never sleeps.
  */
@@ -230,7 +239,7 @@ void zm_clear_at_once(struct zm_core *zm, u64 number)
 	zm_slot_drop(zm, was);
 }
 
-/* A plain slot becomes one whose object can be shared. False without a counter. */
+/* Gives a plain slot's object a counter, so that it can be shared; false if none is free. */
 static bool zm_make_counted(struct zm_core *zm, struct zm_slot *slot)
 {
 	u32 number;
@@ -241,7 +250,7 @@ static bool zm_make_counted(struct zm_core *zm, struct zm_slot *slot)
 	return true;
 }
 
-/* Whether the object of @slot has as many references as can be counted. The slot is locked. */
+/* Whether the object of @slot has the maximum number of references. The slot must be locked. */
 bool zm_is_full(struct zm_core *zm, struct zm_slot slot)
 {
 	switch (zm_kind(slot)) {
@@ -255,8 +264,9 @@ bool zm_is_full(struct zm_core *zm, struct zm_slot slot)
 }
 
 /*
- * One more reference to the object of @slot, which is locked, in *object. How that is counted may change in @slot.
- * EMLINK: it has as many as can be counted. ENOMEM: there is no counter.
+ * Takes another reference to the object of @slot, which must be locked, and stores it in *object.
+ * May change the kind of @slot. -EMLINK: the object has the maximum number of references. -ENOMEM:
+ * there is no free counter.
  */
 int zm_object_get(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *object)
 {
@@ -276,7 +286,7 @@ int zm_object_get(struct zm_core *zm, struct zm_slot *slot, struct zm_slot *obje
 	return 0;
 }
 
-/* The object of @slot, which is locked, -> @page. */
+/* Reads the object of @slot, which must be locked, into @page. */
 int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
 {
 	struct zm_reader *reader = zm_op_reader_get(zm->ctx);
@@ -296,10 +306,10 @@ int zm_read_object(struct zm_core *zm, struct zm_slot slot, void *page)
  * zm_read - read a page
  * @zm: the core
  * @number: the slot
- * @page: where its page is put
+ * @page: buffer for its page
  *
- * Context: may sleep, and waits for no compression.
- * Return: 0, or the codec's error where what is stored does not decompress.
+ * Context: may sleep, but does not wait for a compression.
+ * Return: 0, or the codec's error if the stored bytes do not decompress.
  */
 int zm_read(struct zm_core *zm, u64 number, void *page)
 {
@@ -315,10 +325,10 @@ int zm_read(struct zm_core *zm, u64 number, void *page)
 }
 
 /**
- * zm_index_bytes - the memory that merging takes
+ * zm_index_bytes - the memory that merging uses
  * @zm: the core
  *
- * Return: bytes of the index, of the counters, and of a pass while it runs.
+ * Return: bytes of the index and the counters, and of a running pass.
  */
 u64 zm_index_bytes(struct zm_core *zm)
 {

@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A page -> a slot: one repeated word, a copy of what is stored, or an object of its own.
+ * Writes a page to a slot: as one repeated word, as a reference to an equal object, or as a new
+ * object.
  *
- * Inline merging looks for a copy before it compresses: a hash nominates, and the stored page is
- * compared. A page may change while it is written; then there is no content to expect, and a
- * candidate that does not compare equal is no copy, whatever the hash said.
+ * Inline merging looks for a copy before it compresses: the hash nominates candidates, and the
+ * stored page is compared. The page may change while it is written; then its writer cannot expect
+ * any particular content, and a candidate that does not compare equal is not used, whatever the
+ * hash said.
  *
- * Adaptive mode counts how many copies it finds. If fewer than one page in 64 is a copy, it falls asleep and
- * looks up two samples only:
- *
- *	by content	a sixteenth of all pages, chosen by a few words of what they were compressed to. Either
- *			all copies of a page are chosen or none. It finds copies of many different pages.
- *	by time		16 pages in a row of 512 on average. It finds copies of a few pages that are written
- *			often, which the first sample misses if it does not happen to contain one of them.
+ * Adaptive mode counts the copies that it finds. If fewer than one page in 64 is a copy, it falls
+ * asleep and looks up only two samples:
  */
 #include "core.h"
 
-/* Pages looked at between two decisions, and copies among them that make looking worth its cost. */
+/* Lookups between two decisions, and the copies among them from which lookups pay off. */
 #define ZM_WINDOW	512
 #define ZM_WORTH	8
-/* The same while only a sixteenth is looked at: waking up early costs little. */
+/* The same while asleep, with fewer lookups, because waking up too early costs little. */
 #define ZM_WINDOW_ASLEEP 64
 #define ZM_WORTH_ASLEEP	2
-#define ZM_CANDIDATES	16	/* more than can have one seeded 32-bit hash by chance */
-#define ZM_CHOSEN	(1u << 28)	/* fingerprints below this: a sixteenth */
-/* Pages in a row that are looked up while asleep, and the share of such rows, of 2^32. */
+#define ZM_CANDIDATES	16	/* more objects than share a seeded 32-bit hash by chance */
+#define ZM_CHOSEN	(1u << 28)	/* limit for fingerprints: selects a sixteenth */
+/* Number of pages in a row that are looked up while asleep, and the share of such rows, of 2^32. */
 #define ZM_ROW		16
 #define ZM_ROWS_CHOSEN	(1u << 27)
 #define ZM_SPREAD	0x9e3779b1u
 
-/* What is decided from @seen: awake, asleep, or nothing yet (which is @seen itself). */
+/* The decision for @seen: 0 for awake, ZM_ASLEEP, or @seen itself for none yet. */
 static u64 zm_decide(u64 seen)
 {
 	u32 looked = seen, found = (seen & ~ZM_ASLEEP) >> ZM_FOUND_SHIFT;
@@ -45,8 +42,8 @@ static u64 zm_decide(u64 seen)
 }
 
 /*
- * What one page has taught. Only the processor that counted last decides, from all pages counted: where
- * another one counted a page in between, that one decides.
+ * Counts one lookup, and decides if enough were counted. If another CPU counts a lookup at the same
+ * time, the exchange fails, and that CPU decides for both.
  */
 static void zm_learn(struct zm_core *zm, bool copy)
 {
@@ -60,7 +57,10 @@ static void zm_learn(struct zm_core *zm, bool copy)
 		atomic64_cmpxchg(&zm->adapt.seen, seen, next);
 }
 
-/* Whether each page is looked up now. The rows chosen are 21 to 55 rows apart, at no fixed distance. */
+/*
+ * Whether to look up this page in any case. While asleep, rows are 21 to 55 apart, at irregular
+ * distances.
+ */
 static bool zm_looks_up_all(struct zm_core *zm)
 {
 	if (!zm_asleep(zm))
@@ -68,7 +68,7 @@ static bool zm_looks_up_all(struct zm_core *zm)
 	return (u32)atomic_inc_return(&zm->adapt.written) / ZM_ROW * ZM_SPREAD < ZM_ROWS_CHOSEN;
 }
 
-/* Whether @object, to which we have a reference, is @page. */
+/* Whether @object, to which the caller has a reference, stores @page. */
 static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *page)
 {
 	struct zm_reader *reader = zm_op_reader_get(zm->ctx);
@@ -84,7 +84,10 @@ static bool zm_is_page(struct zm_core *zm, struct zm_slot object, const void *pa
 	return same;
 }
 
-/* A reference to an object under @tag that is @page. Empty where there is none, as zm_index_get_nth() gives it. */
+/*
+ * Takes a reference to an object under @tag that stores @page. If none does: empty, as
+ * zm_index_get_nth() returns it.
+ */
 static struct zm_slot zm_find_under(struct zm_core *zm, u32 tag, const void *page)
 {
 	struct zm_slot object;
@@ -102,7 +105,10 @@ static struct zm_slot zm_find_under(struct zm_core *zm, u32 tag, const void *pag
 	return (struct zm_slot){ 0 };
 }
 
-/* A reference to an object that is @page. Empty where there is none, with the tag under which one would be found. */
+/*
+ * Takes a reference to an object that stores @page. If none does: empty, with the tag for adding
+ * @page as the key.
+ */
 static struct zm_slot zm_find_copy(struct zm_core *zm, u32 tag, const void *page)
 {
 	struct zm_slot object;
@@ -116,7 +122,7 @@ static struct zm_slot zm_find_copy(struct zm_core *zm, u32 tag, const void *page
 	}
 }
 
-/* Compresses @page; where that does not pay the object is the page itself. */
+/* Compresses @page; if that does not save enough, returns the page itself. */
 static struct zm_packed zm_compress(struct zm_core *zm, struct zm_writer *writer, const void *page)
 {
 	struct zm_packed packed = zm_op_compress(zm->ctx, writer, page);
@@ -126,7 +132,7 @@ static struct zm_packed zm_compress(struct zm_core *zm, struct zm_writer *writer
 	return packed;
 }
 
-/* An object that is being stored: its handle, the room there, what of it is used. */
+/* An object being stored: its handle, allocated and used bytes, and fingerprint. */
 struct zm_parcel {
 	u64 handle;
 	u32 room;
@@ -135,7 +141,10 @@ struct zm_parcel {
 	bool wants_fingerprint;
 };
 
-/* Compresses and stores; room is got first where there is none. EAGAIN: wait for more, then again. */
+/*
+ * Compresses and stores the page, allocating room if there is none. -EAGAIN: wait for room, then
+ * try again.
+ */
 static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *parcel)
 {
 	struct zm_writer *writer = zm_op_writer_get(zm->ctx);
@@ -158,7 +167,10 @@ static int zm_try_store(struct zm_core *zm, const void *page, struct zm_parcel *
 	return err;
 }
 
-/* Other room, for all of the page where it keeps growing. */
+/*
+ * Replaces the room, waiting for memory; from the second try on for a whole page, because the page
+ * changes.
+ */
 static int zm_wait_for_room(struct zm_core *zm, const void *page, struct zm_parcel *parcel, int tries)
 {
 	if (parcel->handle)
@@ -168,15 +180,16 @@ static int zm_wait_for_room(struct zm_core *zm, const void *page, struct zm_parc
 	return parcel->handle ? 0 : -ENOMEM;
 }
 
-/* No object, because of an error. */
+/* An empty result that carries the error. */
 static struct zm_slot zm_no_object(int err)
 {
 	return (struct zm_slot){ .value = err };
 }
 
 /*
- * An object of its own for @page, or zm_no_object(). Memory that has to be waited for is waited for without the
- * writer, and the page compressed anew. A fingerprint is taken for who asks for it.
+ * Stores @page as a new object, or returns zm_no_object(). Memory is waited for without holding the
+ * writer, and then the page is compressed again. With @fingerprint, also computes that of the
+ * object.
  */
 static struct zm_slot zm_store(struct zm_core *zm, const void *page, u32 *fingerprint)
 {
@@ -204,8 +217,9 @@ static struct zm_slot zm_store(struct zm_core *zm, const void *page, u32 *finger
 }
 
 /*
- * Lets later copies of @object, to which one slot points, find it, where there is memory for that: the object as it is
- * counted then. If it is that of a slot already, the slot is locked.
+ * Adds @object, to which one slot points, to the index, so that later copies find it; without
+ * memory it is not added. Returns the object with its new kind. If a slot stores it already, that
+ * slot must be locked.
  */
 struct zm_slot zm_make_findable(struct zm_core *zm, u32 tag, struct zm_slot object)
 {
@@ -221,7 +235,7 @@ u32 zm_tag(struct zm_core *zm, const void *page, u32 domain)
 	return zm_hash(page, PAGE_SIZE, zm_seed_of(zm, domain)) >> 32;
 }
 
-/* As zm_find_copy(), with all sums kept. */
+/* zm_find_copy(), and updates the sums and the adaptive mode. */
 static struct zm_slot zm_look(struct zm_core *zm, const void *page, u32 domain)
 {
 	struct zm_slot found = zm_find_copy(zm, zm_tag(zm, page, domain), page);
@@ -232,7 +246,7 @@ static struct zm_slot zm_look(struct zm_core *zm, const void *page, u32 domain)
 	return found;
 }
 
-/* Looks for a copy, and compresses only where there is none. */
+/* Looks for a copy, and compresses the page only if there is none. */
 static struct zm_slot zm_write_inline(struct zm_core *zm, const void *page, u32 domain)
 {
 	struct zm_slot found = zm_look(zm, page, domain), object;
@@ -258,7 +272,7 @@ static noinline struct zm_slot zm_write_asleep(struct zm_core *zm, const void *p
 	return found;
 }
 
-/* An object that is @page, or zm_no_object(). */
+/* An object that stores @page, or zm_no_object(). */
 static struct zm_slot zm_write_object(struct zm_core *zm, const void *page, u32 domain)
 {
 	enum zm_mode mode = atomic_read(&zm->mode);
@@ -274,11 +288,12 @@ static struct zm_slot zm_write_object(struct zm_core *zm, const void *page, u32 
  * zm_write - store a page
  * @zm: the core
  * @number: the slot
- * @page: its page, which may change meanwhile: what is stored is then undefined
- * @domain: with whose pages it may be merged, after zm_use_domains(); else it has no meaning
+ * @page: its page; if it changes meanwhile, the stored content is undefined
+ * @domain: the domain within which it may be merged; ignored without zm_use_domains()
  *
- * Context: may sleep, for a writer and for memory.
- * Return: 0; -ENOMEM without memory or room below the limit, or the codec's error. On failure the slot is as it was.
+ * Context: may sleep, waiting for a writer and for memory.
+ * Return: 0; -ENOMEM without memory or at the memory limit, or the codec's error. On failure the
+ * slot is unchanged.
  */
 int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain)
 {
@@ -294,7 +309,10 @@ int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain)
 	return 0;
 }
 
-/* An object that only this slot has needs no entry in the index. The slot is locked. True when it had one. */
+/*
+ * Removes the index entry of an object that only this slot has. The slot must be locked. True if
+ * there was one.
+ */
 static bool zm_make_plain(struct zm_core *zm, struct zm_slot *slot)
 {
 	bool had = zm_kind(*slot) == ZM_INDEXED && zm_index_forget_single(&zm->index, zm_key(*slot), slot->value);
@@ -304,7 +322,7 @@ static bool zm_make_plain(struct zm_core *zm, struct zm_slot *slot)
 	return had;
 }
 
-/* The same where nobody has the slot locked. */
+/* The same for a slot that is not locked; false if it is. */
 static bool zm_try_make_plain(struct zm_core *zm, u64 number)
 {
 	struct zm_slot slot;
@@ -317,19 +335,20 @@ static bool zm_try_make_plain(struct zm_core *zm, u64 number)
 	return had;
 }
 
-/* Slots looked at for each entry that is to be forgotten: most may have none. */
+/* Slots examined for each entry to be removed: most slots may have none. */
 #define ZM_FORGET_LOOKS	16
 
 /**
- * zm_forget_some - give memory of the index back
+ * zm_forget_some - free memory of the index
  * @zm: the core
- * @entries: how many entries are removed at most
+ * @entries: maximum number of entries to remove
  *
- * Removes entries of objects that one slot has. Their copies are not found when they are written; a pass finds them.
- * Looks at up to 16 slots for each entry, and goes on where the last call ended.
+ * Removes entries of objects that only one slot has. Copies of these are not found when they are
+ * written, but by a pass. Examines up to 16 slots for each entry, and continues where the last call
+ * ended.
  *
  * Context: never sleeps.
- * Return: how many entries were removed.
+ * Return: the number of removed entries.
  */
 u64 zm_forget_some(struct zm_core *zm, u64 entries)
 {
@@ -349,7 +368,8 @@ u64 zm_forget_some(struct zm_core *zm, u64 entries)
  * @zm: the core
  * @mode: when pages are merged
  *
- * Leaving inline merging gives the index back, but for the entries of shared objects, which count the references.
+ * Leaving inline merging frees the index, except for the entries of shared objects, which count
+ * their references.
  *
  * Context: may sleep. One caller at a time.
  */

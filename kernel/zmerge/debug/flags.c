@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What QEMU 7.2 makes of the flags when -1 is added to 64 bits on 32-bit x86, as the kernel's atomic64_add() does it: a
- * processor prints 00000257, qemu-i386 of that version ffffffff. An interrupt at that moment is the double fault of
- * README.md.
+ * Shows a bug of QEMU 7.2: the flags after adding -1 to 64 bits on 32-bit x86, as the kernel's
+ * atomic64_add() does it. A CPU prints 00000257, qemu-i386 of that version ffffffff. An interrupt
+ * at that moment causes the double fault that README.md describes.
  *
  *	gcc -m32 -static -fno-pie -o flags flags.c && ./flags && qemu-i386 ./flags
  *
- * The jump ends a block of QEMU's, which keeps how the flags were made in a variable of the block only.
+ * The jump ends a translation block of QEMU, which keeps the source of the flags in a variable
+ * local to the block.
  */
 #include <stdio.h>
 

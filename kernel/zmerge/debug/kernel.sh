@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Builds a 6.12 that notices mistakes, from Debian's linux-source-6.12, debug/config and debug/config.VARIANT, and
-# zmerge.ko against it, with trixie's compiler in a folder of their own. Prints the folder that has both, bzImage and
-# zmerge.ko.
+# Builds a debugging kernel 6.12 from Debian's linux-source-6.12, debug/config and
+# debug/config.VARIANT, and zmerge.ko for it, with trixie's compiler in a separate folder. Prints
+# the folder that contains bzImage and zmerge.ko.
 #
 #   kernel.sh [VARIANT]      kasan (default): wrong accesses; kcsan: data races; rt: PREEMPT_RT
 #
-# With KASAN_ONLY=module in the environment, KASAN checks accesses of zmerge, zsmalloc and the compressors, not those of
-# the rest of the kernel: built and run in less time.
+# With KASAN_ONLY=module in the environment, KASAN checks only accesses of zmerge, zsmalloc and the
+# compressors, not of the rest of the kernel: that builds and runs faster.
 #
-# Kept in the cache (xtask/scripts/cache.sh), some 3 GB and 1 GB for each variant; a kernel is built once, and again
-# where its configuration has changed. Needs root, or user namespaces.
+# The result is kept in the cache (xtask/scripts/cache.sh), some 3 GB and 1 GB for each variant; a
+# kernel is built again only if its configuration has changed. Needs root, or user namespaces.
 set -euo pipefail
 
 variant=${1:-kasan}
@@ -37,8 +37,8 @@ wanted_config() {
 	echo "# checked: $(checked)"
 }
 
-# Which objects are compiled with the variant's checks. Of KCSAN it is the module alone, with what it includes from the
-# kernel's headers.
+# Which objects are compiled with the variant's checks. With KCSAN, only the module is, with what it
+# includes from the kernel's headers.
 checked() {
 	local file
 	case $variant:${KASAN_ONLY-} in
@@ -52,7 +52,7 @@ checked() {
 	esac
 }
 
-# Every wanted line is in .config, or Kconfig has refused it.
+# Ends if .config lacks one of our lines: then Kconfig has refused it.
 check_config() {
 	local line bad=
 	while read -r line; do
@@ -81,7 +81,7 @@ build_kernel() {
 	cp "$build/arch/x86/boot/bzImage" "$folder/bzImage"
 }
 
-# The module is the one of these sources and this kernel.
+# The module is up to date if it was built from these sources for this kernel.
 module_key() { { sources_hash; wanted_config; } | sha256sum; }
 
 build_module() {
@@ -101,7 +101,7 @@ entry=$("$project/xtask/scripts/debian-suite.sh" trixie zmerge-debug \
 root=$entry/root
 folder=$entry/$variant
 build=$root/build-$variant
-# Variants are built beside each other: the root is completed by whoever finds nobody else in it.
+# Variants may be built at the same time: only a build that is alone in the root completes it.
 exec {lock}>>"$entry.lock"
 if flock --nonblock --exclusive "$lock"; then
 	complete "$root"

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest with two processors and without zmerge: CPU 1 goes offline and online, while programs compute, and the
-# scheduler's warning of a CPU that is "not properly vacated" is counted. It is the kernel's own: where the kernel
-# counts its server for fair tasks as a task that runs (until commit 52d15521eb75 of 6.17), and that server's timer
-# expires while CPU 1 waits for the other CPU to stop, the count is 2.
+# Run in a guest with two CPUs and without zmerge: takes CPU 1 offline and online while programs
+# compute, and counts the scheduler's warnings that the CPU was "not properly vacated". The warning
+# is a bug of the kernel, not of zmerge: until commit 52d15521eb75 of 6.17 the kernel counts the
+# deadline server for fair tasks as a running task, so if its timer expires while CPU 1 waits for
+# the other CPU to stop, the count is 2.
 #
 #   offline.sh TIMES
 set -eu
@@ -25,5 +26,5 @@ while [ $at -lt "$1" ]; do
 	seconds=$(($(cut -d. -f1 /proc/uptime) - begin))
 	echo "offline $at times in $seconds s: $(dmesg | grep -c 'not properly vacated') warnings"
 done
-# What the kernel counted, and which tasks there were.
+# The number of tasks that the kernel counted, and which they were.
 dmesg | grep -A 3 'enqueued tasks' || true

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest with a debugging kernel and two processors: everything that zmerge does, for long, while
-# allocations fail; then as a disk under ext4 and fio, and as swap. Ends with "quiet" where the kernel had nothing to report.
+# Run in a guest with a debugging kernel and two CPUs: exercises all of zmerge for a long time while
+# allocations fail; then uses it as a disk with ext4 and fio, and as swap. Prints "quiet" at the end
+# if the kernel reported nothing.
 #
 #   soak.sh PAGES EPOCH [MINUTES]      as in soak.c
 set -eu
@@ -14,11 +15,11 @@ die() {
 	exit 1
 }
 
-# Everything that the kernel's checks print, whoever is at fault, with the line before and some after it; leaks are
-# looked at below. But for three: where a pool of zsmalloc cannot have its caches, as is to be when allocations fail,
-# the kernel's slab says so with a trace (and an error of -12 or -22); where the soak's process that takes memory is
-# killed; and where the scheduler counts a server of its own as a task on a CPU that goes offline (offline.sh), if no
-# task is left there.
+# Prints everything that the kernel's checks report, with the line before it and some after it;
+# leaks are checked below. Three reports are expected and left out: the slab allocator's trace if a
+# zsmalloc pool cannot create its caches (error -12 or -22), because allocations are made to fail;
+# the kill of the process that takes memory on purpose; and the scheduler's count of its own server
+# as a task on a CPU that goes offline (offline.sh), if no task is left there.
 reports() {
 	dmesg | awk '
 		/kmem_cache_create[a-z_]*\(zs[a-z]*[-_].*failed with error -(12|22)/ { refused = 1; next }
@@ -43,7 +44,7 @@ quiet() {
 	echo "$1: quiet, but for $(dmesg | grep -c 'not properly vacated') of the scheduler's own warnings"
 }
 
-# fail PERCENT: so many of the allocations that come from the module, at any depth, fail.
+# fail PERCENT: makes this share of the module's allocations fail, at any call depth.
 fail() {
 	start=$(cat /sys/module/zmerge/sections/.text)
 	size=$(awk '$1 == "zmerge" { print $2 }' /proc/modules)
@@ -61,7 +62,8 @@ fail() {
 	echo 0 >fail_page_alloc/min-order
 }
 
-# But for one that is the kernel's own: slab forgets the name of a cache that it could not make after all.
+# Leaves out one leak that is the kernel's: slab does not free the name of a cache that it could not
+# create.
 leaks() {
 	[ -e kmemleak ] || return 0
 	for turn in 1 2; do
@@ -76,10 +78,10 @@ leaks() {
 	echo "$1: no leaks"
 }
 
-# A kernel with KCSAN has compiled the module with it, or nothing would be seen.
+# KCSAN sees accesses only of a module that was compiled with it.
 [ ! -e kcsan ] || echo "KCSAN: $(awk '/^setup_watchpoints/ { print $2 }' kcsan) watchpoints before"
 
-# What the kernel said while it started is not of the module.
+# Messages from before the module was loaded are not about it.
 dmesg -c >/tmp/start.log
 insmod /zmerge.ko
 grep -E '^# zmerge: |^# Totals: ' kunit/zmerge/results
@@ -92,7 +94,7 @@ fail 0
 quiet "disk"
 leaks "disk"
 
-# Files on ext4, while it is merged beside, modes change, and a CPU goes and comes.
+# Files on ext4, while passes merge it, modes change, and a CPU goes offline and online.
 device=/sys/block/zmerge0
 cpu=/sys/devices/system/cpu/cpu1/online
 beside() {
@@ -116,7 +118,8 @@ beside() {
 	echo "beside it: a CPU was taken offline ${offline:-0} times"
 }
 
-# verify WHAT OPTION...: fio writes at random and reads what it wrote, and all of it again at the end.
+# verify WHAT OPTION...: fio writes at random, reads what it wrote, and reads everything again at
+# the end.
 verify() {
 	what=$1
 	shift
@@ -147,7 +150,7 @@ umount /tmp/files
 ! dmesg | grep -E 'EXT4-fs.*(error|warning)' || die "ext4"
 quiet "ext4"
 
-# The disk itself: pages all alike, and none.
+# The raw disk: with equal pages only, and with no equal pages.
 rm /tmp/over
 beside &
 verify "disk, copies" --filename=/dev/zmerge0 --direct=1 --size=24M --bs=4k --verify=pattern \
@@ -157,7 +160,7 @@ touch /tmp/over
 wait
 quiet "fio"
 
-# Swap under pressure, the same beside.
+# Swap under pressure, with the same in parallel.
 while ! echo 1 >$device/reset; do sleep 0.1; done
 rm /tmp/over
 echo inline >$device/merge_mode

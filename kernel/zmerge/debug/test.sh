@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# zmerge in a guest with a debugging kernel: unit tests of its glue, a soak, ext4, fio and swap on it.
+# Tests zmerge in a guest with a debugging kernel: unit tests of its glue, a soak test, ext4, fio
+# and swap.
 #
 #   test.sh PAGEWISE [PAGES] [VARIANT]      PAGEWISE: the static program, which runs the guest; PAGES: see soak.c,
 #                                           2,000,000 if not given; VARIANT: see kernel.sh, kasan if not given
 #
-# With MINUTES in the environment, the soak of the disk ends after so long. The kernel's log is kept beside the kernel,
-# as kernel.log.
+# With MINUTES in the environment, the soak test of the disk ends after that time. The kernel's log
+# is kept next to the kernel, as kernel.log.
 # Needs what kernel.sh needs, gcc with a static libc, mke2fs, fio and busybox-static.
 set -euo pipefail
 
@@ -18,7 +19,7 @@ folder=$("$here/kernel.sh" "${3:-kasan}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# This machine's fio with all that it is linked with, as a disk.
+# Puts this machine's fio and the libraries that it is linked with on a disk image.
 fio_disk() {
 	mkdir -p "$work/fio"
 	cp "$(command -v fio)" "$work/fio/"
@@ -26,7 +27,8 @@ fio_disk() {
 	/sbin/mke2fs -q -t ext4 -d "$work/fio" "$work/fio.img" 256M
 }
 
-# An emulated processor on a busy machine stands still for seconds: no report of that.
+# An emulated CPU on a busy machine may stand still for seconds: raise the timeouts of the kernel's
+# watchdogs.
 patience="no_timer_check workqueue.watchdog_thresh=600 watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.hung_task_timeout_secs=600"
 
 gcc -O2 -static -pthread -o "$work/soak" "$here/../guest/soak.c"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The table of codecs. One more is a file and a line here. */
+/* The table of codecs. Adding a codec takes a file and a line here. */
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
@@ -25,7 +25,7 @@ const struct zm_codec *zm_codec_default(void)
 	return zm_codecs[0];
 }
 
-/* One after the other; NULL behind the last. */
+/* The codec with this number; NULL after the last. */
 const struct zm_codec *zm_codec_at(size_t number)
 {
 	return number < ARRAY_SIZE(zm_codecs) ? zm_codecs[number] : NULL;
@@ -41,7 +41,7 @@ const struct zm_codec *zm_codec_find(const char *name)
 	return NULL;
 }
 
-/* All names, the chosen one in brackets. */
+/* Prints the names of all codecs, with brackets around the chosen one. */
 ssize_t zm_codec_list(const struct zm_codec *chosen, char *buf)
 {
 	size_t at;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* lz4; the level is its acceleration. Its result has no upper limit to look at: there is room. */
+/*
+ * lz4; the level is its acceleration. Compression needs no check for space: the buffer holds the
+ * worst case.
+ */
 #include "zmerge.h"
 
 #include <linux/lz4.h>

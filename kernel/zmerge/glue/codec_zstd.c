@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* zstd, with parameters for sources of one page. Its contexts lie in the memory that we give it. */
+/*
+ * zstd, with parameters for inputs of one page. Its contexts are placed in memory that we provide.
+ */
 #include "zmerge.h"
 
 #include <linux/zstd.h>
@@ -8,12 +10,12 @@
 struct zstd_writer {
 	zstd_parameters parameters;
 	zstd_cctx *context;
-	u64 memory[] __aligned(8);	/* zstd refuses other memory; a u64 of x86 with 32 bits has 4 */
+	u64 memory[] __aligned(8);	/* zstd requires it; on 32-bit x86 a u64 has only 4 */
 };
 
 struct zstd_reader {
 	zstd_dctx *context;
-	u64 memory[] __aligned(8);	/* zstd refuses other memory; a u64 of x86 with 32 bits has 4 */
+	u64 memory[] __aligned(8);	/* zstd requires it; on 32-bit x86 a u64 has only 4 */
 };
 
 static size_t zstd_memory(int level)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/class/zmerge-control: devices come and go.
+ * /sys/class/zmerge-control: adds and removes devices.
  *
- * zram adds a device when hot_add is read. Here reading changes nothing: it tells the number that
- * is free, and writing that number adds the device.
+ * zram adds a device when hot_add is read. Here reading has no effect: it returns the lowest free
+ * number, and writing that number adds the device.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

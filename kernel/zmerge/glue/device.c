@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One device's life: added, set up by its size, merged, reset, removed.
+ * The life of a device: added, set up with its size, merged, reset, removed.
  *
- * To be reset or removed a device is claimed first, which fails while it is open and keeps it from
- * being opened and set up. So there is no I/O when what I/O uses is made and taken away.
+ * Before it is reset or removed, a device is claimed, which fails while it is open and prevents it
+ * from being opened or set up. So there is no I/O while the structures that I/O uses are created or
+ * freed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -40,8 +41,9 @@ static void zm_notify(struct zm_device *device)
 }
 
 /*
- * Sleeps as long as the slots looked at since the last time take at the rate asked for; what is less than a tick is
- * slept next time. Whoever stops the pass or changes the rate waits for a tenth of a second at most.
+ * Sleeps for as long as the slots since the last call take at the requested rate; a rest of less
+ * than a tick is carried over to the next call. Stopping the pass or changing the rate takes effect
+ * within a tenth of a second.
  */
 static void zm_throttle(struct zm_device *device)
 {
@@ -83,7 +85,7 @@ static void zm_merge_work(struct work_struct *work)
 	zm_notify(device);
 }
 
-/* Starts a pass over the device; init_lock is held. */
+/* Starts a pass over the device; the caller holds init_lock. */
 int zm_device_merge(struct zm_device *device, bool compacts)
 {
 	lockdep_assert_held(&device->init_lock);
@@ -100,7 +102,9 @@ int zm_device_merge(struct zm_device *device, bool compacts)
 	return 0;
 }
 
-/* How many slots the pass still has to look at; zero: there is none, and it has compacted. */
+/*
+ * The number of slots that the pass still has to read; 0 if none runs and compaction is done, too.
+ */
 u64 zm_device_merge_left(struct zm_device *device)
 {
 	if (!device->ready || !atomic_read(&device->merging))
@@ -109,8 +113,8 @@ u64 zm_device_merge_left(struct zm_device *device)
 }
 
 /*
- * Ends a pass, if there is one, and waits for that. The pass takes no init_lock, and none begins while that is held
- * for writing. Compaction that has begun is completed.
+ * Stops a running pass, and waits for its end. The pass does not take init_lock, and no pass can
+ * start while that is held for writing. A compaction that has begun is completed.
  */
 void zm_device_stop_merge(struct zm_device *device)
 {
@@ -121,7 +125,7 @@ void zm_device_stop_merge(struct zm_device *device)
 		zm_notify(device);
 }
 
-/* A pass that runs gives back at its next step what it has and may not have any more. */
+/* At its next step, a running pass frees the memory by which it exceeds the new limit. */
 void zm_device_set_budget(struct zm_device *device, u64 bytes)
 {
 	lockdep_assert_held(&device->init_lock);
@@ -178,7 +182,10 @@ destroy_pool:
 	return err;
 }
 
-/* Whether the table of so many slots has a chance: the kernel would warn with a trace if not. */
+/*
+ * Whether a table of this many slots can be allocated at all: if not, the kernel would print a
+ * warning with a stack trace.
+ */
 static bool zm_table_fits(u64 slots)
 {
 	struct sysinfo memory;
@@ -187,7 +194,9 @@ static bool zm_table_fits(u64 slots)
 	return slots <= U32_MAX && slots * sizeof(struct zm_entry) / PAGE_SIZE < memory.totalram / 2;
 }
 
-/* The device becomes a disk of @bytes, rounded up to a page; init_lock is held for writing. */
+/*
+ * Makes the device a disk of @bytes, rounded up to a page; the caller holds init_lock for writing.
+ */
 int zm_device_setup(struct zm_device *device, u64 bytes)
 {
 	u64 slots = DIV_ROUND_UP_ULL(bytes, PAGE_SIZE);
@@ -222,7 +231,7 @@ static void zm_defaults(struct zm_device *device)
 	atomic64_set(&device->notify_free, 0);
 }
 
-/* What is claimed loses all its data and settings. */
+/* Resets a claimed device: all its data and settings are lost. */
 static void zm_reset_claimed(struct zm_device *device)
 {
 	sync_blockdev(device->disk->part0);
@@ -280,7 +289,7 @@ free_device:
 	return ERR_PTR(err);
 }
 
-/* Fails while it is open. */
+/* Fails while the device is open. */
 int zm_device_remove(struct zm_device *device)
 {
 	int err = zm_claim(device);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Block I/O -> pages of the core.
+ * Block I/O: transfers the pages of requests to and from the core.
  *
- * The disk's block is a page, so that no page is ever written in part. A page of a request may all
- * the same lie in two pages of memory, as direct I/O and stacked drivers make them: that one goes
- * through a page of our own.
+ * The logical block size is the page size, so that no page is ever written partially. A page of a
+ * request may nevertheless be split over two pages of memory, with direct I/O and stacked drivers:
+ * then it is copied through a bounce page.
  */
 #include <linux/bio.h>
 #include <linux/highmem.h>
@@ -15,7 +15,10 @@
 
 #define ZM_SECTORS	(PAGE_SIZE >> SECTOR_SHIFT)
 
-/* @page is where the page lies, or a part of it: its memory cgroup is asked for. */
+/*
+ * Transfers one page at address @at. @page is the memory that holds it (or part of it), for its
+ * memory cgroup.
+ */
 static inline int zm_page_io(struct zm_device *device, u64 number, void *at, struct page *page, bool write)
 {
 	int err = write ? zm_write(&device->core, number, at, zm_domain_of(device, page)) :
@@ -37,7 +40,7 @@ static int zm_whole_page(struct zm_device *device, u64 number, struct page *page
 	return err;
 }
 
-/* A page's worth of the request, from wherever it lies, to or from @at. */
+/* Copies one page of the request, from all its segments, to or from @at. */
 static void zm_copy_parts(struct bio *bio, struct bvec_iter *iter, void *at, bool to_bio)
 {
 	size_t left = PAGE_SIZE;
@@ -155,7 +158,9 @@ static void zm_submit_bio(struct bio *bio)
 }
 
 #if ZM_HAS_RW_PAGE
-/* One page at once, without a request: what makes this a synchronous swap device. */
+/*
+ * Transfers one page at once, without a request: this makes the device a synchronous swap device.
+ */
 static int zm_rw_page(struct block_device *bdev, sector_t sector, struct page *page, enum req_op op)
 {
 	struct zm_device *device = bdev->bd_disk->private_data;
@@ -176,7 +181,7 @@ static int zm_rw_page(struct block_device *bdev, sector_t sector, struct page *p
 }
 #endif
 
-/* Called under spinlocks of swap. */
+/* Called by swap under its spinlocks. */
 static void zm_slot_free_notify(struct block_device *bdev, unsigned long number)
 {
 	struct zm_device *device = bdev->bd_disk->private_data;
@@ -280,7 +285,9 @@ static void zm_disk_flags(struct request_queue *queue)
 {
 #if !ZM_HAS_LIMITS_HAVE_FEATURES
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
-	/* A page that changes while it is written would be stored as neither state of it. */
+	/*
+	 * If a page changed while it is written, a mix of its old and new content would be stored.
+	 */
 	blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, queue);
 #if !ZM_HAS_RW_PAGE
 	blk_queue_flag_set(QUEUE_FLAG_SYNCHRONOUS, queue);
@@ -288,7 +295,7 @@ static void zm_disk_flags(struct request_queue *queue)
 #endif
 }
 
-/* A disk without capacity, not yet to be seen. */
+/* Allocates a disk without capacity, which is not visible yet. */
 struct gendisk *zm_disk_alloc(struct zm_device *device)
 {
 	struct gendisk *disk = zm_disk_with_limits();

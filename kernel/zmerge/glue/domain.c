@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The domain of a page: with whose pages it may be merged. That is the memory cgroup that the page is charged to, of
- * whoever uses it: of swap, the process whose page is swapped out; of a file, who read or wrote the page first.
+ * The domain of a page: pages are merged only within one. It is the memory cgroup to which the page
+ * is charged: for swap, that of the process whose page is swapped out; for a file, that of the
+ * process that first read or wrote the page.
  */
 #include <linux/cgroup.h>
 #include <linux/memcontrol.h>
@@ -18,13 +19,13 @@ static struct mem_cgroup *zm_memcg_of(struct page *page)
 #endif
 }
 
-/* Whether this kernel tells to which memory cgroup a page belongs. */
+/* Whether this kernel can tell the memory cgroup of a page. */
 bool zm_domain_known(void)
 {
 	return !mem_cgroup_disabled();
 }
 
-/* 32 bits of the cgroup's number, which no other cgroup gets before 2^32 were made. */
+/* The lower 32 bits of the cgroup's ID; IDs are not reused until 2^32 cgroups were created. */
 u32 zm_memcg_domain(struct page *page)
 {
 	struct mem_cgroup *memcg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of the glue: every codec gives back what it was given and knows it when it sees it; and what is
- * written into files is taken as meant or refused.
+ * Tests of the glue: every codec restores what it compressed and recognises it as equal, and values
+ * written to sysfs files are parsed as meant or refused.
  */
 #include <kunit/test.h>
 #include <linux/cpu.h>
@@ -11,7 +11,7 @@
 
 #define ZM_PAGES	64
 
-/* Pages from one word repeated to what does not compress. */
+/* Fills a page with test data, from one repeated word (@number 0) to incompressible. */
 static void zm_test_page(u8 *page, u32 number)
 {
 	u32 dice = number * 2654435761u + 1, at;
@@ -83,7 +83,7 @@ static void zm_test_codecs(struct kunit *test)
 	}
 }
 
-/* What was cut short or changed is an error or another page, and never more than a page. */
+/* Truncated or changed data gives an error or a wrong page, but never more than one page. */
 static void zm_test_damaged(struct kunit *test)
 {
 	struct zm_test_codec at = { 0 };
@@ -183,7 +183,7 @@ static void zm_test_params(struct kunit *test)
 				    "%s", bad[at]);
 }
 
-/* A page for each CPU only where it is used. */
+/* The buffers of each CPU are allocated only if the codec and zsmalloc need them. */
 static void zm_test_streams(struct kunit *test)
 {
 	struct zm_streams streams = { 0 };
@@ -201,7 +201,7 @@ static void zm_test_streams(struct kunit *test)
 	}
 }
 
-/* A processor that comes has a stream of its own, and one that goes leaves no memory behind. */
+/* A CPU that comes online gets its own stream, and one that goes offline frees its memory. */
 static void zm_test_hotplug(struct kunit *test)
 {
 	struct zm_streams streams = { 0 };

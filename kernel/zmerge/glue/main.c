@@ -2,8 +2,7 @@
 /*
  * zmerge - RAM block device that stores each distinct page once
  *
- * The module: which devices there are. What a device does is in device.c, how pages are stored
- * and merged in core/.
+ * The module: the list of devices. device.c implements a device; core/ stores and merges pages.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,14 +19,14 @@ int zm_major;
 
 static DEFINE_IDR(zm_devices);
 
-/* More can be added one by one. */
+/* Maximum for the module parameter; more devices can be added through hot_add. */
 #define ZM_NUM_DEVICES_MAX	256
 
 static unsigned int num_devices = 1;
 module_param(num_devices, uint, 0444);
 MODULE_PARM_DESC(num_devices, "Number of devices that are there at once (default: 1, at most 256)");
 
-/* The lowest number that no device has. */
+/* The lowest free device number. */
 int zm_devices_free_id(void)
 {
 	int id = 0;
@@ -74,7 +73,10 @@ int zm_devices_remove(int id)
 	return err;
 }
 
-/* Nobody has a device open, which would hold the module; one may still be being reset. */
+/*
+ * Removes all devices. None is open, as that would pin the module, but one may still be being
+ * reset.
+ */
 static void zm_remove_all(void)
 {
 	struct zm_device *device;

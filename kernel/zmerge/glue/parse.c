@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What people write into files -> values. Nothing may follow them but a newline. */
+/* Parses values written to sysfs files. Only a newline may follow a value. */
 #include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -7,8 +7,8 @@
 #include "zmerge.h"
 
 /*
- * "1G" -> bytes, as memparse(), which wraps: "16E" is refused here, and not 0. A hexadecimal number that
- * ends with E has no suffix.
+ * Parses "1G" to bytes like memparse(), which wraps around: "16E" is an error here, not 0. In a
+ * hexadecimal number a final E is a digit, not a suffix.
  */
 int zm_parse_size(const char *text, u64 *bytes)
 {
@@ -33,7 +33,7 @@ int zm_parse_size(const char *text, u64 *bytes)
 	return 0;
 }
 
-/* A device's number: as many as a major number has minor ones. */
+/* Parses a device number, which must be a valid minor number. */
 int zm_parse_id(const char *text, int *id)
 {
 	int err = kstrtoint(text, 10, id);
@@ -41,7 +41,7 @@ int zm_parse_id(const char *text, int *id)
 	return err || *id < 0 || *id >> MINORBITS ? -EINVAL : 0;
 }
 
-/* "algo=NAME level=N", each of which may be missing. @text is taken apart. */
+/* Parses "algo=NAME level=N", each of which may be missing. Modifies @text. */
 int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool *has_level)
 {
 	char *word, *value;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Under memory pressure the kernel asks for memory of the index: entries of objects that one slot has are removed,
- * so that copies written later are not found, until they are written again or a pass merges them.
+ * A shrinker for the index: under memory pressure it removes entries of objects that only one slot
+ * has. Copies written later are then not found until they are written again, or a pass merges them.
  *
- * It takes spinlocks only, and is registered while the core is there.
+ * It takes only spinlocks, and is registered as long as the core exists.
  */
 #include "zmerge.h"
 

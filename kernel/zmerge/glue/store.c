@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The core's operations: objects live in zsmalloc, codecs in the streams.
+ * The core's operations: objects are stored in zsmalloc, codecs are in the streams.
  *
- * zsmalloc shows an object either mapped in place until it is unmapped, or, since it lost its
- * mappings, through calls that copy objects lying in two pages. A mapping is one at a time for each processor,
- * and nothing sleeps meanwhile.
+ * Depending on the kernel, zsmalloc either maps an object until it is unmapped, or (newer kernels,
+ * without mappings) copies an object that spans two pages. Only one mapping can exist on each CPU
+ * at a time, and nothing may sleep while it does.
  */
 #include <linux/highmem.h>
 
@@ -15,8 +15,9 @@
 #define ZM_GFP_WAIT	(GFP_NOIO | ZM_GFP_STORE)
 
 /*
- * On the node of the page, as zram: what is read back is near where it was. Where pages are mapped on demand, the
- * address does not tell the page, and the object comes to the node of this processor.
+ * Allocates on the NUMA node of the page, as zram does, so that data is read back near its origin.
+ * With CONFIG_KMAP_LOCAL the address does not determine the page, so the current CPU's node is
+ * used.
  */
 static unsigned long zm_zs_malloc(struct zs_pool *pool, const void *page, u32 len, gfp_t gfp)
 {
@@ -29,7 +30,7 @@ static unsigned long zm_zs_malloc(struct zs_pool *pool, const void *page, u32 le
 #endif
 }
 
-/* The highest use so far. Two who see a new one at once agree on the higher. */
+/* Updates the highest use so far. If two CPUs exceed it at once, the higher value wins. */
 static void zm_note_use(struct zm_device *device, long pages)
 {
 	long max = atomic_long_read(&device->max_pages);

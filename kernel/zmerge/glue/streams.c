@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory that compressing and decompressing needs, once for each processor that is online.
+ * The buffers for compression and decompression, one set for each online CPU.
  *
- * It comes before a processor does and goes after it. A task may be moved to another processor while it holds a
- * stream, so each has a lock; and it may find the stream of a processor that went in the meantime, which is empty.
+ * They are allocated before a CPU comes online and freed after it has gone offline. A task may move
+ * to another CPU while it holds a stream, so each stream has a lock; and it may get the stream of a
+ * CPU that has gone offline meanwhile, which is empty.
  */
 #include <linux/cpuhotplug.h>
 
 #include "streams.h"
 
-/* The state of CPU hotplug in which streams are made and freed. */
+/* The CPU hotplug state in which streams are allocated and freed. */
 static enum cpuhp_state zm_streams_state;
 
 static int zm_writer_fill(struct zm_writer *writer, const struct zm_codec *codec, int level)
@@ -65,7 +66,7 @@ static void zm_reader_empty(struct zm_reader *reader)
 	mutex_unlock(&reader->lock);
 }
 
-/* Processor @cpu, on which nothing runs any more or which did not come, needs no stream. */
+/* Frees the buffers of @cpu, which is offline or failed to come online. */
 static int zm_stream_empty(unsigned int cpu, struct hlist_node *node)
 {
 	struct zm_streams *streams = hlist_entry(node, struct zm_streams, node);
@@ -76,7 +77,7 @@ static int zm_stream_empty(unsigned int cpu, struct hlist_node *node)
 	return 0;
 }
 
-/* Processor @cpu, on which nothing runs yet, gets a stream. */
+/* Allocates the buffers of @cpu before it comes online. */
 static int zm_stream_fill(unsigned int cpu, struct hlist_node *node)
 {
 	struct zm_streams *streams = hlist_entry(node, struct zm_streams, node);

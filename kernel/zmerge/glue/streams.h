@@ -8,21 +8,26 @@
 
 struct zm_writer {
 	struct mutex lock;	/* one user of the buffers at a time */
-	bool ready;		/* its processor is online */
-	void *bytes;		/* two pages: a codec may make more of a page than it was */
+	bool ready;		/* its CPU is online */
+	void *bytes;		/* two pages: compression may enlarge a page */
 	void *work;
 };
 
 struct zm_reader {
 	struct mutex lock;	/* one user of the buffers at a time */
-	bool ready;		/* its processor is online */
-	/* All three are NULL where neither the codec nor zsmalloc needs any: then nobody takes the lock. */
-	void *page;		/* for a page that is only compared; NULL where the codec compares */
-	void *copy;		/* for an object that lies in two pages; NULL where zsmalloc maps those */
+	bool ready;		/* its CPU is online */
+	/*
+	 * All three are NULL if neither the codec nor zsmalloc needs one: then the lock is never
+	 * taken.
+	 */
+	void *page;		/* for decompressing to compare; NULL if the codec compares */
+	void *copy;		/* for an object that spans two pages; NULL if zsmalloc maps it */
 	void *work;
 };
 
-/* Of one processor. Lines of the cache are not shared with other processors, nor by the two. */
+/*
+ * The stream of one CPU. Writer and reader share no cache line with each other or with other CPUs.
+ */
 struct zm_stream {
 	struct zm_writer writer ____cacheline_aligned_in_smp;
 	struct zm_reader reader ____cacheline_aligned_in_smp;
@@ -30,7 +35,7 @@ struct zm_stream {
 
 #define ZM_WRITER_ROOM	(2 * PAGE_SIZE)
 
-/* The writer of the processor that we run on, or ran on just now. */
+/* The writer of the current CPU, or of the CPU on which the task has just been running. */
 static inline struct zm_writer *zm_writer_get(struct zm_streams *streams)
 {
 	struct zm_writer *writer;

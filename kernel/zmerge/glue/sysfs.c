@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/block/zmergeN: zram's files with zram's meaning, and those of merging, one value each.
+ * /sys/block/zmergeN: zram's files with zram's meaning, and the files for merging, one value each.
  *
- * A store parses, asks the device, and reports: one line in the log for what was refused.
+ * A store function parses the value, calls the device, and logs one line if the value was refused.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,7 +16,9 @@ static struct zm_device *zm_of(struct device *dev)
 	return dev_to_disk(dev)->private_data;
 }
 
-/* The end of a store: @err, with one line that says what was wrong. */
+/*
+ * Ends a store function: returns @count, or @err after logging one line that says what was wrong.
+ */
 static ssize_t zm_result(struct zm_device *device, const char *file, int err, const char *wrong, size_t count)
 {
 	if (!err)
@@ -316,7 +318,7 @@ static ssize_t mem_used_max_store(struct device *dev, struct device_attribute *a
 	return count;
 }
 
-/* zram's nine columns. */
+/* The nine columns of zram's mm_stat. */
 static ssize_t mm_stat_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct zm_device *device = zm_of(dev);
@@ -397,8 +399,9 @@ static ssize_t index_bytes_show(struct device *dev, struct device_attribute *att
 }
 
 /*
- * What changes with the objects stored tells whether a page was there before it was written: those are for root
- * only, in every mode. A mode can change after a file was opened, and a pass on request shows copies as well.
+ * Values that depend on the stored objects reveal whether an equal page was stored before a write,
+ * so they are readable by root only, in every mode: the mode can change after a file was opened,
+ * and a pass on request reveals copies, too.
  */
 static DEVICE_ATTR_RW(disksize);
 static DEVICE_ATTR_RO(initstate);

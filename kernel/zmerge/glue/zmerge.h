@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the core becomes in the kernel: a disk, its objects in zsmalloc, its codecs, its files.
+ * The core in the kernel: a disk, its objects in zsmalloc, its codecs, its sysfs files.
  *
  * Lock order, outermost first:
  *	zm_devices_lock		mutex	which devices there are
@@ -11,8 +11,8 @@
  *	the core's			see core/core.h
  *	reader->lock		mutex	one decompression
  *
- * I/O takes no lock of this list but writer->lock, reader->lock and the core's: a device is set up and reset only
- * while nobody has it open.
+ * I/O takes no lock of this list except writer->lock, reader->lock and the core's: a device is set
+ * up and reset only while it is not open.
  */
 #ifndef ZM_GLUE_H
 #define ZM_GLUE_H
@@ -27,19 +27,22 @@
 #include "../core/core.h"
 #include "features.h"
 
-/* One way to compress. Levels are the codec's own. */
+/* A compression algorithm. The meaning of levels depends on it. */
 struct zm_codec {
 	const char *name;
 	int level, level_min, level_max;
 	size_t (*writer_size)(int level);
 	size_t (*reader_size)(void);
-	/* Prepare such memory; either may be missing. */
+	/* Initialise the memory of a writer or reader; either may be NULL. */
 	int (*writer_init)(void *work, int level);
 	int (*reader_init)(void *work);
-	/* How many bytes were put to @to; -ENOSPC when there is no room, or another error. */
+	/*
+	 * Returns the number of bytes written to @to; -ENOSPC if there is not enough room, or
+	 * another error.
+	 */
 	int (*compress)(void *work, int level, const void *page, void *to, u32 room);
 	int (*decompress)(void *work, const void *from, u32 len, void *page);
-	/* Whether it would decompress to @page; may be missing. */
+	/* Whether the bytes would decompress to @page; may be NULL. */
 	bool (*equal)(const void *from, u32 len, const void *page);
 };
 
@@ -55,13 +58,13 @@ int zm_parse_size(const char *text, u64 *bytes);
 int zm_parse_id(const char *text, int *id);
 int zm_parse_params(char *text, const struct zm_codec **codec, int *level, bool *has_level);
 
-/* What compresses and decompresses, once for each processor. */
+/* Buffers for compression and decompression, one set for each CPU. */
 struct zm_streams {
 	const struct zm_codec *codec;
 	int level;
-	bool readers_lock;		/* a reader has memory, which one user has at a time */
+	bool readers_lock;		/* readers have buffers, for one user at a time */
 	struct zm_stream __percpu *cpus;
-	struct hlist_node node;		/* of those that CPU hotplug tells of processors */
+	struct hlist_node node;		/* in the list of CPU hotplug instances */
 };
 
 int zm_streams_register(void);
@@ -75,7 +78,7 @@ struct zm_device {
 
 	struct mutex gate;		/* protects openers and claimed */
 	unsigned int openers;
-	bool claimed;			/* being reset or removed: not to be opened */
+	bool claimed;			/* being reset or removed: must not be opened */
 
 	struct rw_semaphore init_lock;
 	bool ready;			/* from here to the next gap, set under init_lock */
@@ -88,7 +91,7 @@ struct zm_device {
 	struct shrinker shrinker;
 #endif
 
-	/* Settings, under init_lock as well. */
+	/* Settings, also protected by init_lock. */
 	const struct zm_codec *codec;
 	int level;
 	enum zm_mode mode;
@@ -99,10 +102,10 @@ struct zm_device {
 	struct work_struct merge_work;
 	atomic_t merging;
 	bool merge_compacts;
-	u64 merge_owed;			/* slots times HZ that a pass was too fast by */
-	/* Settings of a pass, which may change while one runs. */
+	u64 merge_owed;			/* slots times HZ by which the pass was too fast */
+	/* Settings of a pass, which may change while it runs. */
 	atomic64_t merge_budget;	/* bytes */
-	atomic_t merge_rate;		/* slots a second; 0: as fast as it can */
+	atomic_t merge_rate;		/* slots per second; 0: unlimited */
 
 	atomic64_t failed_reads, failed_writes, invalid_io, notify_free;
 };
@@ -125,7 +128,7 @@ void zm_shrinker_remove(struct zm_device *device);
 bool zm_domain_known(void);
 u32 zm_memcg_domain(struct page *page);
 
-/* Where all pages are of one domain, nobody asks whose they are. */
+/* Without domains, the page's cgroup is not read. */
 static inline u32 zm_domain_of(struct zm_device *device, struct page *page)
 {
 	return device->core.domains ? zm_memcg_domain(page) : ZM_NO_DOMAIN;

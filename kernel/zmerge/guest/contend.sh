@@ -1,23 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest with several processors: what threads that use one device at once cost, zram beside zmerge, see load.c.
+# Run in a guest with several CPUs: measures what threads that use one device at once cost, on zram
+# and on zmerge; see load.c.
 #
 #   contend.sh ticks|waits PAGES ALGORITHM PERCENT MODE...    /base holds the pages; MODE: zram, or one of merge_mode's
 #
-# The device has PAGES slots. With 1, 2, 4, ... processors online, a thread on each: PAGES writes, reads, and both.
-# CPUS=4 in the environment begins with 4.
+# The device has PAGES slots. With 1, 2, 4, ... CPUs online, one thread on each: PAGES writes,
+# reads, and both. CPUS=4 in the environment starts with 4.
 #
-# "ticks" measures ticks and context switches for each page. "waits" counts the waits for locks meanwhile, by who
-# waits, which costs time itself:
+# "ticks" measures ticks and context switches for each page. "waits" counts the waits for locks and
+# their callers, which itself takes time:
 #
 #	spin	calls of native_queued_spin_lock_slowpath(), which spinlocks call if they are not free
 #	sleep	the event lock:contention_begin without spinlocks: mutexes, rwsems and the like
 #	bit	calls of out_of_line_wait_on_bit_lock() and of init_wait_var_entry(): locks of a slot that sleep, zram's on
 #		7.2 and zmerge's
 #
-# A bit lock that spins (zram's on 6.1 and 6.12) has neither an event nor a function of its own: waits for it show
-# in the ticks only.
+# A bit lock that spins (zram's on 6.1 and 6.12) has neither an event nor a function of its own:
+# waits for it show only in the ticks.
 set -eu
 
 what=$1
@@ -43,11 +44,12 @@ count_waits() {	# TRIGGER, with ! at its begin to end counting
 	done
 }
 
-# Functions of locks, of waiting and of tracing: who calls them is who waits.
+# Functions of locks, of waiting and of tracing are skipped in a stack: the first other function is
+# the one that waits.
 own='^(native_queued|_raw_|trace_|event_|kprobe|kretprobe|ftrace|__traceiter|__mutex|mutex|__down|down_|up_|rwsem)'
 own="$own|^(out_of_line|percpu|__percpu|init_wait|opt|aggr|__ww|rt_|__rt|rtlock|asm_|exc_|do_int3|notif|atomic_notif|0x)"
 
-# From a histogram of stacks: the sum, and the callers.
+# From a histogram of stacks: the sum, and the number for each waiting function.
 told() {	# EVENT
 	awk -v own="$own" '
 		/^[{]/ { caller = ""; next }

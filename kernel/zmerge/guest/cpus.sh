@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest with two processors: one goes and comes while pages are written, read and merged. What was written is
-# read, and the module leaves no memory behind. The second one stays offline. Ends with 1 at the first thing that is
-# not so.
+# Run in a guest with two CPUs: the second one goes offline and online while pages are written, read
+# and merged. Checks that the pages are read back unchanged and that the module leaves no memory
+# behind. The second CPU stays offline. Exits with 1 at the first failure.
 set -eu
 
 die() {
@@ -27,7 +27,7 @@ set_up() {
 	echo 32M >disksize
 }
 
-# io PLACE: writes and reads again and again, until there is /tmp/over.
+# io PLACE: writes and reads again and again, until /tmp/over exists.
 io() {
 	while [ ! -e /tmp/over ]; do
 		dd if=/tmp/twice of=/dev/zmerge0 bs=64k seek="$1" conv=fsync 2>/dev/null
@@ -37,7 +37,7 @@ io() {
 	done
 }
 
-# The processor that was not there when the device got its size is used like the other.
+# A CPU that was offline when the device got its size is used like the other one.
 for algorithm in lz4 zstd; do
 	rm -f /tmp/over /tmp/turns
 	echo 0 >$second
@@ -57,7 +57,7 @@ for algorithm in lz4 zstd; do
 	[ ! -e /tmp/wrong ] || die "$algorithm: other bytes at $(sort -u /tmp/wrong)"
 	[ "$(sort -u /tmp/turns | wc -l)" = 2 ] || die "$algorithm: somebody did nothing"
 done
-# A device goes while the processor is away, and the processor comes when there is none.
+# The device is reset while the CPU is offline, and the CPU comes online while there is no device.
 echo 0 >$second
 echo 1 >reset
 echo 1 >$second

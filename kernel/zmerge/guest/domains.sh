@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: with `cgroup` in merge_domain, pages are merged within a memory cgroup and not across two, as a disk and
-# as swap, when they are written and by a pass. Ends with 1 at the first thing that is not so.
+# Run in a guest: with `cgroup` in merge_domain, pages are merged within a memory cgroup and not
+# across two, as a disk and as swap, when they are written and by a pass. Exits with 1 at the first
+# failure.
 set -eu
 
 insmod /zmerge.ko
@@ -42,7 +43,7 @@ within() {
 	sh -c 'echo $$ >'$groups/"$group"'/cgroup.procs; exec "$@"' - "$@"
 }
 
-# write_pages GROUP PLACE: 250 pages that do not compress.
+# write_pages GROUP PLACE: writes 250 incompressible pages.
 write_pages() {
 	within "$1" dd if=/tmp/random of=/dev/zmerge0 bs=4k seek="$2" conv=fsync 2>/dev/null
 }
@@ -73,7 +74,7 @@ if echo device 2>/dev/null >merge_domain; then die "the domain changes while the
 echo 1 >reset
 [ "$(cat merge_domain)" = '[device] cgroup' ] || die "a reset leaves $(cat merge_domain)"
 
-# As swap: each group has the same 250 pages in memory, and one of them has them twice.
+# As swap: each cgroup has the same 250 pages in memory, and one of them has each page twice.
 set_up cgroup inline
 mkswap /dev/zmerge0 >/dev/null
 before=$(awk '{ print $1 }' mm_stat)
@@ -82,7 +83,7 @@ for copy in one/1 one/2 two/1; do
 	within ${copy%/*} dd if=/tmp/random of=/tmp/files/${copy#*/}.${copy%/*} bs=64k 2>/dev/null
 done
 sync
-# What is not swapped out at once is, sooner or later.
+# Pages that are not swapped out at once are swapped out later.
 swapped() { echo $((($(awk '{ print $1 }' mm_stat) - before) / 4096)); }
 for turn in $(seq 100); do
 	for group in one two; do

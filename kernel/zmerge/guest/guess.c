@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether time tells that a page is stored already: what a program without rights can measure of its own pages.
+ * Measures whether timing reveals that a page is stored already, to an unprivileged program that
+ * times its own pages.
  *
  *	guess victim BASE PAGES		holds half of the first PAGES pages of BASE, and swaps them out
  *	guess probe BASE PAGES		as user 65534: holds all of them, swaps them out one by one, and guesses
  *
- * BASE holds different pages. Which half is the victim's is chosen by fixed dice; the probe uses it only to judge
- * its guesses. Each operation is measured in ticks of the time stamp counter, a page at a time:
+ * BASE holds different pages. A fixed random sequence chooses the victim's half; the probe uses
+ * that only to judge its guesses. Each operation is measured in ticks of the time stamp counter,
+ * one page at a time:
  *
  *	write	madvise(MADV_PAGEOUT) of a page that was never swapped out
  *	read	reads it again
  *	again	madvise(MADV_PAGEOUT) after a write to it that leaves its contents as they were
  *	free	madvise(MADV_DONTNEED) of the swapped page
  *
- * How long that takes depends also on how well a page compresses. So each is done to a twin of the page, too, which
- * differs in one byte, before it is done to the page, and "pair" is the time of the page less that of its twin.
+ * The times also depend on how well a page compresses. So each operation is first done to a twin of
+ * the page, which differs in one byte, and then to the page; "pair" is the time of the page minus
+ * that of its twin.
  *
- * Each process stops itself when all of its pages are swapped out (before "read"), and goes on at SIGCONT.
- * Of each group are told the quartiles; of all pages the share of right guesses with the best threshold, the same for
- * groups that are drawn at random (the best of 20), and the area under the ROC curve: 0.5 if time tells nothing.
+ * Each process stops itself when all of its pages are swapped out (before "read"), and continues at
+ * SIGCONT. For each group the quartiles are printed; for all pages together the share of right
+ * guesses with the best threshold, the same for random groups (the best of 20), and the area under
+ * the ROC curve, which is 0.5 if time does not reveal anything.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -63,7 +67,7 @@ static void shuffle(uint32_t *which, uint32_t count)
 	}
 }
 
-/* The pages of BASE in random order: the victim has the first half of them. */
+/* The pages of BASE in random order; the first half are the victim's. */
 static uint32_t *in_random_order(uint32_t pages)
 {
 	uint32_t *which = malloc(pages * sizeof(*which)), at;
@@ -86,7 +90,7 @@ static const uint8_t *map_base(const char *path, uint32_t pages)
 	return base;
 }
 
-/* Anonymous memory with page which[at] of BASE at page @at. */
+/* Allocates anonymous memory whose page @at is page which[at] of BASE. */
 static uint8_t *hold(const uint8_t *base, const uint32_t *which, uint32_t pages)
 {
 	uint8_t *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -98,7 +102,7 @@ static uint8_t *hold(const uint8_t *base, const uint32_t *which, uint32_t pages)
 	return memory;
 }
 
-/* Every process may read this of itself. */
+/* Counts swapped pages with /proc/self/pagemap, which every process may read of itself. */
 static uint32_t count_swapped(const uint8_t *memory, uint32_t pages)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY);
@@ -122,7 +126,10 @@ static int by_ticks(const void *a, const void *b)
 	return (one->ticks > other->ticks) - (one->ticks < other->ticks);
 }
 
-/* @sorted: the share of right guesses, if all below the best threshold are guessed to be copies, or all above it. */
+/*
+ * @sorted: the share of right guesses if all samples below (or all above) the best threshold count
+ * as copies.
+ */
 static double best_share(const struct sample *sorted, uint32_t count, uint32_t copies)
 {
 	uint32_t at, below = 0, best = copies > count - copies ? copies : count - copies;
@@ -140,7 +147,10 @@ static double best_share(const struct sample *sorted, uint32_t count, uint32_t c
 	return (double)best / count;
 }
 
-/* The share of pairs of a copy and another page in which the copy took less time; equal times count half. */
+/*
+ * The share of pairs of a copy and another page in which the copy took less time; equal times count
+ * half.
+ */
 static double area(const struct sample *sorted, uint32_t count, uint32_t copies)
 {
 	double sum = 0, others_above = count - copies;
@@ -231,7 +241,7 @@ static int64_t time_of(void (*act)(uint8_t *page), uint8_t *page)
 	return ticks() - from;
 }
 
-/* The pages that are guessed, their twins, and what was measured of each. */
+/* The pages to guess, their twins, and the measurements of each. */
 struct guesses {
 	uint32_t pages;
 	uint8_t *memory;
@@ -255,7 +265,7 @@ static void measure(const char *operation, void (*act)(uint8_t *page), struct gu
 	report(operation, "pair", guesses->pairs, guesses->pages);
 }
 
-/* Without a change of their contents. */
+/* Writes to each page without changing its contents. */
 static void make_dirty(uint8_t *memory, uint32_t pages)
 {
 	uint32_t at;
@@ -264,12 +274,12 @@ static void make_dirty(uint8_t *memory, uint32_t pages)
 		((volatile uint8_t *)memory)[at * PAGE] = memory[at * PAGE];
 }
 
-/* All rights go, as those of a program that nobody trusts. */
+/* Drops all privileges, to those of an untrusted program. */
 static void become_nobody(void)
 {
 	MUST(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
 	MUST(setuid(0));
-	/* So that it may read its own pagemap, as any program of that user may. */
+	/* Allows the process to read its own pagemap, as any program of that user may. */
 	MUST(!prctl(PR_SET_DUMPABLE, 1));
 }
 

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: what a user without rights can tell of another program's pages by the time of its own, see guess.c.
+# Run in a guest: measures what an unprivileged user learns about another program's pages by timing
+# its own, see guess.c.
 #
 #   guess.sh PAGES ALGORITHM MODE...      /base holds the pages; MODE: zram, or one of merge_mode's
 #
-# MODE+merge: with a pass after the write. MODE+cgroup: pages are merged within a memory cgroup only, and the two
-# programs are in different ones.
+# MODE+merge: with a pass after the write. MODE+cgroup: pages are merged only within a memory
+# cgroup, and the two programs are in different ones.
 set -eu
 
 pages=$1
@@ -23,7 +24,7 @@ merge() {
 	while [ "$(cat merge)" != 0 ]; do sleep 0.1; done
 }
 
-# within GROUP COMMAND...: in a cgroup of its own, if the mode asks for that.
+# within GROUP COMMAND...: runs the command in a cgroup of its own, if the mode asks for that.
 within() {
 	group=/sys/fs/cgroup/$1
 	shift

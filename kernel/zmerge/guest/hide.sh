@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: a page is written that is stored already, and one that is not. What a user other than root can read
-# of the device is the same. Left out is `stat`, the time that I/O took: README.md, "What it leaks".
+# Run in a guest: writes a page that is stored already, and one that is not, and checks that users
+# other than root read the same values of the device in both cases. Not compared is `stat`, the time
+# that I/O took: README.md, "What it leaks".
 set -eu
 
 insmod /zmerge.ko
@@ -25,7 +26,7 @@ seen() {
 	done; true'
 }
 
-# write_pages MODE FILE: pages of /tmp/stored and then FILE, which has as many, are written.
+# write_pages MODE FILE: writes the pages of /tmp/stored and then those of FILE, which has as many.
 write_pages() {
 	echo 1 >reset
 	echo "$1" >merge_mode

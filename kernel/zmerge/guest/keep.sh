@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: what is written is read back, as a disk and as swap, whatever is merged meanwhile, and
-# exactly what is there twice is merged. Ends with 1 at the first thing that is not so.
-# ALGORITHMS: only these; SWAP=no: only as a disk.
+# Run in a guest: checks that pages are read back as written, as a disk and as swap, in every mode
+# and during passes, and that exactly the duplicate pages are merged. Exits with 1 at the first
+# failure. ALGORITHMS in the environment: test only these; SWAP=no: only as a disk.
 set -eu
 
 insmod /zmerge.ko
@@ -15,7 +15,7 @@ die() {
 	exit 1
 }
 
-# compare FILE: the device begins with it, read from the device itself.
+# compare FILE: the first bytes of the device, read from the device itself, equal FILE.
 compare() {
 	echo 1 >/proc/sys/vm/drop_caches
 	cmp -n "$(stat -c %s "$1")" "$1" /dev/zmerge0 || die "$2: other bytes"
@@ -26,7 +26,7 @@ merge() {
 	while [ "$(cat merge)" != 0 ]; do sleep 0.1; done
 }
 
-# Of 1,500 pages 500 are there twice; 250 random ones among those do not compress.
+# Of 1,500 pages 500 are duplicates; 250 random ones among those are incompressible.
 head -c 1024000 /dev/urandom >/tmp/random
 head -c 3072000 /init >/tmp/program
 cat /tmp/random /tmp/program /tmp/random >/tmp/twice
@@ -51,7 +51,7 @@ for algorithm in ${ALGORITHMS:-$(tr -d '[]' <comp_algorithm)}; do
 		[ "$(cat merged_pages)" = $copies ] || die "$algorithm $mode: $(cat merged_pages) merged"
 		set -- $(cat mm_stat)
 		[ "$(($2 + $(cat merged_bytes)))" -ge "$stored" ] || die "$algorithm $mode: sums"
-		# Every second page anew, over shared ones.
+		# Writes every second page again, over shared ones.
 		dd if=/tmp/random of=/dev/zmerge0 bs=4k seek=1 count=200 conv=fsync 2>/dev/null
 		dd if=/tmp/data of=/dev/zmerge0 bs=4k conv=fsync 2>/dev/null
 		compare /tmp/data "$algorithm $mode, again"
@@ -78,9 +78,9 @@ end() {
 }
 [ "${SWAP-yes}" = yes ] || end
 
-# As swap: files in memory, many of them equal, more than there is memory. Their size does not follow the
-# program's. With copies of 8.35 MB the kernel of sid killed for memory in one run on a busy host, and the log had
-# a failed allocation in another; why is not known.
+# As swap: files in tmpfs, with many equal pages, larger than memory. Their size is fixed, whatever
+# the size of /init: with copies of 8.35 MB sid's kernel killed a process for lack of memory in one
+# run on a busy host, and logged a failed allocation in another, for an unknown reason.
 program() {
 	head -c 6000000 /init
 }
@@ -103,16 +103,17 @@ hits=$(cat merge_hits)
 [ "$(cat merge_hits)" -gt 1000 ] || die "swap: $hits hits"
 set -- $(cat mm_stat)
 echo "swap: $hits hits, $(cat merge_misses) misses, $(cat merged_pages) pages merged, $3 bytes used"
-# Slots that are freed are emptied at once: the device frees as many as the kernel gives back when the files go (it
-# keeps a few per CPU back for a while), and stores the slots in use (files of the guest's root are swapped out as
-# well), and nothing beside them. How many those files had in swap is not the same in each run and suite.
+# Slots that swap frees are cleared at once. When the files are removed, the device frees as many
+# slots as the kernel gives back (which keeps a few per CPU back for a while). After that it stores
+# the slots in use (files of the guest's root are also swapped out), and nothing else. How many
+# pages of the files were in swap varies between runs and suites.
 slots() {
 	awk '$1 == "/dev/zmerge0" { print $4 / 4 }' /proc/swaps
 }
 freed=$(awk '{ print $4 }' io_stat)
 pages=$(($1 / 4096)) memory=$3 used=$(slots)
 umount /tmp/many
-# A 32-bit guest has more of its memory left for those files, so fewer of their pages are swapped out.
+# A 32-bit guest has more free memory for those files, so fewer of their pages are swapped out.
 case $(uname -m) in *64*) least=5000 ;; *) least=2000 ;; esac
 freed=$(($(awk '{ print $4 }' io_stat) - freed))
 given_back=$((used - $(slots)))

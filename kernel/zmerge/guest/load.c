@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads that write and read pages of a block device at random places at once.
+ * Threads that write and read pages of a block device at the same time, at random places.
  *
  *	load OPERATION BASE DEVICE SLOTS THREADS PAGES PERCENT
  *
@@ -8,9 +8,9 @@
  * divided among THREADS threads, each bound to a processor of its own. PERCENT of the pages written are one of 64
  * pages of BASE, chosen at random; all others are pages of BASE with a number in them that makes them unique.
  *
- * Tells, for each page: ticks of the time stamp counter, and context switches (voluntary and not). In a guest that
- * counts instructions all processors share one counter, so ticks are the instructions of all of them, if none of them
- * ever waits while all others are idle.
+ * Prints, for each page: ticks of the time stamp counter, and context switches (voluntary and
+ * involuntary). In a guest that counts instructions all CPUs share one counter, so the ticks are
+ * the instructions of all CPUs together, as long as no moment comes in which all of them are idle.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

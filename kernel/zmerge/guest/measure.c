@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages of a file -> a block device, as many of them twice as asked; ticks of the time stamp counter.
+ * Writes pages of a file to a block device, with the requested share of copies, and measures ticks
+ * of the time stamp counter.
  *
  *	measure write BASE PAGES PERCENT DEVICE
  *	measure read BASE PAGES PERCENT DEVICE	also compares, outside of what is counted
- *	measure swap BASE PAGES PERCENT ROUNDS	the pages in memory, looked at and changed again and again
+ *	measure swap BASE PAGES PERCENT ROUNDS	the pages in memory, read and changed again and again
  *	measure merge WORD /sys/block/zmergeN/merge
  *
- * BASE holds different pages. Of the PAGES written PERCENT are copies of other ones, spread over all
- * by a fixed dice. In a guest that counts instructions a tick is one; arm64 tells them by sixteens.
+ * BASE holds different pages. PERCENT of the PAGES written are copies of other ones; a fixed random
+ * sequence spreads them over all. In a guest that counts instructions, one tick is one instruction;
+ * on arm64 the counter advances in steps of 16.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +27,7 @@
 
 #include "measured.h"
 
-#define BATCH 16	/* pages a request */
+#define BATCH 16	/* pages per request */
 
 static uint64_t dice_state = 0x9e3779b97f4a7c15;
 
@@ -34,7 +36,7 @@ static uint64_t dice(void)
 	return roll(&dice_state);
 }
 
-/* Which page of BASE is written where. */
+/* The page of BASE for each place of the device. */
 static uint32_t *sequence(uint32_t pages, uint32_t percent)
 {
 	uint32_t *which = malloc(pages * sizeof(*which)), distinct = pages - (uint64_t)pages * percent / 100;
@@ -90,14 +92,14 @@ static uint64_t run(bool write, const uint8_t *base, const uint32_t *which, uint
 	return sum;
 }
 
-/* Every page is compared before it becomes another one; what is wrong is counted. */
+/* Compares every page before changing it to another one; returns the number of wrong ones. */
 static uint32_t swap(const uint8_t *base, uint32_t *which, uint32_t pages, uint32_t rounds)
 {
 	uint8_t *memory = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint32_t wrong = 0, at, step;
 
 	MUST(memory != MAP_FAILED);
-	/* A kernel without huge pages, as with PREEMPT_RT, does not know the advice. */
+	/* A kernel without huge pages, such as PREEMPT_RT, does not know the advice. */
 	MUST(access("/sys/kernel/mm/transparent_hugepage", F_OK) || !madvise(memory, pages * PAGE, MADV_NOHUGEPAGE));
 	for (at = 0; at < pages; at++)
 		memcpy(memory + at * PAGE, base + which[at] * PAGE, PAGE);

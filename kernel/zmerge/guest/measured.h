@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the programs that measure in a guest have in common: ticks, dice, and an end with a reason. */
+/*
+ * Shared by the programs that measure in a guest: ticks, random numbers, and exits with a reason.
+ */
 #ifndef MEASURED_H
 #define MEASURED_H
 
@@ -12,7 +14,10 @@
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); perror(#x); exit(1); } } while (0)
 
-/* Of the time stamp counter, or nanoseconds. In a guest that counts instructions a tick is one; arm64 tells by sixteens. */
+/*
+ * Ticks of the time stamp counter, or nanoseconds. In a guest that counts instructions, both are
+ * numbers of instructions; on arm64 the counter advances in steps of 16 of them.
+ */
 static inline uint64_t ticks(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest that counts: instructions of a pass on request, and what it gives back.
+# Run in a guest that counts instructions: the instructions of a pass on request, and the memory
+# that it saves.
 #
-#   pass.sh PAGES ALGORITHM [PERCENT...]      /base holds the pages; 0, 1, 25 and 50 % copies without
+#   pass.sh PAGES ALGORITHM [PERCENT...]      /base holds the pages; default: 0, 1, 25 and 50 % copies
 set -eu
 
 pages=$1

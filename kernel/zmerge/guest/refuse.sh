@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: what a device must refuse, by its error and one line of the log each; and what it holds
-# stays. Prints "refused N" and "wrong N"; ends with 1 where anything was wrong.
+# Run in a guest: checks that a device refuses invalid values with the right error and one line in
+# the log each, and that its contents stay. Prints "refused N" and "wrong N"; exits with 1 if
+# anything was wrong.
 set -u
 
 wrong=0
@@ -17,7 +18,7 @@ cd /sys/block/zmerge0 || exit 1
 
 lines() { dmesg | wc -l; }
 
-# refuse FILE VALUE ERROR: writing VALUE fails with ERROR, and the log has one line more.
+# refuse FILE VALUE ERROR: writing VALUE must fail with ERROR, and add one line to the log.
 refuse() {
 	before=$(lines)
 	said=$(printf '%s' "$2" | dd of="$1" bs=4k 2>&1)

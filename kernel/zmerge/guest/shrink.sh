@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: the index of inline merging follows the entries that it needs. Dropping caches, which asks all that can
-# give memory back, removes the entries of pages that are there once; those of copies stay, as does every page. A
-# device that is emptied has no index. Ends with 1 at the first thing that is not so.
+# Run in a guest: checks that the size of the inline index follows the number of its entries.
+# Dropping caches, which runs all shrinkers, removes the entries of unshared pages; those of shared
+# pages stay, as do all pages. An emptied device has no index. Exits with 1 at the first failure.
 set -eu
 
 insmod /zmerge.ko

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Work on /dev/zmerge0 from four threads that know what every page must hold, while another one does to the
- * device whatever its files allow, and one more takes a CPU or nearly all memory away during passes; then a reset or a
- * removal, while others open the device and use its files, and all its sums must be zero. Again and again.
+ * A soak test of /dev/zmerge0: four threads write and read pages whose expected contents they know,
+ * another one writes all kinds of values to the device's files, and one more takes a CPU offline or
+ * allocates nearly all memory during passes. Then the device is reset or removed, while others open
+ * it and use its files, after which all its sums must be zero. This repeats.
  *
  *	soak disk PAGES EPOCH [MINUTES]	until pages were written, read or emptied so many times, or so long; EPOCH calls
  *					to a reset
  *	soak files FOLDER OPERATIONS	four files there, written, cut, punched and mapped, against copies in memory
  *
- * An I/O may fail (that is what failing allocations and a limit are for): what it was to change is then as
- * before or as wanted. Ends with 1 where anything is not as it must be.
+ * An I/O may fail, because allocations are made to fail and a limit is set: then each page has its
+ * old or its new contents. Exits with 1 if anything is wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +36,7 @@
 
 #define PAGE 4096
 #define WORKERS 4
-#define CHUNK 32			/* pages; one worker's chunks lie between the others' */
+#define CHUNK 32			/* pages; chunks of different workers alternate */
 #define CHUNKS_EACH 32
 #define PAGES (WORKERS * CHUNKS_EACH * CHUNK)
 #define IDS 512
@@ -45,8 +46,8 @@
 #define GROUPS "/sys/fs/cgroup/"
 #define CPU "/sys/devices/system/cpu/cpu1/online"
 #define MIB 1048576l
-#define LEFT (160 * MIB)		/* memory for all but pressure */
-#define PRESSED (6 * MIB)		/* memory under pressure */
+#define LEFT (160 * MIB)		/* memory left for everything else */
+#define PRESSED (6 * MIB)		/* memory left under pressure */
 
 #define DIE(...) do { printf("not so: " __VA_ARGS__); printf(" (%s:%d)\n", __func__, __LINE__); exit(1); } while (0)
 #define MUST(x) do { if (!(x)) DIE("%s: %s", #x, strerror(errno)); } while (0)
@@ -61,10 +62,10 @@ struct worker {
 	uint16_t ids[CHUNKS_EACH][CHUNK];
 };
 
-static uint8_t (*contents)[PAGE];	/* by id; 0 is zeros */
+static uint8_t (*contents)[PAGE];	/* by ID; 0 is zeros */
 static volatile bool over;
 static unsigned long refusals, turns, resets, removals, offlines, not_online, shrunk, pokes;
-/* What began while a pass was running; offlines: what ended then as well. */
+/* Number of events that began during a pass; for offlines, that also ended during it. */
 static struct {
 	unsigned long stops, offlines, squeezes, resets, removals;
 } in_pass;
@@ -90,7 +91,7 @@ static void make_contents(void)
 		for (at = 0; at < PAGE; at++)
 			page[at] = id % 8 == 1 ? (uint64_t)id : id % 8 == 2 ? roll(&dice) :
 				   at % (8 + id % 5 * 16) ? (uint64_t)at / (1 + id % 7) : roll(&dice) % 16;
-		/* Some differ in one byte at their end. */
+		/* Some pages differ from the previous one in a byte near their end. */
 		if (id % 8 == 5) {
 			memcpy(page, contents[id - 1], PAGE);
 			page[PAGE - 1 - id % 3] ^= 0x55;
@@ -130,7 +131,7 @@ static void look(struct worker *worker, int chunk, int page, int count, bool spl
 			DIE("worker %u, chunk %d, page %d: other bytes", worker->me, chunk, page + at);
 }
 
-/* Of a request that failed each page is as it was or as it was to be. */
+/* After a failed request, each page must have its old or its new contents. */
 static void settle(struct worker *worker, int chunk, int page, int count, const uint16_t *wanted)
 {
 	int at;
@@ -232,7 +233,7 @@ static const char *const junk[] = { "x", "-1", "", "99999999999999999999", "1 1"
 
 #define OF(list, dice) list[roll(dice) % (sizeof(list) / sizeof(*list))]
 
-/* What must be refused while the device is open, and is. */
+/* Tries what must be refused while the device is open. */
 static void refuse(uint64_t *dice)
 {
 	static const char *const settings[] = { "disksize", "comp_algorithm", "merge_mode", "mem_limit", "algorithm_params",
@@ -263,13 +264,13 @@ static unsigned long number(const char *name)
 	return strtoul(text, NULL, 10);
 }
 
-/* Slots remain to be examined. */
+/* Whether a pass is running and has slots left. */
 static bool merging(void)
 {
 	return number("merge");
 }
 
-/* Bringing a CPU back takes memory, of the module as well. */
+/* Bringing a CPU online allocates memory, also in the module, so it may fail and is repeated. */
 static void cpu_offline_online(void)
 {
 	int tries;
@@ -284,7 +285,7 @@ static void cpu_offline_online(void)
 	}
 }
 
-/* The shrinker gets to see the index with the slab caches. */
+/* Dropping slab caches also runs the shrinker of the index. */
 static void drop_caches(void)
 {
 	unsigned long before = number("index_bytes");
@@ -307,7 +308,7 @@ static long available(void)
 	return kib * 1024;
 }
 
-/* Takes memory until so much is left. */
+/* Allocates memory until only @left is available. */
 static void take_memory(long left)
 {
 	long size;
@@ -334,7 +335,10 @@ static pid_t fork_victim(void)
 	return child;
 }
 
-/* The process that takes memory: forked before there are threads. It answers each byte with one. */
+/*
+ * The socket to the process that allocates memory. It is forked before any thread is started, and
+ * answers each byte with a byte.
+ */
 static int pressure;
 
 static void press(int orders)
@@ -430,7 +434,7 @@ static void *disturb(void *arg)
 	return NULL;
 }
 
-/* A pass that takes seconds; false where there is none, as in the mode off. */
+/* Starts a pass that takes seconds; false if none is running then, as in the mode off. */
 static bool start_slow_pass(void)
 {
 	MUST(!put(FILES "merge_rate", "1000"));
@@ -464,7 +468,7 @@ static void act(uint64_t *dice)
 	}
 }
 
-/* What needs a pass that is running. */
+/* Exercises what needs a running pass. */
 static void *during_passes(void *arg)
 {
 	uint64_t dice = 99 + (uintptr_t)arg;
@@ -476,7 +480,7 @@ static void *during_passes(void *arg)
 	return NULL;
 }
 
-/* Opens and closes, so that resets and removals meet somebody. */
+/* Opens and closes the device, so that resets and removals happen while it is open. */
 static void *knock(void *arg)
 {
 	char byte[512];
@@ -526,7 +530,7 @@ static void poke_once(uint64_t *dice)
 	pokes++;
 }
 
-/* One file stays open, and is waited for, whatever becomes of the device. */
+/* Keeps one file open and polls it, even while the device is reset or removed. */
 static void *poke(void *arg)
 {
 	uint64_t dice = 55 + (uintptr_t)arg;
@@ -550,7 +554,10 @@ static void *poke(void *arg)
 	return NULL;
 }
 
-/* Where allocations fail, again; adding a disk may then be EINVAL, too. */
+/*
+ * Repeats the write while allocations fail or the device is busy; adding a disk may then fail with
+ * EINVAL, too.
+ */
 static void insist(const char *path, const char *text)
 {
 	bool adds = !strcmp(path, CONTROL "hot_add");
@@ -580,7 +587,10 @@ static void expect(const char *name, const char *wanted)
 		DIE("after a reset %s is '%s'", name, squeezed);
 }
 
-/* A removal of what was not reset must do as well; a pass may be running. */
+/*
+ * Resets or removes the device; removal must also work without a reset before it. A pass may be
+ * running.
+ */
 static void end_device(bool remove)
 {
 	bool pass = merging();
@@ -681,7 +691,7 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 	check_all(workers);
 	MUST(!put(FILES "merge_rate", "0"));
 	wait_for_pass();
-	/* Half of what follows ends a pass. */
+	/* In half of the cases, the reset or removal below ends a running pass. */
 	put(FILES "merge_mode", "request");
 	if (roll(dice) % 2) {
 		put(FILES "merge", "1");
@@ -693,7 +703,10 @@ static void epoch(struct worker *workers, unsigned long operations, uint64_t *di
 	close(device);
 }
 
-/* Memory for a worker's pages that is charged to the memory cgroup @group, which is made; NULL: to our own. */
+/*
+ * Allocates memory for a worker's pages, charged to the new memory cgroup @group; NULL: to our own
+ * cgroup.
+ */
 static uint8_t *charged(const char *group, size_t size)
 {
 	uint8_t *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -716,7 +729,10 @@ static uint8_t *charged(const char *group, size_t size)
 	return bytes;
 }
 
-/* Until pages have been written, read and compared, or emptied so many times; @each is calls of an epoch. */
+/*
+ * Runs until @wanted pages have been written, read and compared, or emptied; @each is the calls of
+ * an epoch.
+ */
 static int soak_disk(unsigned long wanted, unsigned long each, long minutes)
 {
 	time_t end = time(NULL) + minutes * 60;
@@ -759,7 +775,7 @@ static int soak_disk(unsigned long wanted, unsigned long each, long minutes)
 
 #define FILE_MAX (1 << 20)
 
-/* One file and its copy in memory. */
+/* A file, and the copy of its contents in memory. */
 struct copy {
 	pthread_t thread;
 	char path[256];

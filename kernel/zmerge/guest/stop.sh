@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest: a pass ends when it is told to, by `merge`, `merge_mode`, a reset and a removal; it goes no faster than
-# asked for, takes no more than its budget, and merges the same pages with a small one. Ends with 1 at the first
-# thing that is not so.
+# Run in a guest: checks that a pass ends on request, through `merge`, `merge_mode`, a reset and a
+# removal; that it is not faster than merge_rate, uses no more memory than its budget, and merges
+# the same pages with a small budget. Exits with 1 at the first failure.
 set -eu
 
 insmod /zmerge.ko
@@ -14,7 +14,7 @@ die() {
 	exit 1
 }
 
-# 8,192 different pages that compress well, twice.
+# 8,192 different pages that compress well, each twice.
 awk 'BEGIN {
 	for (at = 0; at < 511; at++) rest = rest "........"
 	for (page = 0; page < 8192; page++) printf "%08d%s", page, rest
@@ -38,12 +38,12 @@ whole=$(sum)
 [ "$(cat merge_budget) $(cat merge_rate)" = "1048576 0" ] || die "defaults: $(cat merge_budget) $(cat merge_rate)"
 idle=$(cat index_bytes)
 
-# With 16 KiB there are 24 rounds or so.
+# With a budget of 16 KiB the pass takes about 24 rounds.
 echo 16K >merge_budget
 echo keep >merge
 most=0
 while [ "$(cat merge)" != 0 ]; do
-	# Counters of the objects that are shared stay: two bytes each.
+	# The counters of shared objects remain: two bytes each.
 	has=$(($(cat index_bytes) - idle))
 	[ $has -le $most ] || most=$has
 done
@@ -53,14 +53,14 @@ done
 [ "$(sum)" = "$whole" ] || die "other bytes after a pass in rounds"
 echo "budget: at most $most bytes with the counters"
 
-# ended WHAT: nothing runs, and not all is merged.
+# ended WHAT: no pass is running, and not everything is merged.
 ended() {
 	[ "$(cat merge)" = 0 ] || die "$1: $(cat merge) slots left"
 	[ "$(cat merged_pages)" -lt 8192 ] || die "$1: all was merged"
 	[ $(($(cat index_bytes) - idle)) -le $((2 * 8192 + 8192)) ] || die "$1: $(cat index_bytes) bytes are left"
 }
 
-# At 1,024 slots a second the pass would take 16 s.
+# At 1,024 slots per second the whole pass would take 16 s.
 fill
 echo 1024 >merge_rate
 echo 1 >merge
@@ -76,7 +76,7 @@ echo off >merge_mode
 ended "off"
 echo request >merge_mode
 [ "$(sum)" = "$whole" ] || die "other bytes after a pass that was stopped"
-# A pass that waits goes on as soon as it may.
+# A pass that sleeps because of its rate continues as soon as the rate is raised.
 echo 1 >merge_rate
 echo 1 >merge
 sleep 1

@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest, with less memory than it needs: the same work to its end, swapping to zram and to zmerge.
+# Run in a guest with less memory than the work needs: the same work to completion, swapping to zram
+# and to zmerge.
 #
-#   swap.sh LIMIT PAGES ROUNDS PERCENT MODE...      MODE: zram, or one of merge_mode's; +merge: with passes beside
+#   swap.sh LIMIT PAGES ROUNDS PERCENT MODE...
+#
+# MODE: zram, or one of merge_mode's; +merge: with concurrent passes
 set -eu
 
 limit=$1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In a guest that counts: instructions per page of zmerge and zram, written and read back.
+# Run in a guest that counts instructions: instructions per page that zmerge and zram take to write
+# and to read it back.
 #
 #   table.sh PAGES ALGORITHM ROUNDS [MODE...]      /base holds the pages; all modes, and zram, without
 set -eu

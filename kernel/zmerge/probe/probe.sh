@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Asks a kernel's build folder what its interfaces look like, by compiling a few lines against each,
-# and writes a header that says which compile. Where no known form of an interface compiles, the header
-# is an #error.
+# Determines the interfaces of a kernel by compiling a few lines against its build folder for each
+# known form, and writes a header with those that compile. If no known form of an interface
+# compiles, the header contains an #error.
 #
 #   probe.sh KDIR HEADER [FEATURES]      FEATURES: features.txt beside this script
 set -eu
@@ -20,7 +20,7 @@ mkdir -p "$(dirname "$header")"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Every block of features.txt is one file NAME.N.c: a form of an interface, the first one or another.
+# Each block of features.txt becomes a file NAME.N.c: form N of an interface.
 awk -v to="$work" '
 	/^# / { next }
 	/^== / { name = $2; sub("^!", "", name); file = to "/" name "." ++forms[name] ".c"
@@ -40,7 +40,7 @@ make -k -C "$kdir" M="$work" modules >"$work/log" 2>&1 || true
 	exit 1
 }
 
-# The value of the first form that compiles; nothing where none does.
+# Prints the value of the first form that compiles; nothing if none does.
 value_of() { # NAME
 	while read -r name form value; do
 		if [ "$name" = "$1" ] && [ -e "$work/$name.$form.o" ]; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# probe.sh with a kernel's build folder that has one header: the form that compiles is found, and where none
-# does, whoever includes the header is not compiled.
+# Tests probe.sh with a kernel build folder that has a single header: it finds the form that
+# compiles, and if none does, files that include the generated header do not compile.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

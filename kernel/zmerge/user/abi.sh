@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Compares the files that the module's sources create, with their modes, with those that ABI describes.
+# Compares the files that the module's sources create, and their modes, with those that ABI
+# describes.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,7 +17,7 @@ described() {
 	awk '$1 == "What:" { name = $2; sub(".*/", "", name) } $1 == "Access:" { print name, $2 }' ABI
 }
 
-# Each attribute is counted, in whatever form it is written.
+# Counts the attributes, in whatever form they are written, to notice one that the parser missed.
 attributes=$(cat glue/sysfs.c glue/control.c glue/main.c | grep -cE '^static DEVICE_ATTR|^	__ATTR\(|^module_param')
 [ "$(created | wc -l)" = "$attributes" ] || { echo "ABI: a file of the module was not understood"; exit 1; }
 if ! [ "$(created | sort)" = "$(described | sort)" ]; then

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Native time per page, beside what lz4 takes: bench BASE, a file of pages.
+ * Native time per page, compared with that of lz4: bench BASE, a file of pages.
  *
- * Each line is the best of several rounds over all pages: what else the machine does only adds.
+ * Each line is the best of several rounds over all pages, because other load on the machine only
+ * adds time.
  */
 #include <lz4.h>
 #include <time.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a pass takes: its memory stays within the budget however large the table is, is counted in index_bytes,
- * and what it merges does not depend on it.
+ * The memory of a pass: it stays within the budget, however many slots there are, is included in
+ * index_bytes, and does not change which pages are merged.
  */
 #include "model.h"
 
 static struct device {
 	struct zm_core zm;
 	struct fake fake;
-	u32 *content;		/* of each slot; zero: nothing */
+	u32 *content;		/* content of each slot; 0: empty */
 } *device;
 
 static u32 dice_state = 1;
@@ -19,7 +19,7 @@ static u32 dice(void)
 	return dice_state >> 8;
 }
 
-/* One in 16 is one repeated word, one in 16 does not compress, and two in 16 differ in one byte. */
+/* Of 16 contents, one is a repeated word, one does not compress, and two differ in one byte. */
 static void page_of(u32 content, void *page)
 {
 	u8 *bytes = page;
@@ -51,7 +51,7 @@ static struct device *new_device(u64 slots)
 	return device;
 }
 
-/* A table where one slot in eight is empty, and the others store one of @distinct contents. */
+/* A new device where one slot in eight is empty, and the others store one of @distinct contents. */
 static void fill(u64 slots, u32 distinct, u32 seed)
 {
 	u64 slot;
@@ -82,7 +82,9 @@ static int by_content(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* How many contents are stored in objects: that many objects are left by a pass that misses nothing. */
+/*
+ * The number of distinct contents in objects: a pass that misses nothing leaves this many objects.
+ */
 static u64 objects_wanted(void)
 {
 	u64 *all = malloc((device->zm.nslots + 1) * sizeof(*all)), count = 0, distinct = 0, slot;
@@ -111,7 +113,7 @@ static void end_device(void)
 	free(device);
 }
 
-/* Of each slot, the first one that has the same object. */
+/* For each slot, the first slot with the same object. */
 static u64 *owners(void)
 {
 	u64 *owner = malloc(device->zm.nslots * sizeof(*owner)), slot;
@@ -133,17 +135,17 @@ static u64 *owners(void)
 	return owner;
 }
 
-/* What stays when the pass is over. */
+/* The memory that remains after a pass: counters and index. */
 static u64 kept(void)
 {
 	return atomic64_read(&device->zm.counters.bytes) + atomic64_read(&device->zm.index.bytes);
 }
 
-/* What is watched while a pass runs, and what is done to it. */
+/* What progress() watches during a pass, and its interference with it. */
 static struct {
-	u64 memory, counted;	/* before the pass, without what is kept */
-	u64 most;		/* that the pass had, as index_bytes tells */
-	u64 at;			/* where it was last */
+	u64 memory, counted;	/* before the pass, without what stays after it */
+	u64 most;		/* maximum memory of the pass */
+	u64 at;			/* last progress of the pass */
 	u64 calls;
 	void (*meddle)(void);
 } watch;
@@ -162,7 +164,7 @@ static void progress(void *ctx)
 		watch.meddle();
 }
 
-/* A pass over a table that no pass has seen; what it takes for itself is given back. */
+/* Runs a pass over slots that no pass has seen, and checks that it frees its own memory. */
 static int pass(u64 budget, void (*meddle)(void))
 {
 	u64 most;
@@ -178,7 +180,7 @@ static int pass(u64 budget, void (*meddle)(void))
 	atomic_set(&device->zm.pass_stop, 0);
 	err = zm_merge(&device->zm, progress, NULL);
 	CHECK(fake_memory() - watch.memory == kept() && zm_index_bytes(&device->zm) - watch.counted == kept());
-	/* That only grows during a pass, if nobody writes. */
+	/* Without interference, the counters and the index only grow during a pass. */
 	most = fake_memory_most() - watch.memory - kept();
 	if (!meddle)
 		watch.most = max_t(u64, watch.most, most);
@@ -261,7 +263,7 @@ static void a_pass_takes_no_more_than_a_limit_leaves(void)
 	end_device();
 }
 
-/* Writes take what is left below a limit while the pass runs: it goes on with less. */
+/* During the pass the memory limit leaves no more room: it must continue with less memory. */
 static u64 had;
 
 static void take_room(void)
@@ -324,7 +326,7 @@ static void write_some(void)
 	}
 }
 
-/* The table was made for few objects, and there are many before the pass is over. */
+/* The table was allocated for few objects, but there are many before the pass is over. */
 static void pages_written_during_a_pass_are_kept(void)
 {
 	u32 seed;

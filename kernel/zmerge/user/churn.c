@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory of the index while pages come and go: slots are filled with different pages in inline mode, emptied at
- * random but for one in a hundred, filled to a half, emptied, and filled again. A line for each step: its number, how
- * many entries there are, and the bytes of the index. churn.awk draws it.
+ * The memory of the index while pages are stored and discarded: slots are filled with different
+ * pages in inline mode, cleared at random except one in a hundred, half filled, cleared, and filled
+ * again. Prints a line for each step: its number, the number of entries, and the bytes of the
+ * index. churn.awk draws it.
  */
 #include "fake.h"
 
@@ -24,7 +25,7 @@ static u32 dice(u32 below)
 	return (state >> 16) % below;
 }
 
-/* A page that no other slot has, into a slot that is empty. */
+/* Writes a page that no other slot has into an empty slot. */
 static void fill_one(void)
 {
 	u64 page[PAGE_SIZE / 8] = { ++number, ~number };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* liblz4, for what is measured in user space. */
+/* liblz4 as the codec, for measurements in user space. */
 #include <lz4.h>
 
 #include "fake.h"

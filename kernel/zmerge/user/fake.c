@@ -26,7 +26,7 @@ bool zm_test_refuses(void)
 size_t zm_test_largest;
 static atomic64_t memory_now, memory_most;
 
-/* What lies before the memory that the core gets. */
+/* Stored before each block of memory that the core gets. */
 union header {
 	size_t size;
 	max_align_t align;
@@ -155,7 +155,7 @@ void zm_op_reader_put(void *ctx, struct zm_reader *got)
 
 void (*fake_loaded)(void);
 
-/* What another processor does has a slot and a reader of its own. */
+/* Runs the test's hook as another CPU would run: with its own locked slot and its own reader. */
 static void be_interrupted(void)
 {
 	const struct lockdep_map *map = zm_test_map;
@@ -205,7 +205,7 @@ static int by_handle(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* How many handles in a sorted list are there once. */
+/* The number of handles that occur once in a sorted list. */
 static u64 count_single(const u64 *handles, u64 count)
 {
 	u64 at, single = 0;
@@ -225,7 +225,7 @@ struct zm_slot fake_slot(struct zm_core *zm, u64 number)
 	return (struct zm_slot){ .value = entry->value, .attr = attr };
 }
 
-/* What the index says it could forget. */
+/* Compares the number of entries that the index says it could remove with the slots. */
 static void check_singles(struct zm_core *zm, u64 *handles)
 {
 	u64 at, count = 0;
@@ -237,7 +237,7 @@ static void check_singles(struct zm_core *zm, u64 *handles)
 	CHECK(zm_index_singles(&zm->index) == count_single(handles, count));
 }
 
-/* Counts the table slot by slot. */
+/* Compares all sums with a count over the slots. */
 void fake_check(struct zm_core *zm, struct fake *fake)
 {
 	u64 *handles = malloc((zm->nslots + 1) * sizeof(*handles));

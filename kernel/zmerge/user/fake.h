@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Storage for the core in user space: objects are malloc()ed, and counted. What cannot go on fails
- * the test at once. The codec is one of codec_*.c.
+ * The core's operations for user space: objects are malloc()ed and counted. Any misuse of an
+ * operation fails the test at once. The codec is one of codec_*.c.
  */
 #ifndef ZM_FAKE_H
 #define ZM_FAKE_H
@@ -13,10 +13,10 @@
 struct fake {
 	atomic64_t objects;
 	atomic64_t bytes;
-	const void *page;	/* the one that room was last asked for */
-	u64 limit;		/* of bytes; zero: none */
-	u64 room;		/* bytes that a limit leaves for what is no object, and one; zero: no limit */
-	bool shy;		/* nothing to be had without waiting */
+	const void *page;	/* the page for which room was last requested */
+	u64 limit;		/* in bytes; 0: none */
+	u64 room;		/* bytes left for anything but objects, plus 1; 0: no limit */
+	bool shy;		/* allocations without waiting fail */
 };
 
 struct zm_reader {
@@ -27,23 +27,25 @@ struct zm_writer {
 	u8 bytes[2 * PAGE_SIZE];
 };
 
-/* Called whenever an object was loaded, while its reader is held: what another processor does then. */
+/* Called whenever an object was loaded, while its reader is held: simulates another CPU. */
 extern void (*fake_loaded)(void);
 
-/* Every @n-th allocation of the core's own fails; zero: none. */
+/* Makes every @n-th allocation of the core fail; 0: none. */
 void fake_refuse(unsigned int n);
 
-/* The bytes of the core's own allocations: those now, and the most since this was asked before. */
+/* Bytes allocated by the core: now, and the maximum since the last call. */
 u64 fake_memory(void);
 u64 fake_memory_most(void);
 
 /* Whether this thread holds a reader or a writer. */
 bool fake_is_busy(void);
 
-/* What a slot stores, whenever nobody is at work: no slot is locked. */
+/* The content of a slot, while nobody uses the device: no slot may be locked. */
 struct zm_slot fake_slot(struct zm_core *zm, u64 number);
 
-/* What must hold whenever nobody is at work: sums against the table itself, leaks. */
+/*
+ * Checks the invariants that hold while nobody uses the device: sums against the slots, no leaks.
+ */
 void fake_check(struct zm_core *zm, struct fake *fake);
 
 #define CHECK(x) do { if (!(x)) ZM_DIE("%s:%d: not so: %s", __FILE__, __LINE__, #x); } while (0)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * zm_lz4_equal() against liblz4: bytes make a page and a block, each of them with some bytes changed;
- * it must say what decompressing the block and comparing says, and touch nothing outside.
+ * Compares zm_lz4_equal() with liblz4: the input makes a page and a block, each with some bytes
+ * changed. The function must give the same result as decompressing the block and comparing, and
+ * access nothing outside.
  *
- * A distance of zero is the one thing that liblz4 takes and the format forbids.
+ * The only exception is a distance of zero, which liblz4 accepts and the format forbids.
  */
 #include <lz4.h>
 
@@ -22,7 +23,7 @@ static u8 next(struct input *input)
 	return *input->at++;
 }
 
-/* Literals, repetitions of what came before, and long ones of them, as the input says. */
+/* Literals, repetitions of earlier bytes, and long repetitions, as the input says. */
 static void make_page(struct input *input, u8 *page)
 {
 	u32 at = 0, back, len;
@@ -55,7 +56,7 @@ static void change(struct input *input, u8 *bytes, u32 len, u32 times)
 	}
 }
 
-/* A walk that looks at nothing but the distances. */
+/* Parses the block only to check its distances. */
 static bool has_zero_distance(const u8 *in, u32 len)
 {
 	const u8 *end = in + len;
@@ -78,7 +79,7 @@ static bool has_zero_distance(const u8 *in, u32 len)
 	return false;
 }
 
-/* Copies that end where they end, so that a byte too far is noticed. */
+/* Copies both to buffers of their exact size, so that ASan notices an access beyond the end. */
 static void check(const u8 *block, u32 len, const u8 *page)
 {
 	u8 *in = malloc(len ? len : 1), *want = malloc(PAGE_SIZE), *out = calloc(1, PAGE_SIZE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Built with small limits of references (Makefile): however many copies of a page there are, an object is
- * shared by as many slots as can be counted before another one is stored.
+ * Built with small limits of references (Makefile): however many copies of a page there are, an
+ * object is shared by as many slots as can be counted, and only then is another object stored.
  */
 #include "model.h"
 
@@ -10,7 +10,7 @@
 
 static struct zm_core zm;
 static struct fake fake;
-static u32 content[SLOTS];	/* zero: nothing */
+static u32 content[SLOTS];	/* 0: empty */
 static u32 dice_state;
 
 static u32 dice(void)
@@ -69,7 +69,7 @@ static u64 slots_of(u32 id)
 	return slots;
 }
 
-/* How many objects there must be where an object is shared by at most @most slots. */
+/* The number of objects if an object can be shared by at most @most slots. */
 static u64 objects_of(u32 most)
 {
 	u64 objects = 0;
@@ -120,7 +120,10 @@ static void one_page_everywhere_on_request(void)
 	end();
 }
 
-/* Written anew, cleared and merged in all modes; after the last pass at most one object is not full. */
+/*
+ * Writes, clears and merges in all modes; after the last pass, of each content at most one object
+ * is not full.
+ */
 static void random_operations(u32 seed)
 {
 	u32 at;

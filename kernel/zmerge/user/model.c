@@ -6,13 +6,13 @@
 struct model {
 	struct zm_core zm;
 	struct fake fake;
-	u32 page[SLOTS];	/* the id of its content; zero: nothing */
+	u32 page[SLOTS];	/* ID of its content; 0: empty */
 	u32 domain[SLOTS];
 };
 
 /*
- * Ids choose among: one repeated word; short objects; long ones that differ in one byte; pages
- * that do not compress.
+ * The ID selects a kind of page: one repeated word; short objects; long ones that differ in one
+ * byte; incompressible pages.
  */
 void model_page(u32 id, void *page)
 {
@@ -71,14 +71,14 @@ static void model_clear(struct model *model, u32 slot, bool at_once)
 	model->page[slot] = 0;
 }
 
-/* Whether the two slots may have one object. */
+/* Whether the two slots may share an object. */
 static bool model_may_share(struct model *model, u32 a, u32 b)
 {
 	return model->page[a] == model->page[b] &&
 	       (!model->zm.domains || (model->domain[a] && model->domain[a] == model->domain[b]));
 }
 
-/* No two slots have one object that may not. */
+/* Checks that only slots that may share an object do. */
 static void model_check(struct model *model)
 {
 	u32 a, b;
@@ -90,7 +90,10 @@ static void model_check(struct model *model)
 			      fake_slot(&model->zm, a).value != fake_slot(&model->zm, b).value);
 }
 
-/* With memory to be had, no two slots may be left with equal objects of their own. */
+/*
+ * Runs a pass. Without failing allocations (@refuse), no two slots that may share an object may be
+ * left with equal objects of their own.
+ */
 static void model_merge(struct model *model, bool refuse)
 {
 	u32 a, b;
@@ -123,7 +126,7 @@ static void model_step(struct model *model, u8 what, u8 where, u8 which)
 	case 10:
 		return model_clear(model, slot, which & 1);
 	case 11:
-		/* In the fuzzer, whose tables are small, all at once or in several rounds. */
+		/* In the fuzzer, whose tables are small: in one round, or in several. */
 		atomic64_set(&model->zm.pass_budget, which & 1 ? 0 : ZM_BUDGET);
 		return model_merge(model, false);
 	case 12:

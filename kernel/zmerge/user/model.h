@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bytes -> operations on a small device, held against an array of what each page should be.
+ * Turns bytes into operations on a small device, and compares the device with an array of the
+ * expected pages.
  */
 #ifndef ZM_MODEL_H
 #define ZM_MODEL_H
@@ -9,7 +10,10 @@
 
 void model_run(const u8 *bytes, size_t len);
 
-/* Content number @id; equal numbers are equal pages, and some different ones nearly so. */
+/*
+ * Fills @page with content @id. Equal IDs give equal pages; some different IDs give nearly equal
+ * ones.
+ */
 void model_page(u32 id, void *page);
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The researchers' table, natively: seconds to compress and store pages with lz4, and to merge them on
- * request: pass BASE PAGES PERCENT..., a file of different pages; of those written PERCENT are copies.
+ * Measures natively, for comparison with published figures (docs/measured/zmerge.md): seconds to
+ * compress and store pages with lz4, and to merge them on request: pass BASE PAGES PERCENT...,
+ * where BASE is a file of different pages, and PERCENT of those written are copies.
  *
- * It is the core with liblz4 and malloc(), not the module: no block layer, no zsmalloc. Best of several
- * rounds, each on a new device, of the one thread's own time, so that others' load tells less; every
- * page is read back and compared at the end.
+ * It measures the core with liblz4 and malloc(), not the module: without block layer and zsmalloc.
+ * Each time is the best of several rounds, each on a new device, and the CPU time of the single
+ * thread, so that other load matters less. Every page is read back and compared at the end.
  */
 #include <time.h>
 
@@ -40,7 +41,7 @@ static const u8 *content(u32 at)
 	return base + (u64)which[at] * PAGE_SIZE;
 }
 
-/* Copies are of random pages, spread over all. */
+/* Chooses random pages to copy, spread over all. */
 static void choose(u32 percent)
 {
 	u32 distinct = count - (u64)count * percent / 100, at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The names that the core takes from the kernel, for user space. Allocations fail when a test says
- * so; a lock knows who holds it.
+ * Defines for user space the names that the core takes from the kernel. Allocations fail if a test
+ * says so, and a lock knows which thread holds it.
  */
 #ifndef ZM_PORT_USER_H
 #define ZM_PORT_USER_H
@@ -45,7 +45,10 @@ typedef unsigned int gfp_t;
 #define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 #define clamp_t(type, x, low, high) min_t(type, max_t(type, x, low), high)
-/* Elsewhere (fake.c), so that an object of the core for 32 bits shows whether it divides 64 bits by itself. */
+/*
+ * Defined in another object (fake.c), so that a 32-bit object of the core shows whether it contains
+ * a 64-bit division itself.
+ */
 u64 div64_u64_rem(u64 a, u64 b, u64 *rest);
 #define div64_u64(a, b) div64_u64_rem(a, b, &(u64){ 0 })
 #define div_u64(a, b) div64_u64(a, b)
@@ -67,13 +70,13 @@ static inline u64 rounddown_pow_of_two(u64 n)
 	return 1ull << (63 - __builtin_clzll(n));
 }
 
-/* Memory that a test can take away: every @n-th allocation fails. */
+/* Whether this allocation must fail, because the test lets every @n-th one fail. */
 bool zm_test_refuses(void);
 
-/* Larger allocations fail, where a test says so; zero: none. */
+/* Allocations larger than this fail; 0: no limit. */
 extern size_t zm_test_largest;
 
-/* The core's memory, which is counted (fake_memory()). */
+/* Allocates and frees the core's memory, which is counted (fake_memory()). */
 void *zm_test_alloc(size_t size, bool zeros);
 void zm_test_free(void *memory);
 
@@ -94,7 +97,7 @@ static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 	return zm_test_alloc(n * size, true);
 }
 
-/* All callers want zeros. */
+/* Like kvmalloc with zeros: all callers pass __GFP_ZERO. */
 static inline void *__vmalloc(size_t size, gfp_t gfp)
 {
 	return kvcalloc(1, size, gfp);
@@ -110,9 +113,9 @@ typedef struct {
 	bool held;
 } spinlock_t;
 
-/* How many locks this thread holds: nothing else may run on it meanwhile. */
+/* Number of locks that this thread holds; while it holds one, nothing else may run on it. */
 extern __thread unsigned int zm_test_locks;
-/* And which one it took last. */
+/* The lock that it took last. */
 extern __thread const spinlock_t *zm_test_last_lock;
 
 static inline void spin_lock_init(spinlock_t *lock)
@@ -140,7 +143,7 @@ static inline void spin_unlock(spinlock_t *lock)
 #define lockdep_assert_held(lock) \
 	WARN_ON_ONCE(!(lock)->held || !pthread_equal((lock)->owner, pthread_self()))
 
-/* A lock that may be waited for: of a kind of these, a thread has one at a time. */
+/* Stands for a sleeping lock: a thread holds at most one of each kind. */
 struct lockdep_map {
 	const char *name;
 };
@@ -156,7 +159,7 @@ extern __thread const struct lockdep_map *zm_test_map;
 #define mutex_release(map, ip) (WARN_ON_ONCE(zm_test_map != (map)), (void)(zm_test_map = NULL))
 #define _RET_IP_ 0
 
-/* Nobody is woken who does not sleep. */
+/* Busy waiting, so nobody needs to be woken. */
 #define wait_var_event(var, condition) do { \
 	while (!(condition)) \
 		sched_yield(); } while (0)
@@ -165,7 +168,7 @@ extern __thread const struct lockdep_map *zm_test_map;
 typedef struct { s64 v; } atomic64_t;
 typedef struct { int v; } atomic_t;
 
-/* Before each atomic operation a test can do what another processor would do there. */
+/* A hook before each atomic operation, in which a test can act as another CPU. */
 extern void (*zm_test_interrupt)(void);
 
 static inline void zm_test_step(void)

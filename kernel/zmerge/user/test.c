@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The core's tests: each says a law in its name. */
+/* The core's tests: the name of each says what must hold. */
 #include "model.h"
 
-/* So often with pages of 4 KiB, less often with larger ones. */
+/* The number of repetitions: @n with pages of 4 KiB, fewer with larger ones. */
 #define OFTEN(n) ((n) * 4096 / PAGE_SIZE)
 
 static u64 dice_state = 88172645463325252ull;
@@ -42,7 +42,7 @@ static void end_device(struct device *device)
 	free(device);
 }
 
-/* A page of its own for each number, compressible to 24 bytes. */
+/* A different page for each number, which compresses to 24 bytes. */
 static void numbered(u64 number, void *page)
 {
 	memset(page, 0, PAGE_SIZE);
@@ -153,7 +153,7 @@ static void inline_metadata_is_at_most_32_bytes_for_each_object(void)
 	end_device(device);
 }
 
-/* Of a full table, entries at random go until so many in 1,000 are left. */
+/* From a full table, random entries are removed until so many in 1,000 are left. */
 static void inline_metadata_is_at_most_33_bytes_for_each_object_at_every_fill(void)
 {
 	static const u32 fills[] = { 1000, 900, 750, 500, 300, 200, 100, 50, 20, 10, 5, 2, 0 };
@@ -187,7 +187,7 @@ static void inline_metadata_is_at_most_33_bytes_for_each_object_at_every_fill(vo
 	end_device(device);
 }
 
-/* More copies than a counter can count: the next one starts a second object. */
+/* With more copies than a counter can count, the next copy starts a second object. */
 static void an_object_is_shared_as_often_as_can_be_counted(void)
 {
 	const u64 slots = 3 * 65535;
@@ -207,7 +207,10 @@ static void an_object_is_shared_as_often_as_can_be_counted(void)
 	end_device(device);
 }
 
-/* What was stored without being looked up is found after a pass, merged by it or not. */
+/*
+ * Pages that were stored without a lookup are found after a pass, whether the pass merged them or
+ * not.
+ */
 static void inline_merging_finds_copies_of_what_a_pass_left(void)
 {
 	struct device *device = new_device(1000);
@@ -232,7 +235,6 @@ static void inline_merging_finds_copies_of_what_a_pass_left(void)
 	end_device(device);
 }
 
-/* Leaving inline merging gives back what only inline merging needs. */
 static void write_in_domain(struct device *device, u64 slot, u64 number, u32 domain)
 {
 	u8 page[PAGE_SIZE];
@@ -241,14 +243,17 @@ static void write_in_domain(struct device *device, u64 slot, u64 number, u32 dom
 	CHECK(!zm_write(&device->zm, slot, page, domain));
 }
 
-/* Slot n has page 1 in domain n % 4; what is of no domain (0) is merged with nothing. */
+/* Writes page 1 to slot n in domain n % 4; pages without a domain (0) are never merged. */
 static void write_domains(struct device *device, u64 from, u64 to)
 {
 	for (; from < to; from++)
 		write_in_domain(device, from, 1, from % 4);
 }
 
-/* When they are written, and by a pass: three objects for three domains, and one for each page of none. */
+/*
+ * When pages are written, and by a pass: three objects for three domains, and one for each page
+ * without a domain.
+ */
 static void pages_are_merged_within_their_domain(void)
 {
 	static const enum zm_mode modes[] = { ZM_REQUEST, ZM_INLINE, ZM_ADAPTIVE };
@@ -266,7 +271,7 @@ static void pages_are_merged_within_their_domain(void)
 		write_domains(device, 40, 80);
 		CHECK(!zm_merge(&device->zm, nothing, NULL));
 		CHECK(atomic64_read(&device->fake.objects) == 3 + 20 && merged(device) == 57);
-		/* A slot takes the domain of whoever writes it. */
+		/* A slot takes the domain of the last write to it. */
 		write_in_domain(device, 0, 1, 3);
 		CHECK(!zm_merge(&device->zm, nothing, NULL));
 		CHECK(merged(device) == 58);
@@ -290,7 +295,7 @@ static void the_index_is_given_back(void)
 	end_device(device);
 }
 
-/* Under memory pressure only entries that copies share stay. */
+/* Under memory pressure only the entries of shared objects stay. */
 static void entries_that_nobody_shares_are_forgotten(void)
 {
 	const u64 slots = OFTEN(1 << 16);
@@ -302,7 +307,7 @@ static void entries_that_nobody_shares_are_forgotten(void)
 	for (at = 0; at < slots; at++)
 		write_numbered(device, at, at < 2 * shared ? 1 + at / 2 : 1 + at);
 	CHECK(zm_index_singles(&device->zm.index) == singles);
-	/* No more than was asked for, and with no memory to make anything smaller. */
+	/* Removes no more than requested, and works without memory for smaller leaves. */
 	fake_refuse(1);
 	CHECK(zm_forget_some(&device->zm, 100) <= 100);
 	while (zm_index_singles(&device->zm.index) > singles / 2)
@@ -320,7 +325,9 @@ static void entries_that_nobody_shares_are_forgotten(void)
 	end_device(device);
 }
 
-/* Two objects whose counters are far from each other are shared at the same time. */
+/*
+ * Counters that are far from each other can be changed at the same time: they have different locks.
+ */
 static void references_to_far_counters_take_different_locks(void)
 {
 	struct zm_counters counters;
@@ -341,10 +348,10 @@ static void references_to_far_counters_take_different_locks(void)
 	zm_counters_destroy(&counters);
 }
 
-/* Numbers are given again, the lowest chunks first, and all memory comes back. */
+/* Numbers are reused, the lowest chunks first, and all memory is freed. */
 static void counters_count(void)
 {
-	static u32 count[1 << 15];	/* by number; zero: free */
+	static u32 count[1 << 15];	/* by number; 0: free */
 	struct zm_counters counters;
 	u32 at, number, used = 0, highest = 0, round;
 
@@ -391,7 +398,7 @@ static void without_memory_for_the_index_pages_are_stored_unmerged(void)
 		u64 handles = atomic64_read(&device->fake.objects);
 
 		numbered(3, page);
-		/* The object is the first allocation, its entry the second and third. */
+		/* The object is the first allocation, its index entry the second and third. */
 		fake_refuse(2);
 		CHECK(!zm_write(&device->zm, at, page, ZM_NO_DOMAIN));
 		CHECK(atomic64_read(&device->fake.objects) == (s64)handles + 1);
@@ -404,13 +411,16 @@ static void without_memory_for_the_index_pages_are_stored_unmerged(void)
 static struct device *freed;
 static u64 freed_slot;
 
-/* Swap frees the slot whose object is looked at just now. */
+/* Swap frees the slot whose object is being read. */
 static void free_slot(void)
 {
 	zm_clear_at_once(&freed->zm, freed_slot);
 }
 
-/* A slot is locked while its object is read; who frees it then does not wait, and no memory stays behind. */
+/*
+ * A slot is locked while its object is read; freeing it meanwhile does not wait, and leaks no
+ * memory.
+ */
 static void a_slot_that_is_freed_while_it_is_read_is_empty_afterwards(void)
 {
 	struct device *device = freed = new_device(2);
@@ -428,7 +438,10 @@ static void a_slot_that_is_freed_while_it_is_read_is_empty_afterwards(void)
 	end_device(device);
 }
 
-/* The same for each slot that a pass looks at, the one that is hashed and the one that it is compared with. */
+/*
+ * The same for the two slots that a pass reads: the one that is hashed, and the one that it is
+ * compared with.
+ */
 static void slots_that_are_freed_during_a_pass_are_empty_afterwards(void)
 {
 	struct device *device = freed = new_device(3);
@@ -456,7 +469,7 @@ static void forget(void)
 	forgotten_while_locked += zm_forget_some(&freed->zm, 2);
 }
 
-/* What gives memory of the index back never waits for a slot. */
+/* The shrinker never waits for a slot. */
 static void entries_of_a_locked_slot_are_not_forgotten(void)
 {
 	struct device *device = freed = new_device(2);
@@ -518,15 +531,15 @@ static void adaptive_mode_stops_looking_and_resumes(void)
 	end_device(device);
 }
 
-/* Pages written to a device in adaptive mode, by up to four processors that interrupt each other. */
+/* Pages written to a device in adaptive mode, by up to four CPUs that interrupt each other. */
 struct stream {
 	struct device *device;
-	u64 written;		/* pages */
-	u64 distinct;		/* the number of the last page that was not written before */
-	u32 hot;		/* copies are of so many pages; zero: of any page written before */
-	u32 percent;		/* copies */
-	u32 depth;		/* processors that were interrupted */
-	u64 fell_asleep;	/* how often */
+	u64 written;		/* number of pages */
+	u64 distinct;		/* number of the last new page */
+	u32 hot;		/* copies are of this many pages; 0: of any earlier page */
+	u32 percent;		/* share of copies */
+	u32 depth;		/* number of interrupted CPUs */
+	u64 fell_asleep;	/* number of times */
 	bool asleep;
 };
 
@@ -543,7 +556,7 @@ static void stream_write(void)
 	write_numbered(stream.device, slot, number);
 }
 
-/* Another processor writes a page between any two steps of this one. */
+/* Between any two steps of this CPU, another one may write a page. */
 static void stream_interrupt(void)
 {
 	bool asleep;
@@ -572,7 +585,7 @@ static void stream_run(u64 pages, u32 percent, u32 hot)
 	zm_test_interrupt = NULL;
 }
 
-/* Writes until it is awake, or @most pages. */
+/* Writes until adaptive mode is awake, at most @most pages. */
 static u64 stream_until_awake(u64 most, u32 percent, u32 hot)
 {
 	u64 begin = stream.written;
@@ -609,7 +622,10 @@ static void adaptive_mode_stays_awake_while_half_of_all_pages_are_copies(void)
 	CHECK(!slept);
 }
 
-/* How many seeds are awake at most 4,096 pages after copies return; *longest pages later at most. */
+/*
+ * The number of seeds for which adaptive mode is awake within 4,096 pages after copies return;
+ * *longest: the slowest of them.
+ */
 static u32 seeds_awake_in_time(u32 percent, u32 hot, u64 *longest)
 {
 	u32 seed, awake = 0;
@@ -618,7 +634,10 @@ static u32 seeds_awake_in_time(u32 percent, u32 hot, u64 *longest)
 	*longest = 0;
 	for (seed = 0; seed < SEEDS; seed++) {
 		new_stream(seed);
-		/* 13 pages more each: copies return at another moment of the sampler. */
+		/*
+		 * 13 pages more for each seed, so that copies return in a different phase of the
+		 * sampling.
+		 */
 		stream_run(3000 + 13 * seed, 0, 0);
 		CHECK(zm_asleep(&stream.device->zm));
 		pages = stream_until_awake(4096, percent, hot);
@@ -646,8 +665,8 @@ static void adaptive_mode_is_awake_4096_pages_after_copies_return(void)
 
 static struct {
 	struct device *device;
-	u32 step;	/* at which slot 0 is cleared */
-	bool below;	/* a sum was seen below zero */
+	u32 step;	/* the step at which slot 0 is cleared */
+	bool below;	/* whether a sum was negative */
 } race;
 
 static void race_interrupt(void)
@@ -663,7 +682,10 @@ static void race_interrupt(void)
 	CHECK(zm_sum(&stats->merged_bytes) <= PAGE_SIZE && zm_sum(&stats->stored_bytes) <= 2 * PAGE_SIZE);
 }
 
-/* One CPU finds the copy in slot 0, and another one clears that slot before the first has counted it. */
+/*
+ * One CPU finds the copy in slot 0, and another one clears that slot before the first has updated
+ * the sums.
+ */
 static void no_sum_reads_below_zero(void)
 {
 	bool below = false;
@@ -725,7 +747,10 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of n tags, n * n / 2^33 pairs are equal by chance; pages of counters are no worse. */
+/*
+ * Of n tags, about n * n / 2^33 pairs are equal by chance; for pages with a counter it must not be
+ * much more.
+ */
 static void tags_of_plain_pages_collide_as_by_chance(void)
 {
 	const u32 n = OFTEN(1 << 18);
@@ -754,7 +779,7 @@ static void init_survives_every_failed_allocation(void)
 		fake_refuse(n);
 		CHECK(zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1) == -ENOMEM);
 	}
-	/* There are no more. */
+	/* There is no fourth allocation. */
 	fake_refuse(4);
 	CHECK(!zm_init(&zm, 64, &fake, FAKE_HUGE_LEN, 1));
 	fake_refuse(1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Four threads write, read and clear slots of their own that lie among each other's, while a fifth
- * merges, in several rounds (Makefile: its table is small), and a sixth switches modes,
- * forgets entries of the index and stops passes.
- * Each knows what its slots must hold; under TSan nobody may touch what another one writes.
+ * Four threads write, read and clear their own slots, which lie between each other's, while a fifth
+ * merges in several rounds (its table is small, see Makefile), and a sixth switches modes, removes
+ * entries of the index and stops passes. Each thread knows the contents of its slots; under TSan,
+ * no thread may access what another one is writing.
  */
 #include "model.h"
 
@@ -48,7 +48,7 @@ static void *work(void *arg)
 		if (what < 3) {
 			look(slot, ids[mine]);
 		} else if (what == 3) {
-			/* As a discard does, and as swap does. */
+			/* Discard uses the first, swap the second. */
 			if (dice(&state) % 2)
 				zm_clear(&zm, slot);
 			else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram device of our own, until this is dropped or we end otherwise.
+//! A zram device for a benchmark, removed when this is dropped or the process ends in another way.
 
 use anyhow::{Context, Result};
 
@@ -14,7 +14,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// `disksize` as the kernel takes it.
+    /// Creates the device; `disksize` is in the kernel's format.
     pub(super) fn take(disksize: &str) -> Result<Self> {
         let way_back = WayBack::new()?;
         let id = std::fs::read_to_string(CONTROL).context("a zram device of our own (root?)")?;
@@ -30,7 +30,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Will be run at the end, before what was promised earlier.
+    /// Registers a command to be run at the end, before those registered earlier.
     pub(super) fn promise(&self, command: &str) -> Result<()> {
         self.way_back.promise(command)
     }

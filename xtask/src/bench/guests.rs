@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Many guests of every suite, two at a time → how many were good, and what the way to PID 1 takes.
+//! Starts many guests of every suite, two at a time → how many succeeded, and the CPU time until
+//! PID 1 runs.
 //!
-//! CPU time is what a promise is held against: it is QEMU's own, as the runner read it, and bears a
-//! busy machine. The kernels are fetched before the first guest, so no boot waits for the network.
+//! The promise is about CPU time: it is QEMU's own, as the runner measured it, and depends little
+//! on other load. The kernels are fetched before the first guest, so no boot waits for the network.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,15 +17,15 @@ use super::table::{self, Promise, Row, Unit};
 use crate::run;
 
 const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
-/// CPU seconds to PID 1 under emulation.
+/// Promised maximum of CPU seconds until PID 1 runs, with emulation.
 const PROMISED: f64 = 3.0;
 const AT_A_TIME: usize = 2;
 
-/// What the guests of one suite came to.
+/// The results of the guests of one suite.
 #[derive(Debug, Default)]
 struct Boots {
     release: String,
-    /// What the guests that were not good came to.
+    /// The outcomes of guests that did not succeed.
     bad: Vec<String>,
     cpu_seconds: Vec<f64>,
     seconds: Vec<f64>,
@@ -72,7 +73,8 @@ fn all(boots: u16, boot: impl Fn() -> Result<Value> + Sync) -> Result<Boots> {
     sum.into_inner().context("a guest's thread panicked")
 }
 
-/// One guest; anything that the runner says of it is an answer, and no answer is an error.
+/// Starts one guest. Any outcome that the runner reports is a result; only a missing report is an
+/// error.
 fn boot(mut lab: Command, suite: &str) -> Result<Value> {
     lab.args(["guest", "--emulate", "--kernel", suite, "--", "true"]);
     let ended = lab.output().context("pagewise lab guest")?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs of what borrows (`bench`, `trial`, `lab run` on this host, `thp collapse`), ended at random
-//! moments by SIGKILL or SIGABRT, each followed by `undo` → how often something was left.
+//! Ends runs that make temporary changes (`bench`, `trial`, `lab run` on this host, `thp collapse`)
+//! at random moments by SIGKILL or SIGABRT, then runs `undo` → how often something was left behind.
 //!
-//! Before and after each run everything that can be borrowed is listed: zram devices, swap areas, cgroups,
-//! every setting of the knob table that `pagewise report` reads, swap files, and journals, which lie in a
-//! folder of ours. Tests that run beside this borrow too, and give back: only what is still there two
-//! minutes after the last run was left.
+//! Before and after each run everything that can be changed is listed: zram devices, swap areas,
+//! cgroups, every setting of the knob table that `pagewise report` reads, swap files, and journals
+//! (in a temporary folder). Tests that run at the same time also make changes and undo them: so
+//! only what still exists two minutes after the last run counts as left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,16 @@ use serde_json::Value;
 
 use crate::run;
 
-/// What is ended, and within which time: a run takes longer, so that every part of it is hit.
+/// A command to end, and the maximum delay: a complete run takes longer, so any part of it can be
+/// hit.
 struct Victim {
     verb: &'static str,
     arguments: Vec<String>,
     latest: Duration,
 }
 
-/// Sets both settings, all kinds of swap and zswap within seconds. A kernel without zswap refuses the third arm.
+/// Uses both settings, all kinds of swap and zswap within seconds. A kernel without zswap refuses
+/// the third arm.
 const EXPERIMENT: &str = r#"about = "To be killed"
 [workload]
 kind = "swap"
@@ -48,7 +50,7 @@ name = "c"
 swap = [{ zswap = "lzo", percent = 15, accept = 80, shrinker = true }, { file = "12M" }]
 "#;
 
-/// Memory of ours that `thp collapse` is asked to look at.
+/// Bytes of our memory that `thp collapse` works on.
 const SUBJECT: usize = 64 << 20;
 
 fn victims(folder: &Path) -> Result<Vec<Victim>> {
@@ -78,7 +80,7 @@ fn victims(folder: &Path) -> Result<Vec<Victim>> {
     ])
 }
 
-/// How often each was ended by a signal, and what that left lent.
+/// How often each command was ended by a signal, and what was left behind.
 #[derive(Debug, Default)]
 struct Count {
     runs: usize,
@@ -108,19 +110,19 @@ pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Re
     Ok(())
 }
 
-/// Undoes what is left lent and removes the folder: at the end, and if this process is killed before.
+/// Undoes all changes and removes the folder: at the end, or if this process is killed before.
 struct Watcher(Child);
 
 impl Watcher {
-    /// A run that is still there has the lock until it has ended, so it is tried for a minute. What cannot be put
-    /// back keeps its journal. A run that is aborted starts an `undo` of its own, which may come after ours and makes
-    /// the folders of its locks again: then ours is removed once more.
+    /// A run holds the lock until it has ended, so `undo` is tried for a minute. If a change cannot
+    /// be undone, its journal is kept. An aborted run starts its own `undo`, which may run after
+    /// ours and create the folders of its locks again: then our folder is removed once more.
     const UNDO: &str = r#"cat > /dev/null
 n=0
 until "$0" undo > /dev/null 2>&1; do [ $((n += 1)) -lt 60 ] || exit 1; sleep 1; done
 until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt 120 ] || exit 2; done"#;
 
-    /// A session of its own, so that a Ctrl-C does not reach it; its input ends with this process.
+    /// In a session of its own, so that Ctrl-C does not reach it; its input ends with this process.
     fn start(borrower: &Borrower<'_>) -> Result<Self> {
         let mut watcher = borrower.in_folder(Path::new("setsid"));
         watcher.args(["sh", "-c", Self::UNDO]).args([borrower.program, borrower.folder]);
@@ -156,7 +158,7 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
         let verb = victim.verb;
         let run = format!("run {number}, {verb}, {signal} after {after:?}; undo said {undone:?}");
         let new = borrower.state()?.since(&before);
-        // a test beside this may set a value and put it back meanwhile
+        // a test that runs at the same time may set a value and restore it meanwhile
         let new = new.into_iter().filter(|thing| !first.0.contains(thing));
         suspects.extend(new.map(|thing| (thing, run.clone())));
         if undone.is_err() {
@@ -170,7 +172,7 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
     Ok((counts, left))
 }
 
-/// Of those things the ones that do not go away by themselves within two minutes after the last run.
+/// Returns the things that still exist two minutes after the last run.
 fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec<String>> {
     let mut there = suspects;
     for _ in 0..120 {
@@ -184,11 +186,11 @@ fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec
     Ok(there.into_iter().map(|(thing, run)| format!("{thing}: {run}")).collect())
 }
 
-/// What can be borrowed and what it is now, a line for each thing.
+/// Everything that can be changed and its current state, a line for each thing.
 #[derive(Debug, PartialEq)]
 struct State(BTreeSet<String>);
 
-/// The program that is tried, with a folder for its journals, its locks and its files.
+/// The program under test, with a folder for its journals, its locks and its files.
 struct Borrower<'a> {
     program: &'a Path,
     folder: &'a Path,
@@ -206,7 +208,7 @@ impl Borrower<'_> {
         command
     }
 
-    /// Starts a run and ends it; after how long.
+    /// Starts a run and ends it; returns after how long.
     fn run_and_end(&self, victim: &Victim, signal: &str) -> Result<Duration> {
         let mut command = self.command();
         command.args(&victim.arguments).stdout(Stdio::null()).stderr(Stdio::null());
@@ -221,8 +223,8 @@ impl Borrower<'_> {
         Ok(after)
     }
 
-    /// Every setting that is read, by its name and what it is of. Cgroups are listed as such: others
-    /// come and go, with their limits.
+    /// Every setting that is read, by its name and instance. Settings of cgroups are left out:
+    /// other cgroups are created and removed, with their limits.
     fn settings(&self) -> Result<BTreeSet<String>> {
         let glance = ["--no-contents", "--interval", "0", "--smaps-budget", "0", "--json"];
         let mut command = run::program(self.program);
@@ -246,7 +248,7 @@ impl Borrower<'_> {
         let text = |path: &str| std::fs::read_to_string(path).context(path.to_owned());
         let mut all = self.settings()?;
         for name in names(Path::new("/sys/block"), "zram")? {
-            // numbers are given again; one that goes meanwhile is none
+            // device numbers are reused; a device that vanishes meanwhile is skipped
             if let Ok(diskseq) = text(&format!("/sys/block/{name}/diskseq")) {
                 all.insert(format!("{name} (diskseq {})", diskseq.trim()));
             }
@@ -254,7 +256,7 @@ impl Borrower<'_> {
         let groups = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
         let groups = groups.iter().find_map(|groups| names(Path::new(groups), "pagewise-").ok());
         all.extend(groups.context("no cgroups")?);
-        // its name alone: how much is in use changes
+        // only its name, because the used size changes
         let swaps = text("/proc/swaps")?;
         all.extend(
             swaps.lines().filter_map(|line| Some(format!("swap on {}", line.split(' ').next()?))),
@@ -277,7 +279,7 @@ impl State {
     }
 }
 
-/// What lies in a folder and begins like this.
+/// The entries of a folder whose names begin with `prefix`.
 fn names(folder: &Path, prefix: &str) -> Result<BTreeSet<String>> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Adds processes and memory cgroups to the machine, and gives them back.
+//! Adds processes and memory cgroups to the machine, and removes them.
 //!
-//! Every process is a `cat` that waits for the other end of a socket that only we hold: however we
-//! end, also by SIGKILL, they end too, and [`WayBack`] removes the cgroups. cgroup v2 and v1 are served alike.
+//! Every process is a `cat` that reads from a socket whose other end only this process holds:
+//! however this process ends, also by SIGKILL, they end, too, and [`WayBack`] removes the cgroups.
+//! Works with cgroup v2 and v1.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -23,10 +24,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Adds `processes`, spread evenly over so many memory cgroups that the machine has `groups`.
+    /// Adds `processes`, spread evenly over new memory cgroups, so that the machine then has
+    /// `groups` cgroups.
     pub(crate) fn start(processes: u16, groups: u16) -> Result<Self> {
         let hierarchy = Hierarchy::find()?;
-        let present = folders(&hierarchy.mount)? + 1; // 1: ours, around those that are added
+        let present = folders(&hierarchy.mount)? + 1; // 1: the parent of the added ones
         let groups = usize::from(groups).checked_sub(present).filter(|more| *more > 0);
         let groups =
             groups.with_context(|| format!("{present} memory cgroups are here already"))?;
@@ -44,7 +46,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Gives everything back, and says if that did not work.
+    /// Removes everything, and returns an error if that failed.
     pub(crate) fn end(self) -> Result<()> {
         let parent = self.groups.parent.clone();
         drop(self);
@@ -62,14 +64,14 @@ impl Drop for Load {
     }
 }
 
-/// A folder and those below it.
+/// The number of folders: this one and all below it.
 fn folders(folder: &Path) -> Result<usize> {
     let entries = fs::read_dir(folder)?.flatten();
     let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     below.map(|entry| folders(&entry.path())).sum::<Result<usize>>().map(|below| below + 1)
 }
 
-/// Where memory cgroups live.
+/// The hierarchy of memory cgroups.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
     mount: PathBuf,
@@ -83,7 +85,7 @@ impl Hierarchy {
         found.context("no cgroup hierarchy with the memory controller is mounted")
     }
 
-    /// Hierarchies that may have the memory controller: v1's own, and v2's.
+    /// The hierarchies that may have the memory controller: v1's own, and v2's.
     fn all(mounts: &str) -> Vec<Self> {
         let hierarchy = |line: &str| {
             let mut words = line.split(' ');
@@ -100,7 +102,7 @@ impl Hierarchy {
     }
 }
 
-/// A parent group and its children.
+/// A parent cgroup and its children.
 struct Groups {
     parent: PathBuf,
     count: usize,
@@ -116,7 +118,7 @@ impl Groups {
             way_back.promise(&format!("echo -memory > {}", switch.display()))?;
             write(&switch, "+memory")?;
         }
-        // A process that has ended may be counted in its group for a moment longer.
+        // A process that has ended may still count as a member of its cgroup for a moment.
         let shown = parent.display();
         let remove = format!("find {shown} -depth -type d -exec rmdir {{}} + 2>/dev/null");
         way_back.promise(&format!(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program → the CPU time, time by the clock and peak memory of one run of it, helpers included.
+//! Runs a program once → its CPU time, wall time and peak memory, including its helpers.
 //!
-//! The kernel only adds up (and keeps the largest of) *all* children of a process. Therefore every
-//! run gets a parent of its own: this program again, with `measure`. The peak is never below that
-//! parent's own memory of about 3 MiB, which the child carries until it becomes the program.
+//! The kernel reports only the sum (for the peak: the maximum) over *all* children of a process.
+//! Therefore every run gets a parent of its own: this program again, with `measure`. The measured
+//! peak is at least that parent's memory, about 3 MiB, which the child has until it executes the
+//! program.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::run;
 
-/// Findings are no failure.
+/// The exit status for findings, which is no failure.
 const FINDINGS: i32 = 3;
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// What one run of a program used.
+/// The resources that one run of a program used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Used {
     pub(crate) cpu_seconds: f64,
@@ -33,13 +34,13 @@ pub(crate) struct Used {
     pub(crate) peak_bytes: f64,
 }
 
-/// Runs a program once, under a parent of its own.
+/// Runs a program once, with a parent of its own.
 pub(crate) fn used(command: &[&str]) -> Result<Used> {
     let mut parent = run::program(std::env::current_exe()?);
     used_by(parent.arg("measure").arg("--").args(command))
 }
 
-/// What a command prints that ends as `measure` of this program.
+/// Runs a command that ends with `measure` of this program, and parses its output.
 pub(super) fn used_by(parent: &mut Command) -> Result<Used> {
     let answer = run::output(parent)?;
     let answer: Value = serde_json::from_str(&answer)?;
@@ -51,7 +52,7 @@ pub(super) fn used_by(parent: &mut Command) -> Result<Used> {
     })
 }
 
-/// Being that parent.
+/// The parent process: runs the program, and prints what it used.
 pub(crate) fn main(args: &Args) -> Result<()> {
     let (program, rest) = args.command.split_first().context("no program")?;
     let mut command = run::program(program);
@@ -61,7 +62,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let wall_seconds = begun.elapsed().as_secs_f64();
     let (status, shown) = (output.status, args.command.join(" "));
     ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
-    // A program that does nothing keeps every promise.
+    // A program that does nothing would meet every promise.
     ensure!(!output.stdout.is_empty(), "{shown}: printed nothing");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The static program on a machine with 500 more processes and 50 memory cgroups → a table of
-//! what SPECIFICATION.md promises, what was reached, and what `ps` needs for a part of it.
+//! Runs the static program on a machine with 500 additional processes and 50 memory cgroups → a
+//! table of the promises in SPECIFICATION.md, of what was measured, and of what `ps` needs for part
+//! of the work.
 //!
-//! All contestants run once per round, so that whatever else the machine does hits them alike. CPU
-//! time is compared, not wall time: it bears a busy machine better. The snapshot is timed inside
-//! the process (`examples/snapshot_cost.rs`), programs as a whole by what the kernel accounts.
+//! Every program runs once in each round, so that other load affects all of them alike. CPU time is
+//! compared, not wall time, because it depends less on other load. The snapshot is measured inside
+//! the process (`examples/snapshot_cost.rs`), whole programs by the kernel's accounting.
 
 mod device;
 mod guests;
@@ -33,7 +34,7 @@ use measure::Used;
 use table::Promise::{AtMost, EachAtMost, Nothing};
 use table::{Row, Unit};
 
-/// The most common question of all, and the least that a snapshot must read for it.
+/// `ps` answers the most common question, and reads the least that a snapshot must read for it.
 const PEER: &[&str] = &["ps", "-eo", "pid,rss,comm"];
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     aborts: u16,
 }
 
-/// Another measurement than that of the table of promises.
+/// A benchmark other than the table of promises.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct Instead {
@@ -81,7 +82,7 @@ struct Instead {
     guests: Option<u16>,
 }
 
-/// What every round adds to.
+/// The measurements of all rounds.
 #[derive(Debug, Default)]
 struct Rounds {
     snapshot: Vec<f64>,
@@ -116,7 +117,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
 }
 
-/// Measures what SPECIFICATION.md promises of every report.
+/// Measures what SPECIFICATION.md promises for every report.
 fn promises(args: &Args, program: &Path) -> Result<()> {
     let size = artefact::size_of_static(program)?;
     let cost = example("pagewise-observe", "snapshot_cost")?;
@@ -134,7 +135,8 @@ fn promises(args: &Args, program: &Path) -> Result<()> {
     table::print(&machine, rows(&rounds?, size))
 }
 
-/// Built next to the program: the same target and flags, so that everything below is built once.
+/// Builds an example like the program: for the same target with the same flags, so that
+/// dependencies are built once.
 fn example(package: &str, name: &str) -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
     run::succeed(run::program(&script).args(["--package", package, "--example", name]))?;
@@ -174,7 +176,8 @@ impl Rounds {
     }
 }
 
-/// The CPU seconds and bytes read of one snapshot; refused where it did not see them all.
+/// The CPU seconds and bytes read of one snapshot; an error if it did not see all processes and
+/// cgroups.
 fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(f64, f64)> {
     let answer: Value = serde_json::from_str(&run::output(command)?)?;
     let seen = |key: &str| answer[key].as_u64().unwrap_or(0);
@@ -186,7 +189,7 @@ fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(
     Ok((number("cpu_seconds")?, number("bytes_read")?))
 }
 
-/// The CPU seconds that the kernel log takes; refused where it could not be read.
+/// The CPU seconds that reading the kernel log takes; an error if it could not be read.
 fn log_cost(command: &mut Command) -> Result<f64> {
     let answer: Value = serde_json::from_str(&run::output(command)?)?;
     ensure!(answer["records"].as_u64() > Some(0), "the kernel log could not be read");
@@ -215,7 +218,7 @@ fn rows(rounds: &Rounds, size: u64) -> [Option<Row>; 11] {
     ]
 }
 
-/// What the numbers stand for: machine, how busy others keep it, command.
+/// The context of the numbers: machine, load by other programs, command.
 fn machine(what: &str) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let cpus = std::thread::available_parallelism()?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan of twelve steps, made, applied and undone on this machine → how long each takes.
+//! Makes, applies and undoes a plan of twelve steps on this machine → how long each takes.
 //!
-//! The steps are settings that nobody feels (a step away from what they are), files of sysctl.d, tmpfiles.d and
-//! systemd, and links. /etc is a copy on the project's disk, bound over the machine's own for the program alone, so
-//! that each fsync is real and no file of the machine changes. Time by the clock counts here, because a user waits
-//! for `apply`; a busy machine makes it longer.
+//! The steps are settings whose small change has no noticeable effect, files of sysctl.d,
+//! tmpfiles.d and systemd, and links. /etc is a copy on the project's disk, bind-mounted over the
+//! machine's own for the program only, so that each fsync is real and no file of the machine
+//! changes. Wall time is measured, because a user waits for `apply`; other load makes it longer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::table::{self, Promise, Row, Unit};
 use super::way_back::WayBack;
 use crate::run;
 
-/// Settings that may be another value for a moment.
+/// Settings that can have another value for a moment without any effect on programs.
 const KNOBS: [(&str, &str); 4] = [
     ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
     ("vm.watermark_boost_factor", "/proc/sys/vm/watermark_boost_factor"),
@@ -99,7 +99,7 @@ impl Bench<'_> {
         self.folder.join("plan.json")
     }
 
-    /// The program, with the copy for its /etc.
+    /// A command that runs the program, with the copy as its /etc.
     fn command(&self, arguments: &[&str]) -> Command {
         self.in_copy(&[], arguments)
     }
@@ -134,7 +134,7 @@ impl Bench<'_> {
     }
 }
 
-/// The twelve steps, as a plan has them.
+/// The twelve steps, in the form of a plan.
 fn steps() -> Result<Vec<Value>> {
     let step = |id: String, change: Value| {
         let mut step = json!({

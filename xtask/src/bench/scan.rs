@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What scan's speed is held against, each beside its peer in the same round: sizing with lz4 beside
-//! zram storing the same pages, zstd beside the bare library, finding duplicates beside only reading.
+//! The speed of scan, compared with a reference in the same round: sizing with lz4 with zram
+//! storing the same pages, sizing with zstd with the bare library, and finding duplicates with only
+//! reading the pages.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

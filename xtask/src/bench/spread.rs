@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values of many runs → their median and how far they lie apart.
+//! Values of many runs → their median and their spread.
 
-/// The middle of many values, and their edges.
+/// The median of many values, and their quartiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) runs: usize,
@@ -28,8 +28,8 @@ impl Spread {
     }
 }
 
-/// The value that `quarters` quarters of the others lie below; between two neighbours their mean
-/// by distance.
+/// The value below which this many quarters of the values lie, interpolated linearly between two
+/// neighbours.
 fn between(sorted: &[f64], quarters: usize) -> Option<f64> {
     let steps = sorted.len().checked_sub(1)? * quarters;
     let (below, part) = (steps / 4, (steps % 4) as f64 / 4.0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measurements beside promises → a Markdown table.
+//! Measurements and promises → a Markdown table.
 
 use anyhow::{Context, Result, ensure};
 
 use super::spread::Spread;
 
-/// How a value is shown; values themselves are seconds, bytes or plain.
+/// The unit for printing a value; values themselves are in seconds, bytes or without a unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     Seconds,
@@ -29,19 +29,19 @@ impl Unit {
     }
 }
 
-/// What is promised of a row.
+/// The promise for a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Promise {
     Nothing,
-    /// Of the median.
+    /// Upper limit of the median.
     AtMost(f64),
-    /// Of the median.
+    /// Lower limit of the median.
     AtLeast(f64),
-    /// Of every run.
+    /// Upper limit of every run.
     EachAtMost(f64),
 }
 
-/// One measured thing.
+/// One measured quantity.
 #[derive(Debug)]
 pub(crate) struct Row {
     what: String,
@@ -51,7 +51,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// `None` without measurements.
+    /// A row; `None` without measurements.
     pub(crate) fn new(
         what: impl Into<String>,
         unit: Unit,
@@ -61,7 +61,7 @@ impl Row {
         Some(Self { what: what.into(), unit, spread: Spread::of(values)?, promise })
     }
 
-    /// Whether what was promised was reached; so it is where nothing was promised.
+    /// Whether the promise was met; true if there is none.
     fn kept(&self) -> bool {
         match self.promise {
             Promise::Nothing => true,
@@ -98,7 +98,7 @@ impl Row {
     }
 }
 
-/// Prints the table; an error if a row has no measurement, or a promise is not kept.
+/// Prints the table; returns an error if a row has no measurement or a promise was not met.
 pub(crate) fn print(machine: &str, rows: impl IntoIterator<Item = Option<Row>>) -> Result<()> {
     let rows: Vec<Row> =
         rows.into_iter().collect::<Option<_>>().context("no round was measured")?;

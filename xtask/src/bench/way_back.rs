@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that put the machine back when we end, however we end.
+//! Commands that restore the machine when this process ends, in whatever way.
 //!
-//! They are told to a shell of its own session before anything is changed; it runs them when its input ends.
+//! They are sent to a shell in a session of its own before anything is changed; it runs them when
+//! its input ends.
 
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -10,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::run;
 
-/// What is promised, until this is dropped.
+/// The registered commands; they run when this is dropped.
 pub(super) struct WayBack {
     watcher: Child,
 }
@@ -22,7 +23,7 @@ impl WayBack {
         Ok(Self { watcher: watcher.context("setsid")? })
     }
 
-    /// Will be run at the end, before what was promised earlier.
+    /// Registers a command to be run at the end, before those registered earlier.
     pub(super) fn promise(&self, command: &str) -> Result<()> {
         let mut told = self.watcher.stdin.as_ref().context("no way to tell the way back")?;
         writeln!(told, "{command}")?;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The block path of `pagewise bench` beside fio, on the same zram device with the same pages → a
-//! table of ratios.
+//! Compares the block layer part of `pagewise bench` with fio, on the same zram device with the
+//! same pages → a table of ratios.
 //!
-//! Both run in turn, the one first in even rounds, the other in odd ones. fio's processor time is what
-//! it says of its jobs (getrusage of each, from the end of the ramp on), so neither its start nor its
-//! end count, as with ours. It divides that time by timer samples; ours divides it by the clock.
+//! Both run alternately; one is first in even rounds, the other in odd ones. fio's CPU time is what
+//! it reports for its jobs (getrusage of each, from the end of the ramp on), so its start and end
+//! are not included, as with ours. fio divides that time into user and kernel by timer samples,
+//! ours by reading clocks.
 //!
-//! fio writes the same buffer again and again, and fills it with noise. So that both write the same,
-//! its buffer is a file's shared mapping, into which the pages are put while fio still ramps up, and ours
-//! repeats the same block all over the device. What the device needs for its contents must not change.
+//! fio writes the same buffer again and again, and fills it with random data. So that both write
+//! the same data, its buffer is a shared mapping of a file, into which the pages are copied while
+//! fio ramps up, and ours writes the same block all over the device. The memory that the device
+//! uses for its contents must not change.
 
 use std::fs;
 use std::io::Write;
@@ -26,21 +28,21 @@ use crate::run;
 
 const BLOCKS: [usize; 4] = [4 << 10, 8 << 10, 16 << 10, 32 << 10];
 const JOBS: [u32; 2] = [1, 2];
-/// What is read: as much of the machine's largest programs and libraries.
+/// Bytes to read: this much of the machine's largest programs and libraries.
 const IMAGE: usize = 256 << 20;
-/// What is written again and again: this block of it.
+/// Offset of the block that is written again and again.
 const WRITTEN: usize = 777 << 15;
-/// Seconds of each cell.
+/// Seconds of each measurement.
 const SECONDS: &str = "1";
-/// fio's buffer must be ours before this is over.
+/// fio's buffer must be replaced before this time is over.
 const RAMP: Duration = Duration::from_millis(800);
-/// fio has filled its buffer by then.
+/// fio has filled its buffer by this time.
 const SLOWEST_START: Duration = Duration::from_secs(10);
 const TRIES: u32 = 4;
-/// Fewer prove little.
+/// The minimum number of rounds.
 const LEAST: u16 = 7;
 
-/// One shape of requests.
+/// A kind of requests.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     write: bool,
@@ -48,7 +50,7 @@ struct Shape {
     jobs: u32,
 }
 
-/// What one side says of a shape, in nanoseconds a request.
+/// The result of one program for a kind of requests, in nanoseconds per request.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     p50: f64,
@@ -56,14 +58,14 @@ struct Cost {
     cpu: f64,
 }
 
-/// Rounds of one shape: ours and fio's.
+/// The rounds of one kind of requests: ours and fio's.
 #[derive(Debug)]
 struct Cell {
     shape: Shape,
     pairs: Vec<(Cost, Cost)>,
 }
 
-/// Where everything is.
+/// The device and the files of this benchmark.
 struct Bench {
     device: Device,
     ours: PathBuf,
@@ -118,13 +120,13 @@ impl Bench {
         Ok(Self { device, ours, folder, image })
     }
 
-    /// The block of a size that is written again and again.
+    /// The block of this size that is written again and again.
     fn block(&self, size: usize) -> &[u8] {
         let start = WRITTEN.min(self.image.len() - size);
         &self.image[start..start + size]
     }
 
-    /// Puts the image on the device, or one block all over it; and into the file for ours.
+    /// Writes the image to the device, or one block all over it; and to the file for ours.
     fn fill(&self, block: Option<usize>) -> Result<()> {
         let pages = block.map_or(self.image.as_slice(), |size| self.block(size));
         fs::write(self.folder.join("pages"), pages)?;
@@ -135,8 +137,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Once more where fio's noise came onto the device: it fills a buffer that it writes at once
-    /// where the machine is so busy that the ramp is over by then.
+    /// Measures both. Repeated if fio's random data reached the device: under heavy load the ramp
+    /// may be over by the time fio fills its buffer, which it then writes at once.
     fn pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         for _ in 0..TRIES {
             let before = self.stored()?;
@@ -158,7 +160,7 @@ impl Bench {
         Ok((self.ours(shape)?, fio))
     }
 
-    /// `compr_data_size`.
+    /// `compr_data_size` of the device.
     fn stored(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/sys/block/zram{}/mm_stat", self.device.id))?;
         Ok(text.split_whitespace().nth(1).context("mm_stat")?.parse()?)
@@ -188,7 +190,7 @@ impl Bench {
         kept.and(cost)
     }
 
-    /// fio fills its buffers once, when each job starts.
+    /// Replaces the contents of fio's buffer. fio fills its buffers only once, when a job starts.
     fn keep_contents(&self, buffer: &Path, size: usize) -> Result<()> {
         let (mut until, block) = (Instant::now() + SLOWEST_START, self.block(size));
         let mut overwritten = false;
@@ -225,14 +227,14 @@ fn cost_of_fio(child: Child, shape: Shape) -> Result<Cost> {
     let way = &job[if shape.write { "write" } else { "read" }];
     let number = |value: &Value| value.as_f64().context("fio says too little");
     let requests = number(&way["total_ios"])?;
-    // percents of the time of all jobs together, which is in milliseconds
+    // percentages of the time of all jobs together, which is in milliseconds
     let percent = number(&job["job_runtime"])? * 1e6 / 100.0 / requests;
     let (user, kernel) = (number(&job["usr_cpu"])? * percent, number(&job["sys_cpu"])? * percent);
     let p50 = number(&way["clat_ns"]["percentile"]["50.000000"])?;
     Ok(Cost { p50, kernel, cpu: user + kernel })
 }
 
-/// The machine's largest programs and libraries, one behind the other.
+/// The machine's largest programs and libraries, one after the other.
 fn image() -> Result<Vec<u8>> {
     let mut files = Vec::new();
     for folder in ["/usr/bin", "/usr/lib/x86_64-linux-gnu"] {

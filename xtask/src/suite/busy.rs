@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A number → that many threads that compute without pause, as on a busy machine.
+//! Starts threads that compute without pause, to simulate a busy machine.
 //!
-//! They run at the priority of the tests beside them and end when this is dropped or the process exits. A test
-//! that passes only on an idle machine fails beside them.
+//! They run at the same priority as the tests, and end when this is dropped or the process exits. A
+//! test that passes only on an idle machine fails with them.
 
 use std::hint::spin_loop;
 use std::sync::Arc;

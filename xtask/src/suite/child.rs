@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → its exit and everything it printed, within a deadline.
+//! A command → its exit status and everything it printed, within a deadline.
 //!
-//! Each command is a process group of its own, so that a deadline or a Ctrl-C ends all of it: SIGINT
-//! first, because tests and guests give back what they borrowed, SIGKILL after ten seconds. Output goes
-//! to a file below `target/jobs`, as several commands run at the same time.
+//! Each command is a process group of its own, so that a deadline or a Ctrl-C ends all of it:
+//! SIGINT first, because tests and guests then undo their changes, and SIGKILL after ten seconds.
+//! Output goes to a file below `target/jobs`, because several commands run at the same time.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 
 use crate::run;
 
-/// The longest that one command may take.
+/// The deadline for one command.
 pub(super) const DEADLINE: Duration = Duration::from_secs(45 * 60);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -30,7 +30,7 @@ pub(super) fn is_stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
 }
 
-/// From now on SIGINT and SIGTERM end the commands that run, and no new one is started.
+/// From now on, SIGINT and SIGTERM end the running commands, and no new ones are started.
 pub(super) fn listen_to_signals() -> Result<()> {
     static LISTENING: OnceLock<()> = OnceLock::new();
     if LISTENING.set(()).is_err() {
@@ -51,7 +51,7 @@ pub(super) fn listen_to_signals() -> Result<()> {
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) log: PathBuf,
-    /// Why it was ended from outside.
+    /// Why this program ended it; `None` if it ended by itself.
     pub(super) cut: Option<&'static str>,
 }
 
@@ -65,19 +65,19 @@ impl Ended {
         self.cut.map_or_else(|| self.status.to_string(), str::to_owned)
     }
 
-    /// Everything it printed, on both streams.
+    /// Everything it printed to standard output and standard error.
     pub(super) fn output(&self) -> Result<String> {
         let bytes = fs::read(&self.log).with_context(|| self.log.display().to_string())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
-/// Where the output of a job of this name is kept.
+/// The file for the output of a job of this name.
 pub(super) fn log_of(name: &str) -> PathBuf {
     run::project().join("target/jobs").join(format!("{}.log", name.replace(['/', ' '], "-")))
 }
 
-/// Runs it to its end; what it prints is in `target/jobs/NAME.log`.
+/// Runs a command to completion; its output is in `target/jobs/NAME.log`.
 pub(super) fn run_logged(command: &mut Command, name: &str, deadline: Duration) -> Result<Ended> {
     let log = log_of(name);
     let folder = log.parent().unwrap_or(&log);
@@ -117,7 +117,8 @@ pub(super) fn run_logged(command: &mut Command, name: &str, deadline: Duration) 
     Ok(Ended { status, log, cut })
 }
 
-/// Ends what the command has left in its group: a shell lets its background processes ignore SIGINT.
+/// Ends the processes that the command left in its process group: background processes of a shell
+/// ignore SIGINT.
 fn end_rest(group: Pid) {
     let until = Instant::now() + PATIENCE;
     let _ = killpg(group, Signal::SIGTERM);

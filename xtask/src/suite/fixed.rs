@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `make lint`, `make check` and `make test` consist of, as jobs: the same on every commit, whatever has passed
-//! before. What takes longer is in groups ([`mod@super::groups`]).
+//! The jobs of `make lint`, `make check` and `make test`: the same for every commit, whatever has
+//! passed before. Longer tests are in groups ([`mod@super::groups`]).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -38,7 +38,7 @@ impl Part {
         }
     }
 
-    /// The phases that it has.
+    /// Its phases.
     pub(super) fn phases(self) -> Vec<&'static str> {
         let lint = ["static checks", "documentation", "oldest compiler", "shipped program"];
         match self {
@@ -49,20 +49,20 @@ impl Part {
     }
 }
 
-/// What all jobs of a run know.
+/// What all jobs of a run share.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// The program as it is shipped; this run builds it.
+    /// The program with the release profile; this run builds it.
     pub(super) shipped: PathBuf,
-    /// `crates/pagewise/src/lean.rs`.
+    /// The lean program (`crates/pagewise/src/lean.rs`).
     pub(super) lean: PathBuf,
     pub(super) given: ForGuests,
-    /// Only tests whose name contains one of these; all without.
+    /// Only tests whose name contains one of these; all tests if empty.
     pub(super) names: Vec<String>,
 }
 
 impl Setting {
-    /// What a group's tests in guests are given.
+    /// The paths for a group's tests in guests.
     pub(super) fn given_to(&self, group: &Group) -> ForGuests {
         if group.runs_program(Program::Lean) {
             ForGuests { static_program: self.lean.clone(), ..self.given.clone() }
@@ -89,8 +89,8 @@ pub(super) fn job(
     Job { name, phase, after, borrows, is_alone, guest_cpus, is_urgent, guess, stops_all, work }
 }
 
-/// One that borrows settings of this machine: alone in this run, and in its turn among several runs. Without root it
-/// can borrow nothing.
+/// A job that changes settings of this machine: no other one does so in this run, and several runs
+/// take turns. Without root it cannot change anything.
 pub(super) fn borrowing(
     name: &str,
     phase: &'static str,
@@ -108,7 +108,7 @@ pub(super) fn borrowing(
     Job { borrows: true, ..job(name, phase, after, guess, Box::new(work)) }
 }
 
-/// The turn of this run among all that borrow settings of this machine.
+/// Waits for this run's turn to change settings of this machine.
 pub(super) fn turn() -> Result<Option<Turn>> {
     let is_root = rustix::process::geteuid().is_root();
     is_root.then(Turn::wait).transpose().map_err(Into::into)
@@ -118,7 +118,7 @@ pub(super) fn urgent(job: Job) -> Job {
     Job { is_urgent: true, ..job }
 }
 
-/// A command whose exit status says all.
+/// A job whose result is the exit status of a command.
 pub(super) fn command(
     name: &'static str,
     phase: &'static str,
@@ -138,7 +138,7 @@ pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
     Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
 }
 
-/// Like [`ran`]; what it says that it could not check is shown also if it passed.
+/// Like [`ran`], but lines about what could not be checked are shown even if it passed.
 fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
     let output = ended.output()?;
@@ -165,7 +165,7 @@ fn cargo(words: &'static [&'static str]) -> impl FnOnce() -> Command + Send + 's
     }
 }
 
-/// A chore of this very program, as a process whose output can be kept.
+/// A command that runs this program with other arguments, as a process whose output can be kept.
 pub(super) fn chore(words: &[&str]) -> Result<Command> {
     let mut command = run::program(std::env::current_exe()?);
     command.args(words);
@@ -193,7 +193,7 @@ pub(super) fn jobs(part: Part, setting: &Arc<Setting>) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// What is wrong in style is said at once, and before anything is built.
+/// The jobs of `lint`; style is checked first, before anything is built.
 fn lint(setting: &Setting) -> Result<Vec<Job>> {
     let phase = "static checks";
     let quick = |name: &'static str, words: &[&str]| -> Result<Job> {
@@ -208,7 +208,7 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         quick("licences", &["heads"])?,
         quick("commit messages", &["commits"])?,
         quick("words", &["words"])?,
-        // a workspace of its own, whose lock file must follow our crates' dependencies
+        // fuzz is a separate workspace, whose lock file must follow our crates' dependencies
         command("lock file of fuzz", phase, &["format"], 1.0, || {
             let mut metadata = run::cargo();
             metadata.args(["metadata", "--locked", "--format-version", "1"]);
@@ -217,7 +217,7 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         }),
         job("clippy", phase, &["format"], 200.0, {
             Box::new(|| {
-                // --all-targets leaves out those that a bare `cargo test` leaves out.
+                // --all-targets leaves out targets that a plain `cargo test` leaves out.
                 let mut outcome = ran("clippy", &mut clippy(&["--all-targets"]))?;
                 for more in [
                     &["--test", "root", "--test", "guest"][..],
@@ -235,7 +235,8 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         job.stops_all = true;
         job.is_urgent = true;
     }
-    // one lane lints and documents, which wait for each other's build folder; the other one has folders of its own
+    // linting and documenting wait for the same build folder, so they share a lane; the other lane
+    // has its own folders
     jobs.push(command("documentation", "documentation", &["clippy"], 60.0, || {
         let mut command = run::cargo();
         command.args(["doc", "--workspace", "--no-deps", "--locked"]);
@@ -265,13 +266,13 @@ fn clippy(targets: &[&str]) -> Command {
     command
 }
 
-/// The program for tests that need one beside guests, quick to build.
+/// Builds the program with a fast profile for tests outside of guests that need one.
 pub(super) fn quick_program(after: &[&'static str]) -> Job {
     let build = script(&["xtask/scripts/build-static.sh", "--quick"]);
     command("quick program", "root", after, 30.0, build)
 }
 
-/// Builds the tests that anybody can run, and brings a job for each program.
+/// Builds the tests that need no root, and adds a job for each program.
 pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {
@@ -285,7 +286,7 @@ pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> 
     urgent(job("build unit tests", "unit tests", after, 300.0, Box::new(work)))
 }
 
-/// Builds test programs; what cargo says of an error is the outcome's text.
+/// Builds test programs; cargo's messages about an error are the outcome's text.
 pub(super) fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
     let ended = child::run_logged(&mut programs::build_command(targets), name, child::DEADLINE)?;
     let output = ended.output()?;
@@ -298,7 +299,7 @@ pub(super) fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestPr
     Ok((Outcome::new(State::Passed, String::new()), programs::built(&output)?))
 }
 
-/// A program's tests, where it has any that are wanted.
+/// The job for a program's tests, if any of them are requested.
 fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     let all = program.tests()?;
     let in_group = groups::modules_of(&program.name);
@@ -306,7 +307,7 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
         let there = all.iter().any(|name| name.starts_with(module));
         ensure!(there, "{} has no test in {module}, which a group runs", program.name);
     }
-    // Named on purpose, a test of a group is run as any other.
+    // A test of a group that is requested by name runs like any other.
     let is_wanted = |name: &&String| {
         let is_in_group = in_group.iter().any(|module| name.starts_with(module));
         setting.wants(name) && !(setting.names.is_empty() && is_in_group)
@@ -334,8 +335,8 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     }))
 }
 
-/// Builds the tests that need root or guests, and brings their jobs: those that need root one after
-/// the other, as they borrow the same things, and each test with guests by itself.
+/// Builds the tests that need root or guests, and adds their jobs: tests that need root run one
+/// after the other, because they change the same things; each test with guests is a separate job.
 pub(super) fn tests_with_root(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which groups have no pass on what they depend on now, and their jobs; why that is; and the same for commits of the
-//! past.
+//! Which groups have not passed with their current inputs, the jobs for these, and what has
+//! changed; and the same for past commits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,21 +24,21 @@ use crate::run;
 
 const PHASE: &str = "groups";
 
-/// A group and its key now.
+/// A group and its current key.
 #[derive(Debug, Clone)]
 pub(super) struct Keyed {
     pub(super) group: &'static Group,
     pub(super) key: String,
     inputs: Parts,
-    /// Its pass on that key.
+    /// Its pass with that key.
     pub(super) pass: Option<Pass>,
-    /// The last one on other inputs.
+    /// Its last pass, with other inputs.
     last: Option<Pass>,
-    /// As this machine last measured it, else as the table says.
+    /// As last measured on this machine, or else as estimated in the table.
     pub(super) minutes: f64,
 }
 
-/// Builds the lean program: of its bytes groups have their keys.
+/// Builds the lean program, whose bytes are part of the keys of groups.
 pub(super) fn lean_program() -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
     let log = "lean program";
@@ -48,7 +48,7 @@ pub(super) fn lean_program() -> Result<PathBuf> {
     Ok(run::project().join(path.trim()))
 }
 
-/// All groups with their keys in the working tree.
+/// All groups with their keys for the working tree.
 pub(super) fn keyed(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
     let bytes = std::fs::read(lean).with_context(|| lean.display().to_string())?;
     let tree = Tree::of_work_tree(run::project())?;
@@ -57,7 +57,7 @@ pub(super) fn keyed(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
         let inputs = keys.parts(group.inputs);
         let key = keys::key(&group.description(), &inputs);
         let (pass, last) = (passes.find(group.name, &key), passes.last(group.name));
-        // a file by that name proves nothing if it was made from something else
+        // a file with that name is no proof if its contents are about other inputs
         let pass = pass.filter(|pass| pass.inputs == inputs);
         let minutes = last.as_ref().map_or(group.minutes, |last| last.minutes);
         Keyed { group, key, inputs, pass, last, minutes }
@@ -79,8 +79,8 @@ fn in_words(names: &BTreeSet<&str>) -> Option<String> {
     (!first.is_empty()).then(|| format!("{}{rest}", first.join(", ")))
 }
 
-/// The jobs of these groups, after what they need is built. With `is_traced`, each says which files of the project it
-/// opened that are none of its inputs, and then fails.
+/// The jobs of these groups, and before them the builds that they need. With `is_traced`, a group
+/// fails if it opened files of the project that are not among its inputs, and lists these.
 pub(super) fn jobs(
     setting: &Arc<Setting>,
     chosen: &[Keyed],
@@ -155,7 +155,7 @@ fn job(
     Job { guest_cpus: group.guest_cpus(), ..job }
 }
 
-/// Runs a group, and remembers its pass if its inputs are still the same then.
+/// Runs a group, and records its pass if its inputs have not changed meanwhile.
 fn run_group(
     setting: &Setting,
     one: &Keyed,
@@ -192,7 +192,7 @@ fn run_group(
     Ok((outcome, Vec::new()))
 }
 
-/// Records a pass; why it is not recorded, if it is not: that is no failure of the tests.
+/// Records a pass; returns why not if that is impossible, which is no failure of the tests.
 fn remember(
     setting: &Setting,
     one: &Keyed,
@@ -246,7 +246,7 @@ fn today() -> Result<String> {
     Ok(run::output(run::program("date").arg("+%F"))?.trim().to_owned())
 }
 
-/// Those that have no pass on what they depend on now; all with `regardless`.
+/// The groups that have not passed with their current inputs; all of them with `regardless`.
 pub(super) fn chosen(all: Vec<Keyed>, names: &[String], regardless: bool) -> Result<Vec<Keyed>> {
     for name in names {
         let known = || GROUPS.iter().map(|group| group.name).collect::<Vec<_>>().join(", ");
@@ -263,7 +263,8 @@ pub(super) fn chosen(all: Vec<Keyed>, names: &[String], regardless: bool) -> Res
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-/// The table of groups: whether each has passed on what it depends on now, and if not, what has changed since it did.
+/// The table of groups: whether each has passed with its current inputs, and if not, what has
+/// changed since its last pass.
 pub(super) fn table(all: &[Keyed]) -> String {
     let mut text = format!("{:20} {:>7}  {:16}  state\n", "group", "minutes", "key");
     for one in all {
@@ -286,10 +287,11 @@ fn changed(one: &Keyed, last: &Pass) -> String {
     in_words(&differing(&last.inputs, &one.inputs)).unwrap_or_else(|| "its description".to_owned())
 }
 
-/// Which groups each of the last `count` commits would have run, and the mean of their minutes.
+/// Prints which groups each of the last `count` commits would have run, and the mean of their
+/// minutes.
 ///
-/// Where a group depends on the lean program its bytes at those commits are not known: its sources stand for them, so
-/// the minutes are too many rather than too few.
+/// For past commits the bytes of the lean program are unknown: its sources are used instead, so the
+/// minutes are rather too high than too low.
 pub(super) fn replay(count: usize, passes: &Passes) -> Result<()> {
     let list = ["rev-list", "--first-parent", "--max-count"];
     let listed =

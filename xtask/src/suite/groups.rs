@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The groups of tests beyond `make lint` and `make test`: what each proves, what it depends on, how it is run.
+//! The groups of tests beyond `make lint` and `make test`: what each proves, its inputs, and how it
+//! is run.
 //!
-//! A group runs if its key ([`super::keys`]) has no pass in the cache of this machine ([`super::passes`]). Its inputs
-//! are what it *proves*: a group that reads kills in a guest's log depends on the readers of the log, not on every
-//! crate that the program links.
+//! A group runs if there is no pass for its key ([`super::keys`]) in the cache of this machine
+//! ([`super::passes`]). Its inputs follow from what it *proves*: a group that reads OOM kills in a
+//! guest's log depends on the readers of the log, not on every crate that is linked into the
+//! program.
 
 use super::keys::Input::{self, Alone, Crates, LeanProgram, Paths, Tested};
 
-/// Tests that depend only on what they name here, and take minutes.
+/// Tests that take minutes and depend only on the inputs named here.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// What a pass shows.
+    /// What a pass proves.
     pub(crate) proves: &'static str,
     pub(crate) inputs: &'static [Input],
-    /// Minutes of one job, where this machine has not measured it yet.
+    /// Estimated minutes of one job, until this machine has measured it.
     pub(crate) minutes: f64,
     pub(crate) runs: Runs,
 }
@@ -24,38 +26,40 @@ pub(crate) struct Group {
 pub(crate) enum Runs {
     /// A command, in the project's folder.
     Command(&'static [&'static str]),
-    /// A chore of this program.
+    /// This program, with these arguments.
     Chore(&'static [&'static str]),
-    /// A chore of this program that changes this machine for a while and is given the static program.
+    /// This program, with these arguments and the path of the static program; it temporarily
+    /// changes this machine.
     Borrowing(&'static [&'static str]),
-    /// The tests in guests whose names begin so.
+    /// The tests in guests whose names begin with one of these.
     Guests { tests: &'static [&'static str], program: Program },
-    /// The tests of a module in a test program that anybody can run.
+    /// The tests of a module in a test program that needs no root.
     Tests {
         /// Package, or package and target.
         program: &'static str,
-        /// As tests' names begin.
+        /// The beginning of the tests' names.
         module: &'static str,
     },
 }
 
-/// The program in the guests of a group.
+/// The program that a group's guests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// The whole program, quick to build.
+    /// The complete program, built with a fast profile.
     Whole,
     /// `crates/pagewise/src/lean.rs`.
     Lean,
 }
 
-/// What all tests in guests share, beside the program that they start.
+/// The inputs that all tests in guests share, in addition to the program.
 const GUEST_TESTS: Input = Paths(&[
     "crates/pagewise/tests/guest/boot.rs",
     "crates/pagewise/tests/guest/caches.rs",
     "crates/pagewise/tests/shared",
     "crates/testkit/src",
 ]);
-/// What starts and ends guests. That it starts them at all, with the program of this tree, `make test` shows.
+/// The code that starts and ends guests. `make test` shows that it starts them at all with the
+/// program of this tree.
 const GUEST_CRATE: [Input; 2] = [
     Alone(&["guest"]),
     Paths(&[
@@ -64,9 +68,9 @@ const GUEST_CRATE: [Input; 2] = [
         "crates/pagewise/src/verbs/lab/out.rs",
     ]),
 ];
-/// The tests in guests that apply plans use these, too.
+/// Used by all tests in guests that apply plans.
 const PLANS: Input = Paths(&["crates/pagewise/tests/guest/applied.rs"]);
-/// What the module is built from, and the scripts that try it in guests.
+/// The sources of the module, and the scripts that test it in guests.
 const ZMERGE: Input = Paths(&[
     "kernel/zmerge/Kbuild",
     "kernel/zmerge/Makefile",
@@ -77,14 +81,15 @@ const ZMERGE: Input = Paths(&[
     "kernel/zmerge/guest",
     "kernel/zmerge/probe",
 ]);
-/// Another suite's packages, unpacked.
+/// The scripts that unpack another suite's packages.
 const SUITE_SCRIPTS: Input = Paths(&["xtask/scripts/cache.sh", "xtask/scripts/debian-suite.sh"]);
-/// Debian 13's compiler, unpacked.
+/// The scripts that unpack Debian 13's compiler.
 const OLDEST: Input = Paths(&["xtask/scripts/check-oldest.sh", "xtask/scripts/trixie.sh"]);
 
-/// Only `make test-all` runs these. riscv64 needs the package index of another architecture, which a mirror may serve in
-/// an older version than its signed list names (riscv64 of trixie, November 2026): apt refuses it then, and no change
-/// could pass. Of the hostile inputs `make test` has a sample.
+/// Only `make test-all` runs these. riscv64 needs the package index of another architecture, of
+/// which a mirror may serve an older version than its signed list names (riscv64 of trixie,
+/// November 2026): then apt refuses it, and no change could pass. `make test` runs a sample of the
+/// hostile inputs.
 pub(crate) const ONLY_IN_ALL: &[&str] = &["hostile-recordings", "riscv64"];
 
 const fn guests(tests: &'static [&'static str]) -> Runs {
@@ -577,12 +582,12 @@ pub(crate) const GROUPS: &[Group] = &[
 ];
 
 impl Group {
-    /// What makes another group of it, beside its inputs.
+    /// What is part of the key in addition to the inputs.
     pub(super) fn description(&self) -> String {
         format!("{} {:?} {:?}", self.name, self.inputs, self.runs)
     }
 
-    /// Virtual processors of its guests; 0 if it starts none.
+    /// Virtual CPUs of its guests; 0 if it starts none.
     pub(super) fn guest_cpus(&self) -> usize {
         match self.runs {
             Runs::Guests { tests, .. } if tests.iter().any(|test| is_wide(test)) => 2,
@@ -596,12 +601,13 @@ impl Group {
     }
 }
 
-/// The program with the tests in guests.
+/// The name of the program with the tests in guests.
 pub(super) const GUEST: &str = "pagewise guest";
-/// How the names of tests in guests begin that `make test` runs.
+/// The beginning of the names of tests in guests that `make test` runs.
 pub(super) const FIXED: &str = "fixed::";
 
-/// The group of a test in guests: the one that names most of it. None for those of `make test`.
+/// The group of a test in guests: the one with the longest matching prefix. `None` for those of
+/// `make test`.
 pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
     let named = |group: &&Group| match group.runs {
         Runs::Guests { tests, .. } => {
@@ -612,7 +618,7 @@ pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
     GROUPS.iter().filter(|group| named(group).is_some()).max_by_key(named)
 }
 
-/// The modules of a test program whose tests groups run, and not `make test`.
+/// The modules of a test program whose tests run in groups, not in `make test`.
 pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
     let module = |group: &Group| match group.runs {
         Runs::Tests { program: of, module } if program == of => Some(module),
@@ -621,7 +627,7 @@ pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
     GROUPS.iter().filter_map(module).collect()
 }
 
-/// How the names of tests begin whose guest has two processors.
+/// The beginnings of the names of tests whose guests have two CPUs.
 const WIDE: [&str; 4] =
     ["bench::", "turns::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
 
@@ -629,7 +635,7 @@ fn is_wide(test: &str) -> bool {
     WIDE.iter().any(|wide| test.starts_with(wide) || wide.starts_with(test))
 }
 
-/// Virtual processors of the guest of a test.
+/// Number of virtual CPUs of a test's guest.
 pub(super) fn guest_cpus(test: &str) -> usize {
     if is_wide(test) { 2 } else { 1 }
 }
@@ -648,7 +654,7 @@ mod tests {
         Keys::new(tree, "compiler".to_owned(), Lean::Sources).unwrap()
     }
 
-    /// A test that gives a guest processors is one of those that are listed, and the other way round.
+    /// Exactly the tests that give a guest several CPUs are in the list.
     #[test]
     fn guests_with_two_processors_are_listed() {
         let folder = "crates/pagewise/tests/guest/";
@@ -673,7 +679,7 @@ mod tests {
         assert_eq!(name("fixed::kernels::guest_x"), None);
     }
 
-    /// A path that matches nothing, or a crate that is not there, is a spelling mistake.
+    /// A path without files, or a crate that does not exist, is a mistake in the table.
     #[test]
     fn every_input_is_there() {
         let keys = keys();
@@ -697,7 +703,8 @@ mod tests {
         }
     }
 
-    /// Tests in guests read their own files: each group has the files of its modules among its inputs.
+    /// Tests in guests read their own files, so each group must have the files of its modules among
+    /// its inputs.
     #[test]
     fn tests_in_guests_are_inputs_of_their_groups() {
         let keys = keys();
@@ -715,7 +722,7 @@ mod tests {
         }
     }
 
-    /// The crates that the fuzzing program uses are those that its group names.
+    /// The group `fuzz` must name exactly the crates that the fuzzing program uses.
     #[test]
     fn fuzz_names_the_crates_of_its_program() {
         let (_, text) = run::texts(&["fuzz/Cargo.toml"]).unwrap().remove(0);

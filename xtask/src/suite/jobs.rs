@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Jobs that wait for each other → what became of each, several at a time.
+//! Runs jobs that wait for each other, several at a time → the outcome of each.
 //!
-//! Of the jobs whose predecessors have passed, a free worker takes one that others wait for, then one whose
-//! guest needs several processors, and else the one that is expected to take longest. A job may bring further
-//! jobs: which tests there are is known once they are built. Where a predecessor failed, its followers are not
-//! started and are reported as such.
+//! Among the jobs whose predecessors have passed, a free worker prefers one that others wait for,
+//! then one whose guest needs several CPUs, then the one with the longest expected time. A job may
+//! add further jobs: the list of tests is known only after they are built. If a predecessor failed,
+//! its followers are not started and are reported as such.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,29 +18,30 @@ use super::child;
 use super::outcome::{Outcome, State};
 use super::times::Times;
 
-/// What a job does. It says what became of it, and which jobs there are now because of it.
+/// The work of a job. It returns its outcome, and further jobs.
 pub(super) type Work = Box<dyn FnOnce() -> Result<(Outcome, Vec<Job>)> + Send>;
 
 pub(super) struct Job {
     /// Unique.
     pub(super) name: String,
     pub(super) phase: &'static str,
-    /// Jobs that must have passed before.
+    /// Names of jobs that must have passed before.
     pub(super) after: Vec<&'static str>,
-    /// Whether it borrows settings of this machine. Of such jobs, one runs at a time, beside as many
-    /// others as there are workers: it mostly waits, for its turn and for what it observes.
+    /// Whether it changes settings of this machine. Only one such job runs at a time, and it does
+    /// not take the place of a worker: it mostly waits, for its turn and for what it observes.
     pub(super) borrows: bool,
-    /// Whether it begins only when nothing else runs, and nothing else begins beside it.
+    /// Whether it starts only when nothing else runs, and nothing else starts while it runs.
     pub(super) is_alone: bool,
-    /// Virtual processors of the guest that it starts. Of one machine's processors, guests that run at the
-    /// same time get each only once: a job whose guest would wait for another one is not started.
+    /// Virtual CPUs of the guest that it starts. Guests that run at the same time never use more
+    /// CPUs than the machine has: a job whose guest would exceed them is not started yet.
     pub(super) guest_cpus: usize,
-    /// Whether much waits for it: it goes before all that are not urgent, however short it is.
+    /// Whether many jobs wait for it: it starts before all jobs that are not urgent, however short
+    /// it is.
     pub(super) is_urgent: bool,
-    /// Seconds, where nobody has measured it yet.
+    /// Estimated seconds, until it has been measured.
     pub(super) guess: f64,
-    /// Others that are ready wait until this one has ended, where it failed: there is no point in testing
-    /// what does not compile.
+    /// Whether other jobs wait until it has ended, and are not started if it failed: it makes no
+    /// sense to test code that does not compile.
     pub(super) stops_all: bool,
     pub(super) work: Work,
 }
@@ -51,42 +52,42 @@ impl fmt::Debug for Job {
     }
 }
 
-/// One that has ended.
+/// A job that has ended.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) name: String,
     pub(super) phase: &'static str,
     pub(super) seconds: f64,
-    /// Seconds since the first job began.
+    /// Seconds since the first job started.
     pub(super) ended_at: f64,
     pub(super) outcome: Outcome,
 }
 
 #[derive(Default)]
 struct Queue {
-    /// How many jobs that do not borrow may run at a time.
+    /// How many jobs may run at a time, in addition to one that changes settings.
     workers: usize,
-    /// Of this machine.
+    /// CPUs of this machine.
     processors: usize,
-    /// Those of guests that run.
+    /// CPUs of the running guests.
     guest_cpus: usize,
     waiting: Vec<Job>,
     running: usize,
-    /// Whether one that borrows is among them.
+    /// Whether one of the running jobs changes settings.
     is_borrowed: bool,
-    /// Whether one that is alone is among them.
+    /// Whether the running job must be alone.
     is_taken: bool,
-    /// Of those that are ready, the shortest begins first, not the longest.
+    /// Starts the shortest ready job first, not the longest.
     shortest_first: bool,
-    /// Whether it passed, by name.
+    /// Whether each ended job passed, by name.
     ended: BTreeMap<String, bool>,
     finished: Vec<Finished>,
     halted: bool,
 }
 
 impl Queue {
-    /// The job to begin with: one with a guest of several processors as long as others need none, and
-    /// else the longest.
+    /// The next ready job to start: an urgent one, or else one whose guest has several CPUs, or else
+    /// the longest (the shortest with `shortest_first`).
     fn take(&mut self, times: &Times) -> Option<Job> {
         let others = self.running - usize::from(self.is_borrowed);
         if self.is_taken {
@@ -114,7 +115,7 @@ impl Queue {
         Some(self.waiting.remove(at))
     }
 
-    /// Ends what waits for something that failed, or for nothing that will ever come.
+    /// Ends the jobs that wait for a failed job, or for one that does not exist.
     fn give_up(&mut self, now: f64) {
         while let Some(at) = self.waiting.iter().position(|job| self.is_hopeless(job)) {
             let job = self.waiting.remove(at);
@@ -137,15 +138,15 @@ impl Queue {
     }
 }
 
-/// Runs all of them on so many processors, half as many at a time beside one that borrows (but two to four),
-/// and says of each as it begins and ends.
+/// Runs all jobs on this many CPUs: half as many at a time (but two to four), plus one that changes
+/// settings. Prints a line when each starts and ends.
 pub(super) fn run_all(
     jobs: Vec<Job>,
     processors: usize,
     times: &Times,
     shortest_first: bool,
 ) -> Vec<Finished> {
-    // Two processors are the least that CI has; a guest or a test that sleeps leaves one to another.
+    // CI has at least two CPUs; a guest or a test that sleeps leaves one to another.
     let workers = (processors / 2).clamp(2, 4);
     run_queue(
         Queue { workers, processors, waiting: jobs, shortest_first, ..Queue::default() },
@@ -209,7 +210,7 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
     }
 }
 
-/// A line on standard output. Nobody may read it any more: that is no reason to stop.
+/// Prints a line to standard output; a closed pipe is no reason to stop.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
@@ -294,7 +295,7 @@ mod check {
         assert_eq!(*order.lock().unwrap(), ["short", "long"]);
     }
 
-    /// It fails if another with the same lock runs, too.
+    /// A job that fails if another one with the same lock runs at the same time.
     fn alone(order: &Order, name: &str, held: &Arc<Mutex<()>>) -> Job {
         let held = Arc::clone(held);
         let work = move || {
@@ -313,7 +314,7 @@ mod check {
         let jobs = vec![borrower("one"), borrower("two"), borrower("three"), other];
         let finished = run_by(4, jobs, 2, &Times::default());
         assert_eq!(finished.len(), 4);
-        // It need not wait for them.
+        // It does not have to wait for them.
         assert_ne!(finished[3].name, "other");
     }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a group of tests depends on → its key, a hash: the group need not run again on the same one.
+//! The inputs of a group of tests → its key, a hash: a group need not run again if the key is the
+//! same.
 //!
-//! A key holds the sources of the crates that the group proves and of all our crates that these use, the packages of
-//! others that they need (from Cargo.lock), the tests themselves, the toolchain, and the group's own description. A
-//! crate's own tests are no part of it. A group about `apply` depends on the bytes of the lean program instead.
+//! A key covers the sources of the crates that the group proves and of all our crates that these
+//! use, the external packages that they need (from Cargo.lock), the tests themselves, the
+//! toolchain, and the group's own description. Unit tests inside the crates are not included. A
+//! group about `apply` depends on the bytes of the lean program instead of sources.
 //!
-//! No part of it, because no file of the project says it: which kernels and compilers Debian's suites have today, and
-//! the machine. `make test-all` runs every group regardless, and checks there what each one opened (`trace`).
+//! Not covered, because no file of the project contains them: the current kernels and compilers of
+//! Debian's suites, and the machine. `make test-all` runs every group regardless of its key, and
+//! checks which files each one opened (`trace`).
 
 use std::collections::BTreeMap;
 
@@ -16,32 +19,33 @@ use sha2::{Digest, Sha256};
 use super::tree::{Closure, Manifests, Tree};
 use crate::run;
 
-/// A part of what a group depends on.
+/// One kind of input of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Input {
     /// Crates by name, and all of our crates that they use.
     Crates(&'static [&'static str]),
-    /// The same, with what only their tests use.
+    /// The same, including what only their tests use.
     Tested(&'static [&'static str]),
-    /// Crates by name, without those that they use: what is proved is theirs, and the others have tests of their own.
+    /// Crates by name, without those that they use: the group proves only these, and the others
+    /// have their own tests.
     Alone(&'static [&'static str]),
-    /// Files and folders of the project; `*` stands for one folder, as in `verbs/*/args.rs`.
+    /// Files and folders of the project; `*` matches one folder, as in `verbs/*/args.rs`.
     Paths(&'static [&'static str]),
     /// The bytes of the lean program (`crates/pagewise/src/lean.rs`).
     LeanProgram,
 }
 
-/// Where the lean program stands in a key: its bytes, or what it is built from at a commit of the past.
+/// How the lean program is represented in a key: by its bytes, or for a past commit by its sources.
 #[derive(Debug, Clone)]
 pub(super) enum Lean {
-    /// A hash of the program as it was built.
+    /// A hash of the built program.
     Bytes(String),
-    /// Nobody has built it at that commit. The files of the crates that it contains stand for it, which differ
-    /// more often than its bytes do.
+    /// The program was not built for that commit. The files of its crates are used instead, which
+    /// change more often than its bytes do.
     Sources,
 }
 
-/// Crates of the lean program, and the files of those of which it has only a part.
+/// Crates of the lean program, and for crates of which it contains only a part, the files.
 const LEAN_CRATES: &[&str] = &["apply", "guest"];
 const LEAN_PATHS: &[&str] = &[
     "crates/terminal/src",
@@ -63,7 +67,7 @@ const LEAN_PATHS: &[&str] = &[
     "crates/report/src/text/plan.rs",
 ];
 
-/// Answers what groups depend on, in one tree.
+/// Computes the inputs of groups for one tree.
 #[derive(Debug)]
 pub(super) struct Keys {
     tree: Tree,
@@ -72,7 +76,7 @@ pub(super) struct Keys {
     lean: Lean,
 }
 
-/// What a group depends on: for each name a value; of files the mode and object name.
+/// The inputs of a group: a value for each name; for files it is the mode and object name.
 pub(super) type Parts = BTreeMap<String, String>;
 
 impl Keys {
@@ -84,7 +88,7 @@ impl Keys {
     /// Everything that a group with these inputs depends on.
     pub(super) fn parts(&self, inputs: &[Input]) -> Parts {
         let mut parts = Parts::from([("toolchain".to_owned(), self.toolchain.clone())]);
-        // a pass with other flags proves something else
+        // a pass with other compiler flags proves something else
         let flags = std::env::var("RUSTFLAGS").ok().filter(|flags| !flags.is_empty());
         parts.extend(flags.map(|flags| ("RUSTFLAGS".to_owned(), flags)));
         for input in inputs {
@@ -138,7 +142,7 @@ impl Keys {
         })
     }
 
-    /// Whether a path matches no file: a spelling mistake, or one that was moved.
+    /// Whether a path matches no file, because it is misspelled or was moved.
     #[cfg(test)]
     pub(super) fn is_missing(&self, path: &str) -> bool {
         self.files_of(path).next().is_none()
@@ -150,7 +154,7 @@ impl Keys {
     }
 }
 
-/// The key of a group that is described so and depends on these.
+/// The key of a group with this description and these inputs.
 pub(super) fn key(about: &str, parts: &Parts) -> String {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -171,7 +175,7 @@ fn is_own_test(path: &str) -> bool {
     ["tests.rs", "property.rs"].contains(&name) || path.contains("/src/tests/")
 }
 
-/// Of the program's file.
+/// A hash of the program's file.
 pub(super) fn hash_of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::new().chain_update(bytes))
 }
@@ -180,7 +184,7 @@ fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What compiles the groups' programs.
+/// The version of the compiler that builds the groups' programs.
 pub(super) fn toolchain() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     run::output(run::program(rustc).arg("-vV")).context("which compiler is there")

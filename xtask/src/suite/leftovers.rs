@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the tests of a job left on this machine.
+//! Checks what the tests of a job left behind on this machine.
 //!
-//! Other programs make zram devices, swap and cgroups meanwhile. So only this counts: what tests and the runs that
-//! they started made, which they list in the folder of the [`turn`], and cgroups whose names only tests
-//! give.
+//! Other programs create zram devices, swap and cgroups meanwhile. So only these count: things made
+//! by tests and by runs that they started, which they list in the folder of the [`turn`], and
+//! cgroups whose names only tests use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,19 +15,20 @@ use super::outcome::{Outcome, State};
 use super::thing::Thing;
 use super::turn;
 
-/// The kernel takes a cgroup away some time after its last process has ended.
+/// The kernel removes a cgroup some time after its last process has ended.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where memory cgroups are, in version 2 and 1.
+/// The mount points of memory cgroups, in v2 and v1.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
-/// How names of cgroups begin that only tests give.
+/// The beginnings of cgroup names that only tests use.
 const NAMES: [&str; 2] = ["pagewise-test", "pagewise-faults"];
 
-/// What of tests is there, one line each.
+/// The existing things made by tests, one line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Machine(BTreeSet<String>);
 
 impl Machine {
-    /// What is listed is that of whoever has the turn, and only root has it.
+    /// Reads the current state. The list belongs to the holder of the turn, which only root can
+    /// have.
     pub(super) fn look() -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let list = fs::read_to_string(Path::new(turn::FOLDER).join("made")).unwrap_or_default();
@@ -46,7 +47,7 @@ impl Machine {
         Self(found)
     }
 
-    /// What was not there before and stays.
+    /// The new things that remain after waiting.
     fn left(&self, look: impl Fn() -> Self, patience: Duration) -> Vec<String> {
         let until = Instant::now() + patience;
         loop {
@@ -58,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// The outcome of tests that began on this machine: they have failed if they left something.
+    /// The outcome of tests that started in this state: they fail if they left something behind.
     pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
         let left = self.left(Self::look, PATIENCE);
         if left.is_empty() {
@@ -66,7 +67,7 @@ impl Machine {
         }
         let text =
             format!("{}\nleft on this machine: {}", outcome.text.trim_end(), left.join(", "));
-        // no second try would give it back
+        // running the tests again would not remove it
         let tests = Results { failures: Vec::new(), ..outcome.tests };
         Outcome { state: State::Failed, text, tests }
     }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a test program of Rust prints → how many tests passed and failed, and the time of each.
+//! The output of a Rust test program → how many tests passed and failed, and the time of each.
 
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Results {
     pub(super) passed: u64,
     pub(super) failed: u64,
-    /// Names of those that failed.
+    /// Names of failed tests.
     pub(super) failures: Vec<String>,
-    /// Seconds by name, where the program told them (`--report-time`).
+    /// Seconds by name, if the program printed them (`--report-time`).
     pub(super) seconds: Vec<(String, f64)>,
 }
 
 impl Results {
-    /// Reads lines such as `test result: ok. 12 passed; 0 failed; …` and `test a::b ... ok <1.234s>`.
+    /// Parses lines such as `test result: ok. 12 passed; 0 failed; …` and `test a::b ... ok
+    /// <1.234s>`.
     pub(super) fn read(output: &str) -> Self {
         let mut results = Self::default();
         for line in output.lines() {
@@ -39,14 +40,15 @@ impl Results {
     }
 }
 
-/// Name and seconds of `a::b ... ok <1.234s>`.
-/// The names in the list at the end: what a test prints may stand between its name and its result.
+/// The names in the list at the end of the output. Result lines cannot be used, because the output
+/// of a test may come between its name and its result.
 fn failures(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     let names = list.lines().map_while(|line| line.strip_prefix("    "));
     names.map(|name| name.trim_end_matches(" - should panic").to_owned()).collect()
 }
 
+/// Name and seconds of `a::b ... ok <1.234s>`.
 fn timed(line: &str) -> Option<(String, f64)> {
     let (name, rest) = line.split_once(" ... ")?;
     let (seconds, _) = rest.split_once('<')?.1.split_once("s>")?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All that is tested. `make lint`, `make check` and `make test` run the same jobs on every commit ([`fixed`]); what
-//! takes longer is in groups, each of which runs only if what it depends on has no pass on this machine ([`mod@groups`]).
+//! All tests of the project. `make lint`, `make check` and `make test` run the same jobs for every
+//! commit ([`fixed`]); longer tests are in groups, each of which runs only if it has not passed
+//! with its current inputs on this machine ([`mod@groups`]).
 
 mod busy;
 mod child;
@@ -136,7 +137,7 @@ pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
     run_jobs(jobs, &Budgets::default(), "groups", None)
 }
 
-/// Rewrites what tests compare with.
+/// Rewrites the golden files that tests compare with.
 pub(crate) fn bless() -> Result<()> {
     let mut command = run::cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
@@ -155,7 +156,7 @@ fn static_program(which: &[&str]) -> Result<PathBuf> {
     Ok(run::project().join(told.trim()))
 }
 
-/// What tests with guests are given; the program is not built here.
+/// The paths for tests with guests; the program is not built here.
 pub(crate) fn for_guests(program: &[&str]) -> Result<ForGuests> {
     let cache = match std::env::var_os("PAGEWISE_CACHE") {
         Some(named) => PathBuf::from(named),
@@ -173,14 +174,14 @@ fn setting(names: Vec<String>) -> Result<Setting> {
     })
 }
 
-/// Where what is fetched or built once is kept, for all clones of this user.
+/// A folder in the cache that all clones of this user share, for what is fetched or built once.
 fn shared_cache(name: &[&str]) -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/cache.sh");
     let told = run::output(run::program(script).arg("where").args(name))?;
     Ok(PathBuf::from(told.trim()))
 }
 
-/// Runs jobs, says where the time went, and ends this process with what became of them.
+/// Runs jobs, prints where the time went, and exits with a status for their outcomes.
 fn run_jobs(jobs: Vec<Job>, budgets: &Budgets, part: &str, since: Option<u64>) -> Result<()> {
     child::listen_to_signals()?;
     let prepared = since.map(seconds_since).transpose()?;
@@ -205,7 +206,7 @@ fn seconds_since(since: u64) -> Result<f64> {
     Ok(now.as_secs_f64() - since as f64)
 }
 
-/// Keeps how long each job and each test took; answers those of the tests.
+/// Stores how long each job and each test took; returns the times of the tests.
 fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)> {
     let mut tests = Vec::new();
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
@@ -223,8 +224,8 @@ fn remember_times(finished: &[Finished], times: &mut Times) -> Vec<(String, f64)
     tests
 }
 
-/// Tests that failed and passed when they ran once more alone, each with both logs: the run passes, and they are to be
-/// mended.
+/// Lists tests that failed, and passed when they ran once more alone, each with both logs: the run
+/// passes, but they must be fixed.
 fn flaky(finished: &[Finished], bold: bool) -> String {
     let mut text = String::new();
     for one in finished.iter().filter(|one| one.outcome.state == State::Passed) {
@@ -241,12 +242,13 @@ fn flaky(finished: &[Finished], bold: bool) -> String {
     text
 }
 
-/// The totals are the last line, and are kept in `target/totals` for callers that run several parts.
+/// Prints the totals as the last line, and stores them in `target/totals` for callers that run
+/// several parts.
 fn end(finished: &[Finished], part: &str) -> Result<()> {
     let mut totals = Results::default();
     for one in finished {
         totals.add(&one.outcome.tests);
-        // a program that named no failed test, and a command, count as one
+        // a failed program that named no failed test, or a command, counts as one
         let is_unnamed = one.outcome.state == State::Failed && one.outcome.tests.failed == 0;
         totals.failed += u64::from(is_unnamed);
     }
@@ -269,7 +271,7 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
         std::process::exit(130);
     }
     let nothing = totals.passed == 0 && finished.iter().any(|one| one.phase == "unit tests");
-    // Nothing is said after the totals.
+    // The totals must be the last line.
     if nothing || !bad.is_empty() || totals.failed > 0 {
         std::process::exit(1);
     }

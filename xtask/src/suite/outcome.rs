@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What became of a job, and how it is told.
+//! The outcome of a job, and how it is printed.
 
 use super::libtest::Results;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Passed,
-    /// Tests failed that run once more, alone: what becomes of these decides.
+    /// Failed tests will run once more, alone, and that result decides.
     FailedOnce,
     Failed,
     NotStarted,
 }
 
 impl State {
-    /// Whether what waits for it may begin.
+    /// Whether jobs that wait for it may start.
     pub(super) fn is_good(self) -> bool {
         matches!(self, Self::Passed | Self::FailedOnce)
     }
@@ -31,9 +31,9 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) state: State,
-    /// Of a failure everything that helps; else a line, or nothing.
+    /// After a failure, all text that helps; otherwise one line, or nothing.
     pub(super) text: String,
-    /// Of the tests that it ran.
+    /// The results of the tests that it ran.
     pub(super) tests: Results,
 }
 
@@ -42,7 +42,7 @@ impl Outcome {
         Self { state, text, tests: Results::default() }
     }
 
-    /// A line for a job that went well, with what it printed for one that did not.
+    /// A line for a job that passed; for one that did not, also its output.
     pub(super) fn told(&self, name: &str, seconds: f64) -> String {
         let word = self.state.word();
         let text = self.text.trim_end();
@@ -56,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// Seconds as people say them.
+/// Seconds in a readable form.
 pub(super) fn span(seconds: f64) -> String {
     match seconds {
         short if short < 10.0 => format!("{short:.1} s"),
@@ -77,7 +77,7 @@ mod check {
         assert_eq!(told, "  ok        clippy, 2.3 s");
         let told = Outcome::new(State::Passed, "44 tests".to_owned()).told("fuzz", 0.0);
         assert_eq!(told, "  ok        fuzz, 0.0 s: 44 tests");
-        // its own test will be run again, and says how that ended
+        // the failed test will run again, and reports its own result
         let told = Outcome::new(State::FailedOnce, "error: x\n".to_owned()).told("guest a", 1.0);
         assert_eq!(told, "  once more guest a, 1.0 s\nerror: x\n  ^ guest a");
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which groups of tests have passed on which inputs: a file for each pass, in the cache that all clones of this user
-//! share.
+//! Which groups of tests have passed with which inputs: a file for each pass, in the cache that all
+//! clones of this user share.
 //!
-//! The name of a file is the group's key, a hash of all that the group depends on ([`super::keys`]): so two runs that
-//! pass at the same time write the same thing or different files, and an older commit finds the passes of its own
-//! inputs again. A file is renamed into place when it is whole. One that cannot be read is no pass, and is said to be
-//! damaged.
+//! The name of a file is the group's key, a hash of all its inputs ([`super::keys`]): so two runs
+//! that pass at the same time write the same file or different ones, and an older commit finds the
+//! passes of its own inputs again. A file is written completely and then renamed. One that cannot
+//! be read does not count as a pass, and is reported as damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use super::times::write_whole;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pass {
-    /// The day, as `2026-11-26`.
+    /// The date, such as `2026-11-26`.
     pub(super) passed: String,
     pub(super) minutes: f64,
-    /// Tests that passed; 0 for a command whose status says it all.
+    /// Number of tests that passed; 0 for a command whose exit status is the result.
     pub(super) tests: u64,
-    /// What it depended on, so that a later run can say what changed.
+    /// Its inputs, so that a later run can print what has changed.
     pub(super) inputs: Parts,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Passes {
     folder: PathBuf,
 }
 
-/// Older passes of one group are removed.
+/// Number of passes kept for a group; older ones are removed.
 const KEPT: usize = 30;
 
 impl Passes {
@@ -46,7 +46,7 @@ impl Passes {
         self.folder.join(group).join(key).with_extension("toml")
     }
 
-    /// The pass of a group on exactly these inputs.
+    /// The pass of a group with exactly these inputs.
     pub(super) fn find(&self, group: &str, key: &str) -> Option<Pass> {
         let path = self.file(group, key);
         let text = fs::read_to_string(&path).ok()?;
@@ -68,20 +68,20 @@ impl Passes {
         files
     }
 
-    /// The last pass of a group, on whatever inputs.
+    /// The last pass of a group, with any inputs.
     pub(super) fn last(&self, group: &str) -> Option<Pass> {
         let read = |path: &PathBuf| toml::from_str(&fs::read_to_string(path).ok()?).ok();
         self.all(group).iter().find_map(read)
     }
 
-    /// Remembers a pass, and forgets the oldest of the group.
+    /// Stores a pass, and removes the oldest ones of the group.
     pub(super) fn record(&self, group: &str, key: &str, pass: &Pass) -> Result<()> {
         let path = self.file(group, key);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         write_whole(&path, &toml::to_string(pass)?)?;
         for old in self.all(group).into_iter().skip(KEPT) {
-            // somebody else may have removed it meanwhile
+            // another run may have removed it meanwhile
             let _ = fs::remove_file(old);
         }
         Ok(())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Test programs: built by cargo, started by us.
+//! Test programs: built by cargo, started directly.
 //!
-//! Started directly, they can run at the same time as each other and as a build, the longest first, and
-//! the tests in guests one by one.
+//! Started directly, they can run at the same time as each other and as a build, the longest first,
+//! and the tests in guests one by one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,29 +18,30 @@ use super::libtest::{self, Results};
 use super::outcome::{Outcome, State};
 use crate::run;
 
-/// The tests that start the whole program; as root, its trials make cgroups on this machine.
+/// The test program whose tests start the complete program; as root, its trials make cgroups on
+/// this machine.
 pub(super) const WHOLE: &str = "pagewise program";
 
 /// A test program that cargo has built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {
-    /// Package and target, as `pagewise-lab` and `pagewise program`.
+    /// Package and target, such as `pagewise-lab` and `pagewise program`.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// Where cargo would start it.
+    /// The working folder that cargo would use.
     folder: PathBuf,
 }
 
-/// Which targets cargo is to build.
+/// The targets to build.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Targets {
-    /// Those that anybody can run, with the example programs that tests start.
+    /// Those that need no root, with the example programs that tests start.
     Anywhere,
     /// Those that need root or guests.
     Root,
 }
 
-/// The command that builds them and prints where they are.
+/// The command that builds them and prints their paths.
 pub(super) fn build_command(targets: Targets) -> Command {
     let mut command = run::cargo();
     command.args(["test", "--workspace", "--locked", "--no-run"]);
@@ -51,8 +52,8 @@ pub(super) fn build_command(targets: Targets) -> Command {
     command
 }
 
-/// The command that builds the example programs which tests with root and in guests start: cargo builds them by
-/// itself only with all tests.
+/// The command that builds the example programs started by tests with root and in guests: cargo
+/// builds them automatically only together with all tests.
 pub(super) fn examples_command() -> Command {
     let mut command = run::cargo();
     command.args(["build", "--workspace", "--locked", "--examples"]);
@@ -79,16 +80,16 @@ fn program(message: &str) -> Option<TestProgram> {
     is_test.then_some(TestProgram { name, path, folder })
 }
 
-/// What tests with guests are given.
+/// The paths that tests with guests need.
 #[derive(Debug, Clone)]
 pub(crate) struct ForGuests {
     pub(super) static_program: PathBuf,
-    /// Kernels and userlands.
+    /// The cache of kernels and userlands.
     pub(super) cache: PathBuf,
 }
 
 impl ForGuests {
-    /// Sets the variables that the tests read.
+    /// Sets the environment variables that the tests read.
     pub(crate) fn give(&self, command: &mut Command) {
         command.env("PAGEWISE_STATIC", &self.static_program);
         command.env("PAGEWISE_CACHE", &self.cache);
@@ -96,7 +97,7 @@ impl ForGuests {
 }
 
 impl TestProgram {
-    /// Starts it with these arguments of libtest.
+    /// A command that starts it with these arguments of libtest.
     pub(super) fn command(&self, arguments: &[&str], given: Option<&ForGuests>) -> Command {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).args(arguments);
@@ -106,19 +107,19 @@ impl TestProgram {
         command
     }
 
-    /// Names of its tests.
+    /// The names of its tests.
     pub(super) fn tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--format", "terse"], None);
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
-    /// Names of its tests that run only if somebody asks for them (`#[ignore]`).
+    /// The names of its tests that run only on request (`#[ignore]`).
     pub(super) fn ignored_tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--ignored", "--format", "terse"], None);
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
-    /// Runs tests; with times, for which a stable libtest has to be asked in this way.
+    /// Runs tests with `--report-time`, which a stable libtest accepts only in this way.
     pub(super) fn run(
         &self,
         job: &str,
@@ -132,12 +133,14 @@ impl TestProgram {
     }
 }
 
-/// How the name of a job ends that runs failed tests once more.
+/// The suffix of the name of a job that runs failed tests once more.
 pub(super) const AGAIN: &str = ", again alone";
 
-/// The outcome of tests on a real kernel, and the job that runs those that failed once more while nothing else runs.
+/// The outcome of tests on a real kernel, and the job that runs the failed ones once more while
+/// nothing else runs.
 ///
-/// With `borrows`, the tests borrow settings of this machine. If all pass then, the run passes, and says which tests failed once: they are to be mended all the same.
+/// With `borrows`, the tests change settings of this machine. If all pass the second time, the run
+/// passes, and lists the tests that failed once: they must be fixed nevertheless.
 pub(super) fn again_alone(
     outcome: Outcome,
     job: &str,
@@ -147,7 +150,7 @@ pub(super) fn again_alone(
     borrows: bool,
 ) -> (Outcome, Vec<Job>) {
     let failures = outcome.tests.failures.clone();
-    // one that ended without saying which tests failed has no tests to run again
+    // a program that ended without naming the failed tests has no tests to run again
     let is_named = failures.len() as u64 == outcome.tests.failed && !failures.is_empty();
     if outcome.state != State::Failed || !is_named || child::is_stopped() {
         return (outcome, Vec::new());
@@ -186,7 +189,7 @@ pub(super) fn again_alone(
     (Outcome { state: State::FailedOnce, tests, ..outcome }, vec![again])
 }
 
-/// What a test program came to: its sums count only where it ended by itself.
+/// The outcome of a test program: its sums count only if it ended by itself.
 pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     let output = ended.output()?;
     let tests = Results::read(&output);
@@ -203,7 +206,7 @@ pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     Ok(Outcome { state, text, tests })
 }
 
-/// The program of this name among those that were built.
+/// The built program of this name.
 pub(super) fn find<'a>(programs: &'a [TestProgram], name: &str) -> Result<&'a TestProgram> {
     let found = programs.iter().find(|program| program.name == name);
     found.with_context(|| format!("cargo built no test program {name}"))

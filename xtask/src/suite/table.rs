@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finished jobs and the budgets of their phases → where the time of a run went.
+//! Finished jobs and the budgets of their phases → a table of where the time of a run went.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,12 @@ use crate::run;
 
 const SLOWEST: usize = 10;
 
-/// Minutes that a phase may take, by its name.
+/// The budget of each phase in minutes.
 #[derive(Debug, Default)]
 pub(super) struct Budgets(BTreeMap<String, f64>);
 
 impl Budgets {
-    /// As `xtask/budgets.toml` has them for a tier.
+    /// The budgets of a tier in `xtask/budgets.toml`.
     pub(super) fn read(tier: &str) -> Result<Self> {
         let path = run::project().join("xtask/budgets.toml");
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -28,7 +28,7 @@ impl Budgets {
         Ok(Self(budgets.with_context(|| format!("{}: no [{tier}]", path.display()))?))
     }
 
-    /// Every phase has a budget: one without would never be over it.
+    /// Checks that every phase has a budget: a phase without one would never exceed it.
     pub(super) fn cover(&self, phases: &[&str]) -> Result<()> {
         let bare: Vec<&&str> = phases.iter().filter(|name| !self.0.contains_key(**name)).collect();
         ensure!(bare.is_empty(), "xtask/budgets.toml has no budget for {bare:?}");
@@ -78,7 +78,7 @@ pub(super) fn shown(finished: &[Finished], budgets: &Budgets, tests: &[(String, 
     text
 }
 
-/// A phase that takes half more than its budget is shown in bold; it is no failure.
+/// A phase that takes half more than its budget is shown in bold; that is no failure.
 fn row(name: &str, phase: &Phase, budget: Option<f64>, bold: bool) -> String {
     let state = phase.state.map_or("", State::word);
     let time = span(phase.seconds);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long jobs and tests took in the last run, to begin with the longest in the next one.
+//! How long jobs and tests took in the last run, in order to start the longest ones first.
 //!
-//! Kept in `target/test-times.json`, and beside the shared caches for the next clone. It is a hint: a
-//! file that cannot be read is an empty one.
+//! Stored in `target/test-times.json`, and next to the shared caches for the next clone. It is only
+//! a hint: a file that cannot be read counts as empty.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::run;
 pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
-    /// Of the last run of this clone, else of the last one of any.
+    /// The times of this clone's last run, or else of the last run of any clone.
     pub(super) fn kept(shared: &Path) -> Self {
         [own(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
     }
@@ -33,7 +33,7 @@ impl Times {
         self.0.insert(name.to_owned(), (seconds * 1000.0).round() / 1000.0);
     }
 
-    /// Keeps them for the next run here and, where there is such a folder, for other clones.
+    /// Stores them for the next run here, and for other clones if the folder exists.
     pub(super) fn keep(&self, shared: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.0)? + "\n";
         write_whole(&own(), &text)?;
@@ -47,7 +47,7 @@ fn own() -> PathBuf {
     run::project().join("target").join(FILE)
 }
 
-/// Writes a file that is never seen half: another run may read it now.
+/// Writes a file atomically, because another run may be reading it.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A group under strace → which files of the project it opened that are none of its inputs.
+//! Runs a group under strace → which files of the project it opened that are not among its inputs.
 //!
-//! Sources of our crates are left out: which of them a group depends on is computed from the manifests, and what it
-//! proves may be less than what it compiles. What is looked for are scripts, recordings and other files that somebody
-//! forgot to name.
+//! Sources of our crates are left out: which of them a group depends on is computed from the
+//! manifests, and it may prove less than it compiles. The search is for scripts, recordings and
+//! other files that somebody forgot to list.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,14 +18,15 @@ use super::outcome::{Outcome, State};
 use super::tree::Tree;
 use crate::run;
 
-/// Where the system calls of a group are written.
+/// The file for the traced system calls of a group.
 pub(super) fn log(name: &str) -> Result<PathBuf> {
     let folder = run::project().join("target/jobs");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     Ok(folder.join(format!("{name}.strace")))
 }
 
-/// The command under strace, which follows what it starts and stops only where files are opened.
+/// The command under strace, which follows child processes and stops only at system calls that open
+/// files.
 pub(super) fn traced(command: &Command, log: &Path) -> Command {
     let mut strace = run::program("strace");
     strace.args(["--follow-forks", "--seccomp-bpf", "--successful-only", "--decode-fds=path"]);
@@ -43,7 +44,8 @@ pub(super) fn traced(command: &Command, log: &Path) -> Command {
     strace
 }
 
-/// The outcome of a group that passed under strace: failed if it opened what it does not name.
+/// The outcome of a group that passed under strace: failed if it opened files that are not among
+/// its inputs.
 pub(super) fn judge(group: &Group, outcome: Outcome) -> Result<Outcome> {
     let outside = undeclared(group.name, group.inputs)?;
     if outside.is_empty() {
@@ -70,7 +72,7 @@ fn undeclared(name: &str, inputs: &[Input]) -> Result<BTreeSet<String>> {
     Ok(opened.into_iter().filter(counts).collect())
 }
 
-/// What a compiler or cargo reads of our crates, and cargo's own settings.
+/// Whether a compiler or cargo reads the file: sources of our crates, and cargo's settings.
 fn is_compiled(path: &str) -> bool {
     let in_crate = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/'));
     let is_source = |(_, rest): (&str, &str)| {
@@ -78,7 +80,7 @@ fn is_compiled(path: &str) -> bool {
             && rest.ends_with(".rs")
     };
     let is_manifest = path.ends_with("Cargo.toml") || path.ends_with("Cargo.lock");
-    // assets that are compiled in; and what git itself reads
+    // assets that are compiled in, and files that git itself reads
     let is_asset = in_crate.is_some_and(|(_, rest)| rest.starts_with("src/"))
         || path.starts_with("lab/experiments/");
     is_manifest
@@ -91,8 +93,8 @@ fn is_compiled(path: &str) -> bool {
 
 /// Paths below the project, from lines such as `12 openat(AT_FDCWD</p>, "a", O_RDONLY) = 3</p/a>`.
 ///
-/// Inside a chroot with a mount namespace of its own the project is mounted at its usual path, and strace sees
-/// that path behind the chroot's folder.
+/// In a chroot with its own mount namespace, the project is mounted at its usual path, which strace
+/// prints after the chroot's folder.
 fn opened(calls: &str, project: &Path) -> BTreeSet<String> {
     let path = |line: &str| {
         let (_, path) = line.trim_end().strip_suffix('>')?.rsplit_once(" = ")?.1.split_once('<')?;
@@ -103,7 +105,7 @@ fn opened(calls: &str, project: &Path) -> BTreeSet<String> {
     calls.lines().filter_map(path).collect()
 }
 
-/// Checks this check: of a group that reads two files and names one, the other is found.
+/// Tests this check: if a group reads two files and lists one, the other one is reported.
 pub(super) fn check_itself() -> Result<()> {
     let found = |inputs: &[Input]| -> Result<Vec<String>> {
         let mut reads = run::program("cat");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's files at a commit, or as they are in the working tree → their git object names, and what the
-//! manifests among them say: which of our crates uses which, and which other packages each of them needs.
+//! The project's files at a commit or in the working tree → their git object names, and the
+//! contents of the manifests: which of our crates uses which, and which external packages each of
+//! them needs.
 //!
-//! Nothing is built and nothing is fetched, so the same questions can be asked of any commit of the past.
+//! Nothing is built or fetched, so this works for any past commit.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +20,17 @@ use crate::run;
 #[derive(Debug)]
 pub(super) struct Tree {
     files: BTreeMap<String, String>,
-    /// The commit; none for the working tree.
+    /// The commit; `None` for the working tree.
     commit: Option<String>,
     texts: Rc<Texts>,
 }
 
-/// Contents of git objects that were read: most files are the same in many commits.
+/// Contents of git objects that were read, because most files are the same in many commits.
 pub(super) type Texts = RefCell<BTreeMap<String, Rc<str>>>;
 
 impl Tree {
-    /// Every file that git tracks or does not ignore, as it is in the working tree of `project`.
+    /// Every file that git tracks or does not ignore, with the contents in the working tree of
+    /// `project`.
     pub(super) fn of_work_tree(project: &Path) -> Result<Self> {
         let list = [
             "ls-files",
@@ -44,9 +46,9 @@ impl Tree {
         let mut to_hash = Vec::new();
         for path in paths {
             let full = project.join(path);
-            // one that was removed and not yet committed is still in git's list
+            // git still lists a file that was removed without a commit
             let Ok(metadata) = full.symlink_metadata() else { continue };
-            // a repository inside of this one is another project
+            // a nested repository is another project
             if metadata.is_dir() {
                 continue;
             }
@@ -97,7 +99,7 @@ impl Tree {
             .map(|(name, hash)| (name.as_str(), hash.as_str()))
     }
 
-    /// The contents of a file; nothing if there is none of that name.
+    /// The contents of a file; `None` if it does not exist.
     fn text(&self, path: &str) -> Result<Option<Rc<str>>> {
         let Some(named) = self.files.get(path) else { return Ok(None) };
         if self.commit.is_none() {
@@ -122,7 +124,7 @@ impl Tree {
 
 fn git(project: &Path) -> std::process::Command {
     let mut git = run::program("git");
-    // CI may check out as another user than it runs as.
+    // In CI, the checkout may belong to another user.
     git.current_dir(project).args(["-c", "safe.directory=*", "-c", "core.quotePath=false"]);
     git
 }
@@ -156,7 +158,7 @@ struct Locked {
 /// The manifests of a tree.
 #[derive(Debug)]
 pub(super) struct Manifests {
-    /// Of our crates, by the folder's name.
+    /// Manifests of our crates, by the folder's name.
     crates: BTreeMap<String, Manifest>,
     root: Manifest,
     lock: Lock,
@@ -165,10 +167,10 @@ pub(super) struct Manifests {
 /// What some of our crates are built from.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Closure {
-    /// Folders below `crates`: those that were asked for and those that they use.
+    /// Folders below `crates`: the requested crates and those that they use.
     pub(super) crates: BTreeSet<String>,
-    /// A line for each package of others: name, version and checksum; then what else decides how all of it is
-    /// compiled (profiles, enabled features).
+    /// A line for each external package: name, version and checksum; then what else affects the
+    /// compilation (profiles, enabled features).
     pub(super) others: BTreeSet<String>,
 }
 
@@ -189,13 +191,13 @@ impl Manifests {
         Ok(Self { crates, root, lock })
     }
 
-    /// What these crates are built from; with their tests also what only these need. A crate that is not there has
-    /// another name at this commit and is left out.
+    /// What these crates are built from; with `with_tests` also what only their tests need. A crate
+    /// that does not exist has another name at this commit and is left out.
     pub(super) fn closure(&self, names: &[&str], with_tests: bool) -> Closure {
         let mut crates = BTreeSet::new();
         let mut open: Vec<(String, bool)> =
             names.iter().map(|name| ((*name).to_owned(), with_tests)).collect();
-        // with tests first: a crate that others use as well is then taken with its tests
+        // with tests first, so that a crate that others use as well is taken with its tests
         while let Some((name, tests)) = open.pop() {
             if !self.crates.contains_key(&name) || !crates.insert((name.clone(), tests)) {
                 continue;
@@ -206,13 +208,13 @@ impl Manifests {
         self.with_others(&crates)
     }
 
-    /// These crates without those of ours that they use.
+    /// These crates without our other crates that they use.
     pub(super) fn alone(&self, names: &[&str]) -> Closure {
         let there = names.iter().filter(|name| self.crates.contains_key(**name));
         self.with_others(&there.map(|name| ((*name).to_owned(), false)).collect())
     }
 
-    /// Dependencies of a crate, by name, as its manifest has them.
+    /// Dependencies of a crate, by name, as in its manifest.
     fn used_by(
         &self,
         name: &str,
@@ -225,7 +227,7 @@ impl Manifests {
         })
     }
 
-    /// Crates, each with or without its tests, and the packages of others that they need.
+    /// Crates, each with or without its tests, and the external packages that they need.
     fn with_others(&self, crates: &BTreeSet<(String, bool)>) -> Closure {
         let mut found = Closure::default();
         let mut direct = BTreeSet::new();
@@ -245,7 +247,7 @@ impl Manifests {
         let shared = self.root.workspace.get("dependencies").and_then(toml::Value::as_table);
         let how = |name: &String| Some(format!("{name} = {}", shared?.get(name)?));
         found.others.extend(direct.iter().filter_map(how));
-        // groups compile with the profile `dev`; a library that ships alone has its own
+        // groups compile with the profile `dev`; a library that is published separately has its own
         let is_used = |name: &&String| ["dev", "library"].contains(&name.as_str());
         let profiles = self.root.profile.keys().filter(is_used);
         found.others.extend(profiles.map(|name| format!("{name} = {}", self.root.profile[name])));
@@ -253,8 +255,8 @@ impl Manifests {
         found
     }
 
-    /// Packages of others with all that they use, as the lock file has them. Where it has several versions of one,
-    /// each is taken: the lock file does not say which one a manifest means.
+    /// External packages with all that they use, from the lock file. If it has several versions of
+    /// one, each is included: the lock file does not say which one a manifest means.
     fn locked(&self, names: BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -273,7 +275,7 @@ impl Manifests {
         found
     }
 
-    /// Names of the crates, as `decide`.
+    /// Names of the crates, such as `decide`.
     #[cfg(test)]
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.crates.keys().map(String::as_str)
@@ -284,7 +286,7 @@ impl Manifests {
 mod tests {
     use super::*;
 
-    /// A project of its own.
+    /// A project for a test.
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         assert!(git(folder.path()).args(["init", "--quiet"]).status().unwrap().success());
@@ -382,14 +384,15 @@ mod tests {
         assert_eq!(below(), last);
     }
 
-    /// Both kinds of tree name the same contents alike: a pass of a commit is one of its working tree.
+    /// Both kinds of tree give equal contents the same names: a pass of a commit is also one of its
+    /// working tree.
     #[test]
     fn a_commit_and_its_working_tree_have_the_same_names() {
         let tree = Tree::of_work_tree(run::project()).unwrap();
         let commit = Tree::of_commit("HEAD", &Rc::default()).unwrap();
         let same =
             commit.files.iter().filter(|(path, hash)| tree.files.get(*path) == Some(hash)).count();
-        // what is being worked on differs
+        // files with uncommitted changes differ
         assert!(same * 10 > commit.files.len() * 8, "{same} of {}", commit.files.len());
     }
 }

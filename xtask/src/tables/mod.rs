@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Raw runs in `evidence/` → the tables of the documents, computed by the program's own `lab replay`.
+//! Raw runs in `evidence/` → the tables of the documents, computed by the program's own `lab
+//! replay`.
 //!
-//! `<!-- evidence: FOLDER -->` before a table and `<!-- /evidence -->` after it bind the two. A table of
-//! figures that was measured in another way says so: `<!-- by hand: COMMAND -->`. A table that says neither
-//! is a fault. `evidence/README.md` describes folders and markers.
+//! `<!-- evidence: FOLDER -->` before a table and `<!-- /evidence -->` after it bind the two. A
+//! table of figures that was measured in another way has a comment `<!-- by hand: COMMAND -->`. A
+//! table with neither is an error. `evidence/README.md` describes folders and markers.
 
 mod numbers;
 mod pictures;
@@ -28,13 +29,13 @@ const END: &str = "<!-- /evidence -->";
 const BY_HAND: &str = "<!-- by hand:";
 const CLOSE: &str = "-->";
 
-/// Files that the folder of each machine has; `lab replay` needs no more.
+/// Files that the folder of each machine must have; `lab replay` needs no others.
 const FILES: &[&str] = &["experiment.json", "runs.jsonl"];
-/// The list of machines, where there are several.
+/// The list of machines, if there are several.
 const INDEX: &str = "summary.json";
 /// An experiment's own file, if it is not built in.
 const SOURCE: &str = "experiment.toml";
-/// The most bytes in a folder.
+/// Maximum bytes of a folder.
 const LARGEST_FOLDER: u64 = 256 << 10;
 
 #[derive(Debug, clap::Args)]
@@ -50,12 +51,12 @@ pub(crate) struct Args {
 /// A table between markers.
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
-    /// Line of the first marker, from 1.
+    /// Line number of the first marker, from 1.
     line: usize,
-    /// A folder below `evidence/`, perhaps with a cell of it.
+    /// A folder below `evidence/`, possibly with one of its cells.
     source: String,
     metrics: Vec<String>,
-    /// Lines between the markers, as indices from 0.
+    /// The lines between the markers, as indices from 0.
     content: std::ops::Range<usize>,
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     words::ensure_none(&unmarked)
 }
 
-/// The folders of evidence, each checked for its name, its files and its size.
+/// The folders of evidence, after checking the name, files and size of each.
 fn folders(evidence: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(evidence).with_context(|| evidence.display().to_string())? {
@@ -119,7 +120,7 @@ fn folders(evidence: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// `<year>-<month>-<day>-<machine>-<experiment>`.
+/// Whether the name has the form `<year>-<month>-<day>-<machine>-<experiment>`.
 fn is_folder_name(name: &str) -> bool {
     Regex::new(r"^\d{4}-\d\d-\d\d(-[a-z0-9.]+){2,}$").is_ok_and(|form| form.is_match(name))
 }
@@ -137,14 +138,14 @@ fn check_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Folders in a folder, and its files.
+/// The folders and the files in a folder.
 fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let paths: Vec<PathBuf> = entries.collect::<Result<_>>()?;
     Ok(paths.into_iter().partition(|path| path.is_dir()))
 }
 
-/// The size of files, of which these must be there and those may be.
+/// The total size of files, after checking that all `needed` names and only `allowed` ones exist.
 fn check_files(files: &[PathBuf], needed: &[&str], allowed: &[&str]) -> Result<u64> {
     let has_name = |path: &Path, name: &str| path.file_name().is_some_and(|own| own == name);
     for name in needed {
@@ -159,7 +160,7 @@ fn check_files(files: &[PathBuf], needed: &[&str], allowed: &[&str]) -> Result<u
     Ok(bytes)
 }
 
-/// What `lab replay --json` prints of a folder. It fails if the folder's own summary differs.
+/// The output of `lab replay --json` for a folder. It fails if the folder's own summary differs.
 fn replay(program: &Path, evidence: &Path, source: &str) -> Result<String> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
     ensure!(source.split('/').all(plain), "{source:?} is no folder of evidence");
@@ -169,7 +170,7 @@ fn replay(program: &Path, evidence: &Path, source: &str) -> Result<String> {
     run::output(command.args(["lab", "replay", "--quiet", "--json"]).arg(&folder))
 }
 
-/// A document with its tables computed anew.
+/// A document with recomputed tables.
 #[derive(Debug)]
 struct Updated {
     text: String,
@@ -199,7 +200,7 @@ fn updated(text: &str, replay: &dyn Fn(&str) -> Result<String>) -> Result<Update
 fn computed(table: &Bound, replay: &dyn Fn(&str) -> Result<String>) -> Result<String> {
     let cells = trial::parse(&replay(&table.source)?)?;
     let metrics: Vec<&str> = table.metrics.iter().map(String::as_str).collect();
-    // A blank line on either side: Markdown would read the table as part of the comment.
+    // A blank line on either side, or Markdown would read the table as part of the comment.
     Ok(format!("\n{}\n", trial::render(&cells, &metrics)?))
 }
 
@@ -249,7 +250,7 @@ fn unmarked_tables(path: &str, text: &str) -> Vec<Fault> {
     unmarked.map(fault).collect()
 }
 
-/// Whether the last line before the table, blank ones aside, is a marker.
+/// Whether the last non-blank line before the table is a marker.
 fn is_marked(lines: &[&str], line: usize) -> bool {
     let before = lines[..line.saturating_sub(1)].iter().rev().find(|line| !line.trim().is_empty());
     before.is_some_and(|line| {
@@ -258,7 +259,7 @@ fn is_marked(lines: &[&str], line: usize) -> bool {
     })
 }
 
-/// Whether at least a third of the cells beside the first column are figures.
+/// Whether at least a third of the cells outside the first column are figures.
 fn has_figures(table: &Table) -> bool {
     let cells = table.rows.iter().flat_map(|row| row.iter().skip(1));
     let cells: Vec<&String> = cells.filter(|cell| !cell.is_empty()).collect();
@@ -266,7 +267,7 @@ fn has_figures(table: &Table) -> bool {
     figures > 0 && 3 * figures >= cells.len()
 }
 
-/// Whether a cell begins with a number, as `138 ms`, `+7.9 % (…)` or `**14.6 min**`.
+/// Whether a cell begins with a number, such as `138 ms`, `+7.9 % (…)` or `**14.6 min**`.
 fn is_figure(cell: &str) -> bool {
     let text = cell.trim_start_matches(['*', '_', '+', '-', '−', '±', '<', '>', '≈', '~', ' ']);
     let text = text.strip_prefix("at most ").unwrap_or(text);

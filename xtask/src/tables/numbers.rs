@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers of a replayed experiment → cells of a table, in the spelling of the program's own text.
+//! Numbers of a replayed experiment → table cells, formatted like the program's own text.
 //!
-//! The chores may not link the program's crates, so its few rules stand here a second time: percentages
-//! with one digit, factors from 3 on, three digits of a time.
+//! xtask may not link the program's crates, so the few formatting rules are repeated here:
+//! percentages with one digit, factors from 3 on, three digits of a time.
 
-/// From here on a ratio is written as a factor.
+/// From this value on a ratio is printed as a factor.
 const FACTOR: f64 = 3.0;
-/// Beyond this, or below its inverse, only the bound is written.
+/// Above this, or below its inverse, only the limit is printed.
 const LARGEST: f64 = 1000.0;
 
-/// A ratio as a change, with its interval: `+6.1 %`, `−64.0 % (−70.0 to −56.7 %)`; as factors where one of them would
-/// not be read as a percentage: `12.3 × (0.50 to 15 ×)`.
+/// A ratio as a change, with its interval: `+6.1 %`, `−64.0 % (−70.0 to −56.7 %)`; as factors if
+/// one of the values would be hard to read as a percentage: `12.3 × (0.50 to 15 ×)`.
 pub(super) fn change(ratio: f64, ends: Option<[f64; 2]>) -> String {
     let is_percent = |ratio: &f64| (1.0 / LARGEST..FACTOR).contains(ratio);
     let all_percent = std::iter::once(&ratio).chain(ends.iter().flatten()).all(is_percent);
@@ -44,7 +44,7 @@ fn factor(ratio: f64) -> String {
     }
 }
 
-/// A value of a metric by the name of its unit.
+/// A value of a metric in its unit.
 pub(super) fn value(unit: &str, value: f64) -> String {
     match unit {
         "seconds" => seconds(value),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Raw runs in `evidence/` → the pictures of the documents: `![…](pictures/FOLDER.svg)` shows what decides, of the runs
-//! in that folder, as `pagewise lab replay --html` draws it.
+//! Raw runs in `evidence/` → the pictures of the documents: `![…](pictures/FOLDER.svg)` shows the
+//! deciding metric of the runs in that folder, as drawn by `pagewise lab replay --html`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,22 +10,23 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
-/// Where they are, from the top of the project.
+/// The folder of the pictures, relative to the project.
 const PLACE: &str = "docs/pictures";
 const LINK: &str = "](pictures/";
 const ENDING: &str = ".svg";
-/// The pictures of which a page has one: of each arm, or of each metric where there are two arms.
+/// The pictures of which a page has one: of all arms, or of all metrics if there are two arms.
 const TITLES: [&str; 2] = ["<title>Every arm</title>", "<title>Every metric</title>"];
-/// What a picture needs as a file of its own, and not in a page.
+/// The attribute that a picture needs as a separate file, but not inside a page.
 const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 
-/// Folders whose pictures a document shows.
+/// The folders whose pictures a document shows.
 pub(super) fn shown(text: &str) -> BTreeSet<String> {
     let links = text.split(LINK).skip(1).filter_map(|rest| rest.split(')').next());
     links.filter_map(|name| name.strip_suffix(ENDING)).map(str::to_owned).collect()
 }
 
-/// Draws these anew; with `check`, names those that differ instead. A picture that no document shows is an error.
+/// Redraws these pictures; with `check`, returns the names of those that differ. A picture that no
+/// document shows is an error.
 pub(super) fn draw(program: &Path, folders: &BTreeSet<String>, check: bool) -> Result<Vec<String>> {
     let place = run::project().join(PLACE);
     let drawn = drawn(&place)?;
@@ -63,7 +64,7 @@ fn picture(program: &Path, folder: &str) -> Result<String> {
     taken_out(&fs::read_to_string(&page)?)
 }
 
-/// The first picture of what decides, as a file of its own.
+/// The first picture of the deciding metric, as a separate file.
 fn taken_out(page: &str) -> Result<String> {
     let pictures = page.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next());
     let pictures: Vec<&str> = pictures.collect();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `pagewise lab replay --json` prints → a table in Markdown.
+//! The output of `pagewise lab replay --json` → a Markdown table.
 //!
-//! One machine and two arms: a row for each metric. One machine and more arms: a row for each arm. More
-//! machines: a row for each metric and a column for each machine.
+//! One machine and two arms: a row for each metric. One machine and more arms: a row for each arm.
+//! Several machines: a row for each metric and a column for each machine.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::numbers;
 
-/// What a replay prints: a cell, or several.
+/// The output of a replay: one cell, or several.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Replayed {
@@ -17,10 +17,10 @@ enum Replayed {
     One(Cell),
 }
 
-/// One machine.
+/// The results of one machine.
 #[derive(Debug, Deserialize)]
 pub(super) struct Cell {
-    /// Its name; none where there is only one.
+    /// Its name; `None` if there is only one.
     cell: Option<String>,
     trial: Trial,
 }
@@ -67,7 +67,7 @@ struct Metric {
 
 const UNKNOWN: &str = "–";
 
-/// Reads a replay.
+/// Parses the output of a replay.
 pub(super) fn parse(json: &str) -> Result<Vec<Cell>> {
     let cells = match serde_json::from_str(json).context("lab replay printed something else")? {
         Replayed::Several { cells } => cells,
@@ -77,7 +77,7 @@ pub(super) fn parse(json: &str) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The table with these metrics; all that were compared, if none is named.
+/// The table with these metrics; if none is named, with all that were compared.
 pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
     match cells {
         [one] if one.trial.others.is_empty() => rows_of_metrics(&one.trial, metrics),
@@ -87,7 +87,7 @@ pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
 }
 
 impl Metric {
-    /// Change and interval.
+    /// The change and its interval.
     fn change(&self) -> String {
         self.b_per_a
             .map_or_else(|| UNKNOWN.to_owned(), |ratio| numbers::change(ratio, self.interval))
@@ -97,7 +97,7 @@ impl Metric {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| numbers::value(&self.unit, value))
     }
 
-    /// In bold where it decides.
+    /// The verdict, in bold for the deciding metric.
     fn verdict(&self, primary: &str) -> String {
         if self.name == primary { format!("**{}**", self.verdict) } else { self.verdict.clone() }
     }
@@ -111,7 +111,7 @@ impl Trial {
         chosen.to_vec()
     }
 
-    /// The name of a metric in its row.
+    /// The label of a metric in its row.
     fn label(&self, name: &str) -> String {
         format!("{name}{}", if name == self.primary { " (decides)" } else { "" })
     }
@@ -125,7 +125,7 @@ impl Trial {
         self.dropped.iter().find(|dropped| dropped.arm == arm).map(|dropped| dropped.why.as_str())
     }
 
-    /// The first arm against another.
+    /// The comparison of the first arm with another one.
     fn metrics_of(&self, arm: &str) -> Option<&[Metric]> {
         if self.arms.get(1).is_some_and(|second| second.name == arm) {
             return Some(&self.metrics);
@@ -170,7 +170,7 @@ fn rows_of_arms(trial: &Trial, chosen: &[&str]) -> Result<String> {
             continue;
         }
         let is_first = arm == first;
-        // Every comparison has the first arm's medians.
+        // Every comparison contains the first arm's medians.
         let metrics = if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(arm) };
         let metrics = metrics.with_context(|| format!("no comparison of arm {arm}"))?;
         let median = |metric: &Metric| metric.shown(if is_first { metric.a } else { metric.b });
@@ -223,7 +223,7 @@ impl Markdown {
         table
     }
 
-    /// A shorter row is filled up with empty cells.
+    /// Adds a row, padded with empty cells.
     fn row(&mut self, mut cells: Vec<String>) {
         cells.resize(self.columns, String::new());
         let cell = |cell: &String| {

@@ -25,7 +25,7 @@ pub(crate) fn option<T: std::str::FromStr>(name: &str, usual: T) -> Result<T, Bo
     }
 }
 
-/// With `thp=never` no memory of this process is in huge pages, whatever the machine says.
+/// With `thp=never`, no memory of this process is in huge pages, whatever the machine's setting is.
 pub(crate) fn apply_thp_option() -> Result<(), Box<dyn Error>> {
     match option("thp", String::new())?.as_str() {
         "" => Ok(()),

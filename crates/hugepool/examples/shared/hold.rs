@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An example that stays when it is done, so that its memory can be looked at from outside.
+//! Keeps an example alive when it is done, so that its memory can be examined from outside.
 
 use std::error::Error;
 
 use crate::clock;
 
-/// With `hold=yes` the process stays until its standard input ends.
+/// With `hold=yes` the process waits until its standard input ends.
 pub(crate) fn hold_if_asked() -> Result<(), Box<dyn Error>> {
     match clock::option("hold", String::new())?.as_str() {
         "" => {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where an example's objects are: a pool, or malloc() (which LD_PRELOAD may replace).
+//! The allocator of an example's objects: a pool, or malloc() (which LD_PRELOAD may replace).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::error::Error;
@@ -24,7 +24,7 @@ impl Store {
         }
     }
 
-    /// A block whose contents are anything.
+    /// Allocates a block with undefined contents.
     #[inline]
     pub(crate) fn allocate(&self, layout: Layout) -> Result<NonNull<u8>, Box<dyn Error>> {
         match self {
@@ -51,7 +51,7 @@ impl Store {
     }
 }
 
-/// A multiply and fold: spreads the bits of a number.
+/// Spreads the bits of a number (multiply and fold).
 #[inline]
 pub(crate) fn hash(number: u64) -> u64 {
     let wide = u128::from(number ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;

@@ -9,7 +9,8 @@ pub(super) struct MapLine<'a> {
     pub(super) name: &'a str,
 }
 
-/// `None` for other mappings, for those of the kernel (`[vdso]` and the like), and for lines of another form.
+/// `None` for other mappings, for the kernel's own (`[vdso]` and similar), and for lines in another
+/// format.
 ///
 /// A line is `START-END PERMISSIONS OFFSET DEVICE INODE NAME`; the name may be missing or contain spaces.
 pub(super) fn parse(line: &str) -> Option<MapLine<'_>> {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How much of the calling process's memory is in huge pages, by mapping.
 //!
-//! Read are private anonymous mappings: heaps, stacks, pools. Files and shared memory are left out. PAGEMAP_SCAN
-//! (Linux 6.7) tells which pages are resident and huge, in 1 to 4 ms for each GiB of small pages, and much less for
-//! huge ones. Older kernels have smaps, which takes about 12 ms for each GiB; [`Process::method`] says which it was.
+//! Private anonymous mappings are read: heaps, stacks, pools. Files and shared memory are left out.
+//! PAGEMAP_SCAN (Linux 6.7) shows which pages are resident and huge, in 1 to 4 ms for each GiB of
+//! small pages, and much less for huge ones. On older kernels smaps is read, which takes about 12
+//! ms for each GiB; [`Process::method`] says which was used.
 //!
-//! Growth is what huge pages cost: memory that is resident only because it is in the same huge page as memory that is
-//! used. It is estimated from a sample of pages in huge pages: those with zeros alone were probably never written.
+//! Growth is the cost of huge pages: memory that is resident only because it is in the same huge
+//! page as used memory. It is estimated from a sample of pages in huge pages: those that contain
+//! only zeros were probably never written.
 
 #![expect(clippy::disallowed_methods, reason = "reads /proc/self")]
 
@@ -21,31 +23,33 @@ use crate::{Error, machine, sys};
 use maps::MapLine;
 use scan::Scanner;
 
-/// Memory in bytes.
+/// Amounts of memory in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Address space.
     pub mapped: u64,
-    /// Of it in whole huge pages: what could be huge.
+    /// The part of it in whole aligned huge pages, which could be huge.
     pub eligible: u64,
-    /// In memory.
+    /// Resident memory.
     pub resident: u64,
-    /// In huge pages.
+    /// Memory in huge pages.
     pub huge: u64,
-    /// Pages in huge pages that were read to estimate growth.
+    /// Number of pages in huge pages that were read to estimate growth.
     pub sampled: u64,
-    /// Of these, pages that hold zeros alone.
+    /// The number of these that contain only zeros.
     pub zero: u64,
 }
 
 impl Coverage {
-    /// The share of resident memory that is in huge pages, from 0 to 1; `None` if nothing is resident.
+    /// The share of resident memory that is in huge pages, from 0 to 1; `None` if nothing is
+    /// resident.
     pub fn share(&self) -> Option<f64> {
         let share = |part: u64, of: u64| part as f64 / of as f64;
         (self.resident > 0).then(|| share(self.huge, self.resident))
     }
 
-    /// An estimate of the bytes that are resident only because their neighbours are; `None` without a sample.
+    /// An estimate of the bytes that are resident only because of their neighbours; `None` without
+    /// a sample.
     ///
     /// Pages that the program itself filled with zeros count as well.
     pub fn growth(&self) -> Option<u64> {
@@ -70,16 +74,16 @@ pub struct Mapping {
     pub name: String,
     /// The address of its first byte.
     pub start: u64,
-    /// The address behind its last byte.
+    /// The address after its last byte.
     pub end: u64,
     /// How much of it is in huge pages.
     pub coverage: Coverage,
 }
 
-/// How it was found which pages are huge.
+/// How the huge pages were determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The call of Linux 6.7.
+    /// The ioctl of Linux 6.7.
     PagemapScan,
     /// `/proc/self/smaps`: slower, and growth is not estimated.
     Smaps,
@@ -95,7 +99,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Reads it. `samples` pages (about) are read to estimate growth, each about 1 µs; with 0 it is not estimated.
+    /// Reads the mappings. About `samples` pages are read to estimate growth, each about 1 µs; with
+    /// 0 it is not estimated.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if /proc is not mounted or may not be read.
@@ -130,7 +135,7 @@ impl Process {
         total
     }
 
-    /// The sums by the names of mappings, as lines that Prometheus reads.
+    /// The sums for each mapping name, as lines in Prometheus's text format.
     pub fn prometheus(&self) -> String {
         prometheus::text(&self.mappings)
     }
@@ -149,8 +154,8 @@ impl MapLine<'_> {
     }
 }
 
-/// Reads about so many pages at equal distances in huge pages; an odd distance, so that they are not all at the same
-/// place in their huge page.
+/// Reads about this many pages at equal distances in huge pages. The distance is odd, so that they
+/// are not all at the same offset in their huge page.
 fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) {
     let page = sys::page_size() as u64;
     let pages: u64 = ranges.iter().map(|(_, start, end)| (end - start) / page).sum();
@@ -173,7 +178,7 @@ fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) 
     }
 }
 
-/// Counts what is resident and huge in ranges of address and length.
+/// Counts resident and huge memory in ranges of address and length.
 #[cfg(feature = "pool")]
 pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Method)> {
     let mapped = ranges.iter().map(|(_, bytes)| bytes).sum();
@@ -190,7 +195,7 @@ pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Me
     Ok((coverage, Method::PagemapScan))
 }
 
-/// Ranges in order, those that touch joined, as first and last address.
+/// The ranges in ascending order, with adjacent ones joined, as first and last address.
 #[cfg(feature = "pool")]
 fn joined(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();

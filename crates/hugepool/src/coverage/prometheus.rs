@@ -36,7 +36,7 @@ pub(super) fn text(mappings: &[Mapping]) -> String {
     text
 }
 
-/// A mapping's name is the program's own text: what would end the label is escaped.
+/// A program chooses the names of its mappings, so characters that would end the label are escaped.
 fn escaped(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -7,10 +7,11 @@ use std::io;
 use super::Coverage;
 use crate::sys::{self, PAGE_IS_HUGE, PAGE_IS_PFNZERO, PageRegion};
 
-/// Regions that one call fills.
+/// Maximum number of regions that one call returns.
 const REGIONS: usize = 256;
 
-/// The open pagemap of this process. A child by fork() opens its own: an open file keeps its parent's memory.
+/// The open pagemap of this process. A child by fork() must open its own, because an open file
+/// refers to the parent.
 #[derive(Debug)]
 pub(crate) struct Scanner(File);
 
@@ -29,7 +30,7 @@ impl Scanner {
         }
     }
 
-    /// Adds what is resident and huge between two addresses, and hands each huge range on.
+    /// Adds resident and huge memory between two addresses, and passes each huge range on.
     pub(super) fn count(
         &self,
         start: u64,
@@ -43,7 +44,7 @@ impl Scanner {
             let (found, stopped) = sys::scan_present(&self.0, at, end, &mut regions)?;
             for region in &regions[..found] {
                 let bytes = region.end - region.start;
-                // The shared page of zeros is nobody's memory.
+                // The shared zero page takes no memory.
                 if region.categories & PAGE_IS_PFNZERO != 0 {
                     continue;
                 }

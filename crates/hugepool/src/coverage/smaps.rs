@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/self/smaps`, for kernels without PAGEMAP_SCAN.
+//! Parses `/proc/self/smaps`, for kernels without PAGEMAP_SCAN.
 
 use super::{Mapping, maps};
 
@@ -24,21 +24,22 @@ pub(super) fn parse(text: &str, huge: u64) -> Vec<Mapping> {
     mappings
 }
 
-/// `Rss:      12 kB`
+/// A line such as `Rss:      12 kB`.
 fn size(line: &str) -> Option<(&str, u64)> {
     let (key, rest) = line.split_once(':')?;
     let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
     Some((key, kib.checked_mul(1024)?))
 }
 
-/// Begins with an address: other lines begin with a key in upper case.
+/// Whether the line begins with an address; other lines begin with a capitalised key.
 fn is_head(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or_default();
     first.contains('-') && !first.ends_with(':')
 }
 
-/// Adds what is resident and huge in ranges (address and length, in order). The kernel may have joined a range with
-/// other memory into one mapping: then as much is counted as fits into the range.
+/// Adds resident and huge memory in ranges (address and length, ascending). The kernel may have
+/// merged a range with other memory into one mapping: then at most the size of the range is
+/// counted.
 #[cfg(feature = "pool")]
 pub(super) fn count(text: &str, ranges: &[(u64, u64)], coverage: &mut super::Coverage) {
     for mapping in parse(text, 1) {

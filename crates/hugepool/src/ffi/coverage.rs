@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use super::result::{Code, INVALID, answer, code, store};
 use crate::coverage::{Coverage, Method, Process};
 
-/// `hugepool_coverage`, in bytes but for `sampled_pages` and `zero_pages`.
+/// `hugepool_coverage`, in bytes except for `sampled_pages` and `zero_pages`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CCoverage {
@@ -43,7 +43,8 @@ impl CCoverage {
     }
 }
 
-/// `hugepool_mapping_function`: context, name, first address, address behind the last, coverage; 0 goes on.
+/// `hugepool_mapping_function`: context, name, first address, address after the last, coverage; 0
+/// continues.
 pub type MappingFunction =
     unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const CCoverage) -> c_int;
 
@@ -82,7 +83,8 @@ pub unsafe extern "C" fn hugepool_coverage_mappings(
     })
 }
 
-/// Writes lines for Prometheus and a 0 behind them into a buffer; answers in `needed` how many bytes that takes.
+/// Writes zero-terminated lines for Prometheus into a buffer; stores the number of bytes that they
+/// take in `needed`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_coverage_prometheus(
     samples: c_uint,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pools and tables for C. A `hugepool *` is the pointer inside of a [`Pool`]; a `hugepool_table *` is a [`Table`].
+//! Pools and tables for C. A `hugepool *` is the pointer inside a [`Pool`]; a `hugepool_table *` is
+//! a [`Table`].
 
 use std::alloc::Layout;
 use std::ffi::{c_int, c_void};
@@ -11,12 +12,12 @@ use super::result::{Code, INVALID, answer, code, store};
 use crate::shared::Core;
 use crate::{Error, Fork, Options, Pool, Statistics, Switch, Table};
 
-/// `hugepool`: what a pool's handles point to. C knows only its address.
+/// `hugepool`: the target of a pool's handles. C knows only its address.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct CPool(Core);
 
-/// Blocks are aligned to this if 0 is passed, like those of malloc().
+/// The alignment of blocks if 0 is passed, as for malloc().
 const USUAL_ALIGNMENT: usize = 16;
 
 /// `hugepool_options`.
@@ -80,7 +81,7 @@ fn layout(size: usize, alignment: usize) -> Result<Layout, Code> {
     Layout::from_size_align(size, alignment).map_err(|_| code(&Error::TooLarge))
 }
 
-/// Runs with the pool of a pointer from C.
+/// Calls a function with the pool of a pointer from C.
 ///
 /// # Safety
 /// The pointer is NULL or from `hugepool_create`, and `hugepool_destroy` was not called for it.
@@ -97,7 +98,7 @@ unsafe fn with_pool<R>(
     run(&pool).map_err(|error| code(&error))
 }
 
-/// Creates a pool; NULL options are the usual ones.
+/// Creates a pool; NULL options are the default ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *const CPool) -> Code {
     answer(|| {
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *co
     })
 }
 
-/// Returns all memory of a pool to the kernel, also blocks in use. NULL is ignored.
+/// Returns all memory of a pool to the kernel, including blocks in use. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_destroy(pool: *const CPool) {
     if !pool.is_null() {
@@ -146,7 +147,7 @@ pub unsafe extern "C" fn hugepool_allocate(
     })
 }
 
-/// Releases a block, whatever its size. NULL is ignored.
+/// Releases a block of any size. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_release(pool: *const CPool, block: *mut c_void) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };
@@ -154,7 +155,7 @@ pub unsafe extern "C" fn hugepool_release(pool: *const CPool, block: *mut c_void
     answer(|| unsafe { with_pool(pool, |pool| pool.release_any(block)) })
 }
 
-/// Releases a block of which size and alignment are those of its allocation. NULL is ignored.
+/// Releases a block with the size and alignment of its allocation. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_release_sized(
     pool: *const CPool,
@@ -187,21 +188,21 @@ pub unsafe extern "C" fn hugepool_usable_size(
     })
 }
 
-/// Returns empty huge pages to the kernel; answers how many bytes.
+/// Returns empty huge pages to the kernel; returns their bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_trim(pool: *const CPool) -> usize {
     // SAFETY: the caller promises a pool.
     unsafe { with_pool(pool, |pool| Ok(pool.trim())).unwrap_or(0) }
 }
 
-/// Has the kernel copy the pool into huge pages; answers the bytes for which it did not.
+/// Lets the kernel collapse the pool into huge pages; returns the bytes for which it did not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_collapse(pool: *const CPool) -> usize {
     // SAFETY: the caller promises a pool.
     unsafe { with_pool(pool, |pool| Ok(pool.collapse())).unwrap_or(0) }
 }
 
-/// `hugepool_stats`, in bytes but for counts.
+/// `hugepool_stats`, in bytes except for counts.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CStatistics {
@@ -260,7 +261,7 @@ impl CStatistics {
     }
 }
 
-/// What a pool has and did.
+/// The state and counters of a pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_statistics(pool: *const CPool, out: *mut CStatistics) -> Code {
     // SAFETY: the caller promises a pool, and that `out` may be written.
@@ -329,7 +330,7 @@ pub unsafe extern "C" fn hugepool_table_acquire(
     })
 }
 
-/// Takes a block back. NULL is ignored.
+/// Releases a block of a table. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_release(table: *const Table, block: *mut c_void) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };

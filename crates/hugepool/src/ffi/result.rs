@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the functions of the C interface answer.
+//! The results of the functions of the C interface.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +12,10 @@ pub type Code = c_int;
 const OK: Code = 0;
 /// A pointer is NULL, or a structure has a size that this version does not know.
 pub const INVALID: Code = 13;
-/// A mistake in this library.
+/// A bug in this library.
 pub const INTERNAL: Code = 14;
 
-/// Codes with their names and messages in the header's order.
+/// The messages of all codes, in the header's order.
 const MESSAGES: &[&CStr] = &[
     c"success",
     c"a block of 0 bytes was requested",
@@ -51,7 +51,7 @@ pub(super) fn code(error: &Error) -> Code {
     }
 }
 
-/// Runs what a function does; answers its code.
+/// Runs the body of a function, and returns its code.
 #[inline]
 pub(super) fn answer(run: impl FnOnce() -> Result<(), Code>) -> Code {
     match catch_unwind(AssertUnwindSafe(run)) {
@@ -61,7 +61,7 @@ pub(super) fn answer(run: impl FnOnce() -> Result<(), Code>) -> Code {
     }
 }
 
-/// Where a result goes.
+/// Stores a result through a pointer.
 ///
 /// # Safety
 /// The pointer is NULL or may be written.

@@ -21,7 +21,8 @@ fn every_verb_and_option_has_a_sentence() {
     assert!(command.get_arguments().all(|argument| argument.get_help().is_some()));
 }
 
-/// The fuzzer builds the table once: parsing a line must leave nothing in it.
+/// The fuzzer builds the clap table once and parses many lines with it, so parsing must leave no
+/// state in the table.
 #[test]
 fn a_table_that_has_parsed_lines_parses_as_a_new_one() {
     let lines: [&[&str]; 14] = [
@@ -51,8 +52,8 @@ fn a_table_that_has_parsed_lines_parses_as_a_new_one() {
     }
 }
 
-/// Each option has limits of its own: a collapse can double memory, an effect of more than a half
-/// needs no experiment.
+/// Each percentage option has its own range: a collapse can at most double memory (100 %), and an
+/// effect above 50 % needs no experiment to be seen.
 #[test]
 fn percentages_end_where_their_option_says() {
     let grown = |text: &str| {
@@ -90,7 +91,7 @@ fn options_may_stand_before_and_after_the_verb() {
     assert!(Cli::try_parse_from(["pagewise"]).unwrap().verb.is_none());
 }
 
-/// The help of the program, of guests and of `thp run` is where a user looks them up.
+/// Users look up exit statuses in the help of the program, of `lab guest` and of `thp run`.
 #[test]
 fn the_help_names_every_status() {
     let mut texts = String::new();
@@ -120,7 +121,7 @@ fn collect(command: &clap::Command, texts: &mut String) {
     command.get_subcommands().for_each(|command| collect(command, texts));
 }
 
-/// A command that a page prints is one that can be typed, but for CMD.
+/// Every command that an explanation page prints parses; `CMD` stands for the user's own command.
 #[test]
 fn every_command_of_an_explanation_can_be_typed() {
     let host = pagewise_model::Snapshot::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise apply`: a plan → the machine, after it was shown.
+//! `pagewise apply`: shows a plan, asks, and applies it to the machine.
 
 mod document;
 
@@ -71,7 +71,7 @@ pub(super) fn run(
 }
 
 fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::Result<Applied> {
-    // Ctrl-C before this ends the program as usual: nothing was changed
+    // nothing was changed so far, so Ctrl-C before this line ends the program as usual
     let stop = Stop::listen()?;
     let _rescue =
         Rescue::ready(&state_folder()).context("getting ready for a crash of this program")?;
@@ -98,7 +98,8 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
     Ok(ready.carry_out(&options, &mut report).map_err(|failed| *failed)?)
 }
 
-/// All complaints, each with what would help; the error that is left says the state.
+/// Prints all complaints, each with its advice; the returned error describes the state of the
+/// machine.
 fn refused(
     global: &Global,
     started: CostMeter,
@@ -125,7 +126,7 @@ fn refused(
     Ok(Refusal::advised(what, "`pagewise plan` makes a new one").into())
 }
 
-/// Shows the steps and waits for a yes.
+/// Shows the steps and asks the user for confirmation.
 pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let already = plan.steps.len() - steps.len();
     let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];

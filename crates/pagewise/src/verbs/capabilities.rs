@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise capabilities`: what this kernel can do.
+//! `pagewise capabilities`: the memory management features of this kernel.
 
 use pagewise_model::Interval;
 use pagewise_observe::Scope;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise capture`: a redacted recording of this host, as a file or a folder.
 //!
-//! Before anything is written, the recording is opened again from memory: a file that we could not
-//! read back is of no use to anybody.
+//! Before anything is written, the recording is opened again from memory: a recording that pagewise
+//! cannot read back would be useless.
 //!
-//! A recording that is recorded again (`--root`) is read by a child without rights; see
+//! If a recording is recorded again (`--root`), a child process without rights reads it; see
 //! [`pagewise_capture::handed`].
 
 mod over_time;
@@ -48,18 +48,19 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// Where it is written.
+/// The path to write to.
 fn place(args: &cli::Capture, capture: &Capture) -> PathBuf {
     let named = args.folder.as_ref().or(args.output.as_ref()).or(args.file.as_ref());
     named.cloned().unwrap_or_else(|| default_name(capture).into())
 }
 
-/// The names under which the child hands over what is no file of a recording.
+/// The names under which the child passes on values that are not files of a recording.
 const TOLD: &str = "told";
 const DEFAULT_NAME: &str = "name";
 const PACKED: &str = "packed";
 
-/// The child's side: what to tell, the name for a file if none was given, and the file or all files.
+/// The child's side: passes on the messages, the default file name if none was given, and the file
+/// or all files.
 fn hand_over(
     args: &cli::Capture,
     capture: &Capture,
@@ -80,8 +81,8 @@ fn hand_over(
     Ok(Outcome::Done)
 }
 
-/// The parent's side: a child without rights reads the recording, which anybody may have made, and
-/// this process writes what it made of it.
+/// The parent's side: a child without rights reads the recording, which may come from anybody, and
+/// this process writes the child's output.
 fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     let mut command = again::pagewise();
     command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());
@@ -94,7 +95,7 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     let status = child.wait()?;
     match status.code() {
         Some(0) => (),
-        // it has told why
+        // the child has already printed the error
         Some(code) => return Ok(Outcome::Status(u8::try_from(code).unwrap_or(exit::FAILED))),
         None => anyhow::bail!("the process that read the recording was ended ({status})"),
     }
@@ -122,7 +123,7 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
 
 const NOT_HANDED: &str = "the process that read the recording handed over something else";
 
-/// The archive, proved to open.
+/// The compressed archive, after checking that it can be opened.
 fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     let mut packed = Vec::new();
     capture.pack(&mut packed).context("packing the recording")?;
@@ -148,7 +149,8 @@ fn default_name(capture: &Capture) -> String {
     format!("pagewise-{hash}-{}.tar.zst", date(capture.unix_seconds()))
 }
 
-/// Whether [`default_name`] can have made it: a file beside where we are, with no way out of there.
+/// Whether [`default_name`] can have produced the name: a file in the current folder, with no path
+/// out of it.
 fn is_default_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let stem = name.strip_prefix("pagewise-").and_then(|rest| rest.strip_suffix(".tar.zst"));
@@ -161,7 +163,7 @@ fn date(unix_seconds: u64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// What the owner of the machine wants to know before sending it.
+/// What the owner of the machine needs to know before sending the recording.
 fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
     let place = Name::from(place.to_string_lossy().as_ref());
     let refused: usize = capture.manifest.ends.values().map(|end| end.refused.len()).sum();
@@ -183,7 +185,7 @@ fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
     text
 }
 
-/// The shapes of what was left out, most frequent first.
+/// The kinds of lines that were left out, most frequent first.
 fn left_out(capture: &Capture) -> String {
     const SHOWN: usize = 12;
     let mut shapes: Vec<(&String, &u64)> = capture.left_out.iter().collect();

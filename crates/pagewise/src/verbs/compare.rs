@@ -25,12 +25,12 @@ pub(super) fn run(
         Some(path) => Second::Recording(path),
         None => Second::Live(Box::new(input::interval_of(&live(global)?, global, &scope())?)),
     };
-    // both are anybody's: the first file is opened before rights to open others are given up
+    // both files may come from anybody: all rights but reading files are given up before one is opened
     Confinement::for_recording(true).enter();
     let (before, first) = intervals(&args.before)?;
     let (before, after) = match (after, first) {
         (Second::Recording(path), _) => (before, intervals(path)?.0),
-        // of a recording over time, its own last readings are what came after
+        // for a recording over time, its own last two readings are the "after"
         (Second::Live(_), Some(first)) => (first, before),
         (Second::Live(live), None) => (before, *live),
     };
@@ -44,7 +44,7 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// What the recording is compared with.
+/// The second side of the comparison.
 enum Second<'a> {
     Recording(&'a Path),
     Live(Box<Interval>),
@@ -55,7 +55,8 @@ fn live(global: &Global) -> anyhow::Result<Recording> {
     Ok(if global.interval.is_zero() { live.without_start() } else { live })
 }
 
-/// Everything that is compared. Proportional sizes are not: they cost most, and a recording may lack them.
+/// Everything that is compared. Proportional sizes (PSS) are not: they cost most, and a recording
+/// may lack them.
 fn scope() -> Scope {
     Scope {
         process_rates: true,
@@ -70,13 +71,13 @@ fn compared(before: Interval, after: Interval) -> Compared {
     compare(before, after, verdicts)
 }
 
-/// A recording; of one over time its last two readings, and besides its first two.
+/// Reads a recording; of a recording over time, its last two readings and also its first two.
 fn intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
     let (recording, first) = pagewise_observe::open_readings(path)?;
     let read = |it: &Recording| it.interval(&scope(), || anyhow::Ok(()));
     let interval = read(&recording)?;
     refuse_cut(path, &interval)?;
-    // a recording over time that was cut has whole readings up to there
+    // of a truncated recording over time, the complete readings can be compared
     let cut = interval.end.problems.iter().find(|problem| problem.path.as_str() == "steps");
     if let Some(problem) = cut {
         output::message(problem);
@@ -84,7 +85,7 @@ fn intervals(path: &Path) -> anyhow::Result<(Interval, Option<Interval>)> {
     Ok((interval, first.as_ref().map(read).transpose()?))
 }
 
-/// What is missing from a recording would be shown as gone.
+/// Refuses a truncated recording: what is missing from it would be reported as gone.
 fn refuse_cut(path: &Path, interval: &Interval) -> anyhow::Result<()> {
     let is_whole = |name: &str| name == "recording" || name == "end";
     let Some(problem) = interval.end.problems.iter().find(|it| is_whole(it.path.as_str())) else {
@@ -114,7 +115,7 @@ mod tests {
     use pagewise_report::text::TextStyle;
     use pagewise_testkit::scene::{Scene, slugs};
 
-    /// No line is wider than the terminal, whatever two recordings are compared.
+    /// No line is wider than the terminal, whichever two recordings are compared.
     #[test]
     fn comparisons_fit_into_80_and_120_columns() {
         for pair in slugs().windows(2) {
@@ -125,7 +126,7 @@ mod tests {
                 let widest = text.lines().map(|line| line.chars().count()).max();
                 assert!(widest <= Some(width), "{pair:?}: {widest:?}\n{text}");
                 assert!(text.lines().count() >= 20, "{text}");
-                // of kernels that differ, settings that one of them lacks are counted
+                // settings that only one of two different kernels has are counted, not listed
                 assert!(text.lines().count() < 130, "{text}");
             }
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise doctor`: findings in full; its exit status says whether there are any that matter.
+//! `pagewise doctor`: findings in full; the exit status says whether there are any of the chosen
+//! severity.
 //!
-//! A machine of which not even the totals are known is not called healthy: that is an error.
+//! If not even the size of memory is known, `doctor` ends with an error instead of calling the
+//! machine healthy.
 
 use pagewise_model::{Finding, Refusal, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
@@ -89,7 +91,7 @@ pub(super) fn run(
     Ok(outcome(printed, chosen.findings.is_empty()))
 }
 
-/// The rules in a list, or one in full.
+/// Lists the rules, or explains one in full.
 fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
     let mut rules = pagewise_decide::explanations();
     rules.retain(|rule| id.is_none_or(|id| rule.id == id));
@@ -104,8 +106,9 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What the command line and the file say together: the command line's severity counts, and what
-/// either ignores. The usual file is about this machine, not about a recording.
+/// Combines the command line and the file: the severity of the command line wins, and both lists of
+/// ignored rules apply. /etc/pagewise/doctor.toml is about this machine, so it does not apply to a
+/// recording.
 fn accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
     let file = match (&args.config, &global.root) {
         (None, Some(_)) => Accepted::default(),
@@ -117,7 +120,7 @@ fn accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
     })
 }
 
-/// The findings that are shown, and how many are not.
+/// The findings to show, and how many are hidden or ignored.
 struct ShownFindings {
     findings: Vec<Finding>,
     hidden: usize,
@@ -139,7 +142,7 @@ impl ShownFindings {
     }
 }
 
-/// An error where there was nothing to find anything in.
+/// An error if the snapshot does not even have the size of memory.
 fn examined(host: &Snapshot) -> anyhow::Result<()> {
     if host.memory.total.value().is_some() {
         return Ok(());
@@ -148,7 +151,7 @@ fn examined(host: &Snapshot) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, "see what is missing: pagewise report"))
 }
 
-/// Findings that nobody read are not reported by the exit status either.
+/// If the output was cut (a closed pipe), the exit status does not report the findings either.
 fn outcome(printed: Printed, none: bool) -> Outcome {
     match printed {
         Printed::Whole if !none => Outcome::Findings,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise explain`: a subject with the values of this machine.
+//! `pagewise explain`: explains a subject with the values of this machine.
 
 use pagewise_explain::{explain, subjects};
 use pagewise_model::Interval;
@@ -50,7 +50,7 @@ mod tests {
     use pagewise_report::text::TextStyle;
     use pagewise_testkit::scene::{Scene, slugs};
 
-    /// A page is one or two screens.
+    /// An explanation is one or two screens long.
     const LINES: usize = 60;
 
     #[test]

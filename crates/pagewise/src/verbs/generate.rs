@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is made from the parser's table and from the documents' types: completions, man pages,
-//! schemas.
+//! Files generated from the parser's table and from the types of the JSON documents: completions,
+//! man pages, schemas.
 
 mod scripts;
 
@@ -15,7 +15,7 @@ use pagewise_terminal::{Outcome, output};
 
 use crate::cli::{Cli, Noun};
 
-/// Prints the script that teaches a shell our words.
+/// Prints the completion script for a shell.
 pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     let mut command = without_hidden(&Cli::command());
@@ -25,7 +25,7 @@ pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The table without helpers of other verbs: scripts would offer them.
+/// The table without the hidden verbs, which scripts would otherwise offer.
 fn without_hidden(command: &Command) -> Command {
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     Command::new("pagewise")
@@ -34,7 +34,7 @@ fn without_hidden(command: &Command) -> Command {
         .subcommands(verbs)
 }
 
-/// Writes `pagewise.1` and a page per verb.
+/// Writes `pagewise.1` and one page for each verb.
 pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
     output::folder(folder)?;
     clap_mangen::generate_to(Cli::command(), folder)
@@ -42,7 +42,7 @@ pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Prints what a document's keys are and mean.
+/// Prints the JSON Schema of a document: its keys and their meaning.
 pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
     let noun = match noun {
         Noun::Report => json::Noun::Report,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise ledger`: how often predicted gains came true; and what `verify` adds to it.
+//! `pagewise ledger`: how often predicted gains came true; and the entries that `verify` adds.
 
 use jiff::Timestamp;
 use pagewise_apply::plan::plans_in_force;
@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// Measures what plans in force predicted, and returns what can be added to the ledger.
+/// Measures the gains that applied plans predicted, and returns the entries for the ledger.
 pub(super) fn measure_gains(
     verified: &mut [Verified],
     host: &Snapshot,
@@ -86,13 +86,13 @@ fn entry(gain: &GainMeasured, plan: &InForce, host: &Snapshot) -> Option<LedgerE
     })
 }
 
-/// To the second.
+/// The time of the snapshot, rounded down to a second.
 fn time_of(host: &Snapshot) -> Option<Timestamp> {
     let seconds = jiff::SignedDuration::try_from_secs_f64(host.taken.unix_seconds).ok()?;
     Timestamp::from_second(seconds.as_secs()).ok()
 }
 
-/// Adds what was measured. If that fails, the update says so, too.
+/// Adds the entries to the ledger. If that fails, the returned update also says so.
 pub(super) fn update_ledger(entries: &[LedgerEntry]) -> (LedgerUpdate, Option<anyhow::Error>) {
     if entries.is_empty() {
         return (LedgerUpdate::default(), None);

@@ -41,7 +41,8 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// Groups, processes without proportional sizes, and what tells how short the host is.
+/// Reads cgroups, processes without proportional sizes (PSS), and what shows how short of memory
+/// the host is.
 fn scope() -> Scope {
     Scope { kernel_log: false, ..Scope::everything(Duration::ZERO) }
 }
@@ -57,7 +58,8 @@ fn survey(
     survey_limits(interval, &LimitInputs { selected, age, generations, watched })
 }
 
-/// Its file is none of a recording: it holds the names of all groups.
+/// The multi-gen LRU generations of all cgroups. Only a live host has them: recordings leave the
+/// file out, because it holds the names of all cgroups.
 fn generations_of(host: &Recording) -> Reading<Vec<GroupGenerations>> {
     if host.end.is_live() {
         return generations(&host.end);
@@ -65,7 +67,8 @@ fn generations_of(host: &Recording) -> Reading<Vec<GroupGenerations>> {
     Reading::absent("a recording does not contain them", Source::none())
 }
 
-/// At both ends of the interval; with `--for` that is the time for which the group is watched.
+/// Reads both ends of the interval; with `--for` the interval is the time for which the cgroup is
+/// watched.
 fn interval(
     host: &Recording,
     global: &Global,
@@ -87,7 +90,7 @@ fn interval(
     Ok((interval, watched))
 }
 
-/// The path of the group that is asked for, as the host spells it.
+/// The path of the requested cgroup, as the host spells it.
 fn selected(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<Name>> {
     if args.cgroup.is_none() && args.unit.is_none() && args.pid.is_none() {
         return Ok(None);
@@ -114,7 +117,7 @@ fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
     found.ok_or_else(|| missing(format!("no memory cgroup {} on this host", Name::from(path))))
 }
 
-/// The only cgroup of a unit of systemd.
+/// The only cgroup of a systemd unit.
 pub(super) fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
     match groups::of_unit(seen, unit).as_slice() {
         [] => Err(missing(format!("no memory cgroup of a unit {} on this host", Name::from(unit)))),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file per verb; what `report`, `status` and `doctor` share is here.
+//! One file for each verb; what `report`, `status` and `doctor` share is in this one.
 
 mod apply;
 mod bench;
@@ -41,7 +41,7 @@ use crate::keeper;
 
 pub(crate) use merge::PassLeft;
 
-/// Does what was typed.
+/// Runs the verb that was typed.
 pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report(Default::default())) {
@@ -76,8 +76,9 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What the Readings say, and what the pages that were looked at do; the most severe first. The last command of each
-/// finding explains its subject, where there is one.
+/// The findings from the snapshots and from the page contents that were sampled, the most severe
+/// first. The last command of each finding is `pagewise explain SUBJECT`, if its rule has a
+/// subject.
 fn findings(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
     let mut all = pagewise_decide::diagnose(interval);
     all.extend(pagewise_decide::diagnose_contents(interval, estimates));
@@ -89,7 +90,7 @@ fn findings(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
     all
 }
 
-/// For verbs that look into memory.
+/// Refuses `--root` for verbs that read page contents.
 fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     if global.root.is_none() {
         return Ok(());
@@ -99,7 +100,7 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     Err(Refusal::advised(what, next).into())
 }
 
-/// One way to show an answer.
+/// How a verb prints its answer.
 struct Page {
     noun: Noun,
     text: fn(&Answer<'_>, TextStyle) -> String,
@@ -107,7 +108,7 @@ struct Page {
 }
 
 impl Page {
-    /// Prints facts alone as text or JSON.
+    /// Prints the facts of the interval, without findings or estimates, as text or JSON.
     fn show(
         &self,
         global: &Global,
@@ -130,7 +131,7 @@ impl Page {
         Ok(printed)
     }
 
-    /// Prints JSON, or text as `text` makes it.
+    /// Prints JSON, or the text that `text` returns.
     fn print(
         &self,
         global: &Global,
@@ -145,8 +146,8 @@ impl Page {
         output::answer(global, &shown)
     }
 
-    /// What stands beside the answer, on standard error. `report` and JSON name the places that
-    /// could not be understood by themselves.
+    /// Prints remarks about the answer to standard error. `report` and JSON output already list the
+    /// files and lines that could not be understood.
     fn remark(&self, global: &Global, answer: &Answer<'_>) {
         const SHOWN: usize = 3;
         let listed = global.json || self.noun == Noun::Report;

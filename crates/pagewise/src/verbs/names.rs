@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise names KIND [TYPED]`: names for completions, each with a tab and a few words about it.
+//! `pagewise names KIND [TYPED]`: names for completions, one per line, each with a tab and a short
+//! description.
 //!
-//! What a shell has typed until now matters only behind the `=` of a setting: then the values of that setting are
-//! printed, as whole words. Shells choose the names that begin with what was typed.
+//! What was typed so far matters only after the `=` of a setting: then the values of that setting
+//! are printed, as whole words. The shell selects the names that begin with what was typed.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use pagewise_terminal::{Outcome, output};
 
 use crate::cli::NameKind;
 
-/// What an arm takes besides settings.
+/// Arguments of an arm besides settings.
 const SWAP: &str = "swap=\tswap of the arm\n";
 const SWAPS: &str = "swap=off\tno swap\nswap=zram:\tzram:SIZE:ALGORITHM\nswap=file:\tfile:SIZE\n\
     swap=zswap:\tzswap:ALGORITHM:PERCENT, then + and an area\n";
@@ -58,7 +59,7 @@ fn knobs(names: &mut String, typed: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A setting, once for each place that it has on this machine.
+/// Adds a setting, once for each instance of it on this machine (such as each zram device).
 fn add_knob(names: &mut String, knob: &SettableKnob<'_>) {
     if knob.values.is_empty() {
         add(names, &format!("{}=", knob.name), knob.about);
@@ -69,7 +70,7 @@ fn add_knob(names: &mut String, knob: &SettableKnob<'_>) {
     }
 }
 
-/// The words that the setting takes; of numbers the one now and the default.
+/// Adds the words that the setting accepts; for a number, its current value and its default.
 fn add_values(names: &mut String, knob: &SettableKnob<'_>, wanted: &str) {
     let is_wanted = |value: &&KnobValue<'_>| knob.typed(value.instance) == wanted;
     let of_place = knob.values.iter().find(is_wanted);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--html FILE`: a web page → the file that the user named.
+//! `--html FILE`: writes a web page to the file that the user named.
 //!
-//! The file is made before a recording is opened: a process that has opened one may not make files any more. It gets
-//! its name from a helper once all of it is on the disk; see [`crate::keeper`].
+//! The file is created before a recording is opened, because a process that has opened one can no
+//! longer create files. A helper process gives it its final name once all data is on the disk; see
+//! [`crate::keeper`].
 
 use std::fs::File;
 use std::io::Write;
@@ -13,7 +14,7 @@ use pagewise_terminal::{Global, output};
 
 use crate::keeper::Keeper;
 
-/// A file for a page, which is removed if no page is written.
+/// A file for a web page, which is removed if no page is written.
 #[derive(Debug)]
 pub(super) struct NewPage {
     path: PathBuf,
@@ -22,14 +23,15 @@ pub(super) struct NewPage {
 }
 
 impl NewPage {
-    /// Makes the file, for its owner alone, if one was named. An error if a file of this name exists.
+    /// Creates the file, readable by its owner alone, if one was named. An error if a file of this
+    /// name exists.
     pub(super) fn start(path: Option<&Path>) -> anyhow::Result<Option<Self>> {
         let Some(path) = path else { return Ok(None) };
         let (keeper, file) = Keeper::start(path)?;
         Ok(Some(Self { path: path.to_owned(), keeper, file }))
     }
 
-    /// Writes the page if there is a file for it; else, and with `--json`, prints the answer.
+    /// Writes the page if a file was named; without one, and with `--json`, prints the answer.
     pub(super) fn write_or_print(
         page: Option<Self>,
         global: &Global,
@@ -46,7 +48,7 @@ impl NewPage {
         Ok(())
     }
 
-    /// Fills the file, gives it its name and says so.
+    /// Fills the file, gives it its final name, and prints that it was written.
     pub(super) fn write(self, global: &Global, page: &str) -> anyhow::Result<()> {
         let Self { path, keeper, mut file } = self;
         if let Err(error) = file.write_all(page.as_bytes()).and_then(|()| file.sync_all()) {

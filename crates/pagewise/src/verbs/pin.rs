@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise pin`: the code of running programs, held in memory until they end.
+//! `pagewise pin`: keeps the code of running programs in memory (mlock) until they end.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use super::thp::targets;
 use crate::{cli, input};
 
-/// The kernel needs the rest for what it reclaims.
+/// At most one part in this many of RAM is pinned: the kernel needs the rest to reclaim from.
 const MOST_OF_RAM: u64 = 4;
 
 pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyhow::Result<Outcome> {
@@ -53,7 +53,7 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     Ok(if stop.is_asked() { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
-/// Holds it until all processes have ended, the time is over or Ctrl-C.
+/// Keeps the code pinned until all processes have ended, the time is over, or Ctrl-C.
 fn hold(
     pin: &mut CodePin,
     mut held: PinnedCode,

@@ -15,7 +15,8 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 
 use crate::{cli, input};
 
-/// A document of `bench` for many algorithms has some hundred KiB.
+/// Maximum size of a `--from` file in bytes; a document of `bench` for many algorithms has some
+/// hundred KiB.
 const LONGEST: u64 = 16 << 20;
 
 pub(super) fn run(
@@ -85,8 +86,8 @@ fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     files.iter().map(read).collect()
 }
 
-/// Costs of another machine say nothing about this one. Names in recordings are hashed, so that only a name
-/// that is known on both sides is compared.
+/// Refuses measurements of another machine, whose costs do not apply here. Host names in recordings
+/// are hashed, so the names are compared only if both are known.
 fn refuse_other_machine(measured: &Measured, host: &Snapshot) -> anyhow::Result<()> {
     let (Some(there), Some(here)) = (measured.host(), host.host.name.value()) else {
         return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise report`: everything on one page, or the sections and tables that were asked for.
+//! `pagewise report`: everything on one page, or only the requested sections and tables.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::re
 pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
     let mut view = view(args);
     refuse_one_look(global, &view)?;
-    // before the rights to make files are given up
+    // create the file before this process gives up the right to create files
     let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let all = global.json || page.is_some();
@@ -62,14 +62,14 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     Ok(Outcome::Done)
 }
 
-/// Why no page contents were read.
+/// Why the report has no estimate from page contents.
 struct NoContents {
     why: String,
-    /// Whether reading was tried: the whole page says so, too.
+    /// Whether reading was tried; the complete report then shows the reason, too.
     was_tried: bool,
 }
 
-/// What compressing the largest processes would gain.
+/// Estimates what compressing the memory of the largest processes would gain.
 fn contents(
     global: &Global,
     args: &Report,
@@ -94,7 +94,7 @@ fn contents(
         .map_err(|why| NoContents { why: format!("{why:#}"), was_tried: true })
 }
 
-/// What was asked for; options of the tables leave the rest of the page out.
+/// The requested sections. Options of the tables without --only leave the rest of the report out.
 fn view(args: &Report) -> View {
     let of_processes = args.sort.is_some() || !args.columns.is_empty() || args.args;
     let of_tables = of_processes || args.rows.is_some();
@@ -111,8 +111,8 @@ fn view(args: &Report) -> View {
     View { sections, rows: args.rows, processes, no_contents: None }
 }
 
-/// How many of the largest processes must be known with their proportional sizes. Another order than by
-/// size may show any process.
+/// For how many of the largest processes proportional sizes (PSS) must be read. Sorted by anything
+/// but size, the table may show any process.
 fn sizes_needed(view: &View) -> usize {
     match view.sort() {
         Sort::Size => view.most_rows(),
@@ -120,7 +120,7 @@ fn sizes_needed(view: &View) -> usize {
     }
 }
 
-/// Growth and times need two looks.
+/// Refuses `--interval 0` for sort orders that are a difference of two readings.
 fn refuse_one_look(global: &Global, view: &View) -> anyhow::Result<()> {
     let sorted = match view.sort() {
         Sort::Growth => "growth",
@@ -135,7 +135,7 @@ fn refuse_one_look(global: &Global, view: &View) -> anyhow::Result<()> {
     Err(Refusal::advised(what, "leave --interval out, or give it a time: --interval 1s").into())
 }
 
-/// Names of users and command lines of the processes that will be shown.
+/// Adds user names and command lines of the processes that will be shown.
 fn add_names(host: &Recording, interval: &Interval, view: &mut View, args: bool) {
     let shown: Vec<&Process> = text::shown_processes(interval, view);
     let Some(processes) = &mut view.processes else { return };

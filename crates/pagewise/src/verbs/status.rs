@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status`: facts at a glance, from a single look, or with `--watch` again and again.
+//! `pagewise status`: an overview of memory from a single reading, or with `--watch` updated again
+//! and again.
 
 mod keys;
 mod playback;

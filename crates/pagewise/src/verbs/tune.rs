@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise tune`: measure, plan, show, apply on trial, measure again, keep or undo.
 //!
-//! Each part is one of the other verbs, so whatever tune does can be done by hand.
+//! Each step is a run of another verb, so everything that tune does can also be done by hand.
 
 mod own;
 
@@ -21,9 +21,9 @@ use self::own::Passed;
 use super::{apply, verify};
 use crate::cli;
 
-/// How long `scan` may take; together with `bench --quick` that is less than a minute.
+/// Time limit for `scan`; together with `bench --quick` it takes less than a minute.
 const SCAN_BUDGET: &str = "20s";
-/// How much longer than the time for watching a trial lasts: for the second measurement.
+/// How much longer the trial lasts than the time for watching it, for the second measurement.
 const SPARE: Duration = Duration::from_secs(300);
 
 pub(super) fn run(
@@ -68,7 +68,7 @@ pub(super) fn run(
     Ok(if is_undone { Outcome::Findings } else { Outcome::Done })
 }
 
-/// How short of memory the machine is, and whom the kernel killed so far.
+/// How short of memory the machine is, and which processes the kernel killed so far.
 struct State {
     interval: Interval,
     verdict: HostVerdict,
@@ -107,13 +107,13 @@ impl State {
     }
 }
 
-/// What was found while a plan was on trial.
+/// The result of watching a plan on trial.
 struct Tried {
     journal: String,
     after: HostVerdict,
     verified: Vec<Verified>,
     ledger: LedgerUpdate,
-    /// Why the plan was undone; empty if it is kept.
+    /// Why the plan is undone; empty if it is kept.
     against: Vec<String>,
 }
 
@@ -141,7 +141,8 @@ impl Tuner<'_> {
         }
     }
 
-    /// What `scan` and `bench` say. One that fails has said why, and the plan is made without it.
+    /// The documents of `scan` and `bench`. If one fails, it prints why, and the plan is made
+    /// without it.
     fn measure(&self) -> anyhow::Result<Vec<Value>> {
         let mut measured = Vec::new();
         let scan = ["scan", "--host", "--measure", "--budget", SCAN_BUDGET];
@@ -173,7 +174,8 @@ impl Tuner<'_> {
         self.verb(&words)
     }
 
-    /// Carries the plan out on trial; answers its journal, or nothing if all of it was in place.
+    /// Applies the plan on trial; returns the ID of its journal, or `None` if all changes were
+    /// already in place.
     fn apply(&self, plan: &Value) -> anyhow::Result<Option<String>> {
         let passed = Passed::new(plan)?;
         let (path, seconds) = (passed.path(), (self.args.watch + SPARE).as_secs());
@@ -186,17 +188,18 @@ impl Tuner<'_> {
                         run `pagewise undo` then";
             output::message(what);
         }
-        // apply hears Ctrl-C itself; where tune alone was stopped, its journal is needed to undo the plan
+        // apply handles Ctrl-C itself; if only tune was stopped, it still needs the journal's ID to
+        // undo the plan
         let applied = own::document(self.global, &words, &Stop::never())?;
         Ok(applied["applied"]["journal"].as_str().map(str::to_owned))
     }
 
-    /// Watches the machine while the plan is on trial; whatever goes wrong, the plan is undone.
+    /// Watches the machine while the plan is on trial; undoes the plan on any error.
     fn keep_or_undo(&self, before: &State, journal: &str) -> anyhow::Result<Tried> {
         let tried = self.watch(before, journal);
         let is_kept = tried.as_ref().is_ok_and(|tried| tried.against.is_empty());
         if is_kept {
-            // without systemd no timer runs, and there is nothing to confirm
+            // without systemd there is no timer, so nothing to confirm
             if pagewise_observe::installation(&HostRoot::live()?).has_systemd {
                 own::document(self.global, &["apply", "--confirm", journal], &Stop::never())?;
             }
@@ -230,7 +233,7 @@ impl Tuner<'_> {
 
     fn undo(&self, journal: &str) -> anyhow::Result<()> {
         self.say(&format!("undoing the plan of journal {journal}"));
-        // the signal that ended the trial asked for exactly this
+        // `Stop::never`, because the signal that ended the trial asked for exactly this undo
         let undone = own::document(self.global, &["undo", journal], &Stop::never());
         undone.map(|_| ()).with_context(|| {
             format!("the plan is still in force; try again: sudo pagewise undo {journal}")

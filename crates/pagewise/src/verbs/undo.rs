@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise undo`: what killed runs and interrupted plans left behind, put back; plans, undone; and
-//! journals that cannot be settled, removed.
+//! `pagewise undo`: restores what killed runs and interrupted plans left changed, undoes plans, and
+//! removes journals that cannot be completed.
 
 use jiff::Timestamp;
 use pagewise_apply::plan::{Undone, plans_in_force, undo_plans};
@@ -61,7 +61,7 @@ fn which(args: &cli::Undo) -> Undone<'_> {
     }
 }
 
-/// Plans that stay, and how they are undone.
+/// Lists the plans that stay in force, and the command to undo each.
 fn listed(plans: &[InForce]) -> String {
     let line = |plan: &InForce| {
         let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
@@ -80,13 +80,13 @@ fn listed(plans: &[InForce]) -> String {
     plans.iter().map(line).collect()
 }
 
-/// In UTC.
+/// A time in UTC, to the minute.
 pub(super) fn moment(unix_seconds: u64) -> String {
     let moment = Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or_default());
     moment.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// What was put back first, and what no journal names any more.
+/// What was restored before the journal was removed, and the changes that stay on the machine.
 fn forgotten(run: &Recovered) -> String {
     let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
     all.push(format!("{}: removed", Name::from(run.journal.as_str())));
@@ -100,7 +100,7 @@ fn forgotten(run: &Recovered) -> String {
     all.join("\n") + "\n"
 }
 
-/// Those that were put back, and the plans that are in force.
+/// The JSON document: what was restored, and the plans that are in force.
 fn document(started: CostMeter, runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<String> {
     let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
     let cost = cost::so_far(started, &interval);
@@ -115,7 +115,8 @@ fn text(runs: &[Recovered]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What keeps journals, in a line. A folder or pipe by the name of one is told and is no failure.
+/// One line about why journals remain. A folder or pipe with the name of a journal is listed
+/// elsewhere, and is not a failure.
 fn left(runs: &[Recovered]) -> Option<String> {
     let returns = runs.iter().flat_map(|run| &run.returns);
     let left = returns.filter(|it| matches!(it.outcome, Ended::Left { .. })).count();

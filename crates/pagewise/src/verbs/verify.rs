@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise verify`: applied plans, compared with the machine, and what became of the gains that they predicted.
+//! `pagewise verify`: compares applied plans with the machine, and measures the gains that they
+//! predicted.
 
 use std::path::Path;
 
@@ -60,7 +61,7 @@ pub(super) fn run(
     }
 }
 
-/// The plan of a journal, compared with the machine; what was measured of its gains is in the ledger.
+/// Compares the plan of a journal with the machine; adds the measured gains to the ledger.
 pub(super) fn applied(journal: &str) -> anyhow::Result<(Vec<Verified>, LedgerUpdate)> {
     let scope = Scope { settings: true, ..Scope::glance() };
     let host = snapshot(&HostRoot::live()?, &scope);
@@ -74,7 +75,8 @@ pub(super) fn applied(journal: &str) -> anyhow::Result<(Vec<Verified>, LedgerUpd
     Ok((plans, ledger))
 }
 
-/// Journals have numbers, and plans have sixteen digits; a file is named by a path.
+/// Journal IDs are numbers, and plan IDs have sixteen digits; anything with a slash or a dot, or an
+/// existing file, is a path.
 fn is_file(name: &str) -> bool {
     name.contains(['/', '.']) || Path::new(name).is_file()
 }

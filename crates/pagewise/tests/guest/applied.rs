@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans in a guest whose PID 1 is systemd: files, links and units take effect and go back, a device is set up
-//! and removed, and a plan on trial is undone by its timer.
+//! Plans in a guest whose PID 1 is systemd: files, links and units take effect and are restored, a
+//! device is set up and removed, and the timer of a plan on trial undoes it.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ pub(crate) fn file(id: &str, target: &str, to: &str) -> Value {
 
 pub(crate) const UNIT: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n";
 
-/// Its machine is filled in by the guest.
+/// The plan with these steps; the guest fills in its machine.
 pub(crate) fn plan(steps: &[Value]) -> String {
     let plan = json!({
         "schema": "pagewise/plan/1", "id": "00112233aabbccdd", "goal": "balanced",
@@ -153,7 +153,7 @@ fn ends_by_itself(session: &str) {
     assert_eq!(answer(session, "timer").0, "inactive\n");
     assert_eq!(answer(session, "no-unit").1, "2");
     assert_eq!(answer_of_success(session, "kept-value"), "77\n");
-    // the unit of the next boot, without a boot
+    // starts the unit of the next boot, without rebooting
     answer_of_success(session, "armed");
     answer_of_success(session, "start");
     assert_eq!(answer(session, "unit-difference"), ("", "0"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise bench` on other kernels: every algorithm that each offers. Guests are emulated here, so
-//! no time says anything; what is measured, and that nothing is left, does.
+//! `pagewise bench` with other kernels: every algorithm that each offers. Guests are emulated here,
+//! so times mean nothing; the tests check what is measured, and that nothing is left behind.
 
 use std::collections::BTreeSet;
 
 use crate::boot::{ProgramRun, SAY, answer, document};
 
-/// With two processors a guest has a clock that times single requests.
+/// With two CPUs, a guest has a clock that is precise enough to time single requests.
 const RUN: &str = r#"
     say processors nproc
     ls /sys/block > /before
@@ -16,12 +16,12 @@ const RUN: &str = r#"
     say swaps wc -l /proc/swaps
 "#;
 
-/// The same pages, one algorithm, two levels.
+/// Measures the same pages with one algorithm at two levels.
 const LEVELS: &str = "get levels pagewise bench --quick --size 4M --mix text:100 --no-swap --json \
     --algorithm zstd:-5 --algorithm zstd:12";
 
-/// Starts a guest once more if its kernel panicked before the command began: QEMU 7.2 does that to sid's
-/// kernel with two emulated processors, in 1 of some 90 boots seen.
+/// Starts the guest once more if its kernel panicked before the command began: with QEMU 7.2 and
+/// two emulated CPUs, sid's kernel does that in about 1 of 90 boots.
 fn booted(options: &[&str], script: &str) -> ProgramRun {
     let ran = crate::boot::script(options, script);
     let has_begun = ran.out.contains("== processors");
@@ -57,7 +57,7 @@ fn guest_of_bookworm_has_all_its_algorithms_measured() {
     measured("bookworm", "", &["lz4", "lz4hc", "lzo", "lzo-rle", "zstd"]);
 }
 
-/// Where a kernel takes levels they must show in the ratio.
+/// If a kernel supports levels, they must show in the ratio.
 #[test]
 fn guest_of_trixie_has_all_its_algorithms_measured_and_sets_the_level_that_is_asked_for() {
     let session = measured("trixie", LEVELS, &["deflate", "lz4", "lz4hc", "zstd"]);

@@ -19,13 +19,13 @@ pub(crate) fn lab(arguments: &[&str]) -> Command {
     command
 }
 
-/// A shell script in a guest.
+/// Runs a shell script in a guest.
 pub(crate) fn script(options: &[&str], script: &str) -> ProgramRun {
     finish(&mut lab(&[options, &["--", "sh", "-c", script]].concat()))
 }
 
-/// Functions for a guest's script whose answers [`answer`] finds: `say NAME COMMAND...` with all that the
-/// command prints; `get NAME COMMAND...` with its standard output alone, where it ends well.
+/// Functions for a guest's script, whose output [`answer`] finds: `say NAME COMMAND...` prints all
+/// output of the command; `get NAME COMMAND...` prints only its standard output, if it succeeds.
 pub(crate) const SAY: &str = r#"
 say() { name=$1; shift; echo "== $name"; "$@" 2>&1; printf '\n-- %s\n' $?; }
 get() {
@@ -35,9 +35,10 @@ get() {
 }
 "#;
 
-/// A function for a guest's script that is about to end the guest: waits until what was printed has left it, by the
-/// kernel's count of bytes that its serial ports have sent, which has to stand still for a second; for a minute at most.
-/// The kernel of sid has no such count, and gets three seconds.
+/// A function for a script that is about to end the guest: waits until all output has left the
+/// guest. It reads the kernel's count of bytes sent by its serial ports, which must not change for
+/// a second, and waits for at most a minute. Sid's kernel has no such count, so there it waits for
+/// three seconds.
 pub(crate) const UNTIL_SENT: &str = r#"
 until_all_is_sent() {
     sent=; same=0; looks=0
@@ -51,8 +52,8 @@ until_all_is_sent() {
 }
 "#;
 
-/// The answer of this name in what a script printed that calls `say NAME COMMAND...`: the command's
-/// output, and its exit status.
+/// From the output of a script that calls `say NAME COMMAND...`: the output of the command with
+/// this name, and its exit status.
 #[track_caller]
 pub(crate) fn answer<'a>(session: &'a str, name: &str) -> (&'a str, &'a str) {
     let start = session.split_once(&format!("== {name}\n"));
@@ -62,7 +63,7 @@ pub(crate) fn answer<'a>(session: &'a str, name: &str) -> (&'a str, &'a str) {
     (text, rest.lines().next().unwrap_or_default())
 }
 
-/// The answer of this name, whose command must have ended well.
+/// The output of the command with this name, which must have succeeded.
 #[track_caller]
 pub(crate) fn answer_of_success<'a>(session: &'a str, name: &str) -> &'a str {
     let (text, status) = answer(session, name);
@@ -70,14 +71,15 @@ pub(crate) fn answer_of_success<'a>(session: &'a str, name: &str) -> &'a str {
     text
 }
 
-/// The answer of this name as a JSON document.
+/// The output of the command with this name, as a JSON document.
 #[track_caller]
 pub(crate) fn document(session: &str, name: &str) -> serde_json::Value {
     let text = answer_of_success(session, name);
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
 }
 
-/// One run as --json tells it, and what the command printed: standard output is the document's.
+/// One run: the document that --json prints, and the output of the command, which is in the
+/// document.
 pub(crate) fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, String) {
     let ran = finish(&mut lab(&[&["--json"], options, &["--"], command].concat()));
     let document: serde_json::Value = serde_json::from_str(&ran.out)
@@ -88,14 +90,14 @@ pub(crate) fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, Str
 /// One boot of a guest that reboots.
 #[derive(Debug)]
 pub(crate) struct Boot {
-    /// What `--json` says of it.
+    /// What `--json` reports about it.
     pub(crate) run: serde_json::Value,
-    /// What its script printed to both streams.
+    /// What its script printed to standard output and standard error.
     pub(crate) output: String,
 }
 
 impl Boot {
-    /// The script ended with this status; the disk was unmounted.
+    /// Checks that the script ended with this status and the disk was unmounted.
     #[track_caller]
     pub(crate) fn assert_exited(&self, status: i32) {
         let found = (&self.run["outcome"], &self.run["status"], &self.run["disk"]["state"]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cache that all these tests share, and caches of a test's own made from it.
+//! The cache that all guest tests share, and copies of it for single tests.
 //!
-//! A new cache does not know yet whether a kernel comes up with KVM, and finds out by a guest that has
-//! nothing to do, for 20 s where none comes up. Caches made here start with the answer of the shared
-//! one: what a test then sees is its own guest.
+//! A new cache does not record yet whether a kernel boots with KVM on this machine, so the first
+//! run starts an idle guest to find out, which takes 20 s if none boots. Caches made here copy the
+//! answer of the shared cache, so that a test sees only its own guest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use std::process::Command;
 
 use crate::boot::{ProgramRun, finish, lab, program};
 
-/// Where kernels and userlands are kept between runs of these tests.
+/// The folder that keeps kernels and userlands between runs of these tests.
 pub(crate) fn shared() -> PathBuf {
     let named = std::env::var_os("PAGEWISE_CACHE").expect("set by cargo xtask test");
     fs::create_dir_all(&named).expect("the cache that PAGEWISE_CACHE names");
     Path::new(&named).canonicalize().unwrap()
 }
 
-/// The folder of kernels in the shared cache, with this one among them.
+/// The folder of kernels in the shared cache, after making sure that it contains this one.
 pub(crate) fn kernels(kernel: &str) -> PathBuf {
     let kernels = shared().join("kernels");
     if !kernels.join(folder_name(kernel)).exists() {
@@ -28,19 +28,19 @@ pub(crate) fn kernels(kernel: &str) -> PathBuf {
     kernels
 }
 
-/// `trixie/generic` lies beside `trixie`.
+/// The entry for `trixie/generic` is next to that for `trixie`.
 fn folder_name(kernel: &str) -> String {
     kernel.replace('/', "+")
 }
 
-/// The release of the kernel that a guest gets which asks for this one.
+/// The release of the kernel that `--kernel` with this name selects.
 pub(crate) fn release(kernel: &str) -> String {
     let path = kernels(kernel).join(folder_name(kernel)).join("manifest.json");
     let manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     manifest["release"].as_str().unwrap_or_else(|| panic!("{}", path.display())).to_owned()
 }
 
-/// A cache of its own with the kernels of the shared one: what other tests run is not seen in it.
+/// A separate cache with the kernels of the shared one, so that it shows nothing of other tests.
 pub(crate) fn own() -> tempfile::TempDir {
     let own = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(kernels("bookworm"), own.path().join("kernels")).unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn own() -> tempfile::TempDir {
     own
 }
 
-/// Copies what the shared cache knows of KVM on this machine.
+/// Copies the answer of the shared cache about KVM.
 pub(crate) fn bring_kvm_answer(cache: &Path) {
     let locks = cache.join("locks");
     fs::create_dir_all(&locks).unwrap();
@@ -57,8 +57,8 @@ pub(crate) fn bring_kvm_answer(cache: &Path) {
     }
 }
 
-/// The shared cache's answer for this boot of the machine. Where there is none a guest is run, once: where
-/// not even QEMU comes up with KVM, nothing is asked and nothing kept.
+/// The shared cache's answer about KVM for this boot of the machine. If it has none, a guest is run
+/// once; if QEMU itself does not start with KVM, there is still no answer.
 fn kvm_answer() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let of_this_boot =
@@ -74,12 +74,13 @@ fn kvm_answer() -> Option<String> {
     })
 }
 
-/// `lab cache verify` of trixie's kernel in this cache.
+/// Runs `lab cache verify` on trixie's kernel in this cache.
 fn verify(cache: &Path) -> ProgramRun {
     finish(program().args(["lab", "cache", "verify", "trixie"]).env("PAGEWISE_CACHE", cache))
 }
 
-/// Who can write the cache can write a manifest that fits: only Debian's signed packages tell.
+/// Anybody who can write to the cache can also write a matching manifest, so only a comparison with
+/// Debian's signed packages shows the change.
 #[test]
 fn guest_kernel_that_was_changed_with_its_manifest_is_told_from_debians() {
     let own = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans in files, which tests of `apply` over reboots carry out, and guests in which `pagewise plan` makes the same
-//! plans: so a change of `plan` that changes none of them needs no reboots.
+//! Plans in files, which the reboot tests of `apply` use, and guests in which `pagewise plan` makes
+//! the same plans. So a change of `plan` that changes none of these files needs no reboots.
 //!
-//! A file is what `pagewise plan --json` printed, without the machine that it was made for: the guest fills that in.
-//! With BLESS=1 in the environment the files are written anew.
+//! A file is the output of `pagewise plan --json` without its machine, which the guest fills in.
+//! With BLESS=1 in the environment the files are rewritten.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name).with_extension("json")
 }
 
-/// The option that sends a plan into a guest, as /opt/planned.json.
+/// The option that copies a plan into a guest, as /opt/planned.json.
 pub(crate) fn sent(name: &str) -> String {
     format!("--file={}:/opt/planned.json", path(name).display())
 }
 
-/// The plan without its machine, and without the words that explain it: they name what was measured, and have tests of
-/// their own.
+/// The plan without its machine, and without explanations: these contain measured values, and have
+/// their own tests.
 fn general(plan: &Value) -> Value {
     let step = |step: &Value| {
         let mut step = step.clone();
@@ -51,7 +51,7 @@ fn without_comments(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !line.starts_with('#')).collect()
 }
 
-/// The same steps with other sizes: how much memory a guest has differs by some pages from kernel to kernel.
+/// The steps without sizes: the memory of a guest differs by some pages from kernel to kernel.
 fn without_numbers(plan: &Value) -> String {
     let text = format!("{plan:#}");
     let mut shape = String::new();
@@ -65,7 +65,7 @@ fn without_numbers(plan: &Value) -> String {
     shape
 }
 
-/// What `pagewise plan` made is what the file of this name has, but for sizes.
+/// Checks that the plan equals the file of this name, except for sizes.
 #[track_caller]
 pub(crate) fn assert_is(name: &str, plan: &Value) {
     let made = general(plan);
@@ -79,7 +79,7 @@ pub(crate) fn assert_is(name: &str, plan: &Value) {
 }
 
 fn planned(options: &[&str], script: &str, more: &[String]) -> Value {
-    // the plan is made before the first step is applied, which ends the boot
+    // run only the part before `say apply`: applying the plan would end the boot
     let script = script.split_once("say apply").map_or(script, |(before, _)| before);
     let script = format!("{SAY}{STATE}{script}exit 7\n");
     let common = ["--memory", "512M", "--deadline", "5m"];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kills that only journald's files still have: the kernel log was overwritten, or the boot is another one.
-//! The files are those of a real journald, in guests whose PID 1 is systemd.
+//! OOM kills that only journald's files still record, because the kernel log was overwritten or
+//! they happened in another boot. The files are from a real journald, in guests whose PID 1 is
+//! systemd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use serde_json::Value;
 
 use crate::boot::{SAY, answer, finish, lab};
 
-/// A service is killed at its limit, and the kernel log is filled until its report is gone. `dmesg -C` alone
-/// hides it from `dmesg` only.
+/// A service is killed at its limit, and then the kernel log is filled until the report is
+/// overwritten, because `dmesg -C` would hide it from `dmesg` only.
 const KILL: &str = r#"
 group=/sys/fs/cgroup/system.slice/greedy.service
 mkdir $group; echo 24M > $group/memory.max; echo 0 > $group/memory.swap.max
@@ -32,7 +33,7 @@ pagewise capture --quiet --interval 0 --folder /out/capture
 cp /var/log/journal/*/system*.journal /out/
 "#;
 
-/// The files of another boot lie among those of this machine.
+/// Files of another boot are next to those of this boot.
 const NEXT_BOOT: &str = r#"
 for file in /opt/earlier/*; do cp $file "/var/log/journal/$(cat /etc/machine-id)/"; done
 get earlier pagewise doctor --oom --json --interval 0 --min-severity info
@@ -47,7 +48,7 @@ fn guest(options: &[String], script: &str) -> String {
     format!("{}\n{}", ran.out, ran.err)
 }
 
-/// `doctor` finds something, and says so by its status: `get` keeps the document all the same.
+/// `doctor` exits with 3 because it has findings, so the document comes through `get`.
 #[track_caller]
 fn document(session: &str, name: &str) -> Value {
     let (text, status) = answer(session, name);
@@ -61,7 +62,7 @@ fn only_kill(document: &Value) -> &Value {
     &kills[0]
 }
 
-/// The same numbers, wherever they were read.
+/// Checks that both kills have the same numbers, whichever source they were read from.
 #[track_caller]
 fn assert_same(one: &Value, other: &Value) {
     for part in ["boot_seconds", "constraint", "group", "victim", "group_memory", "tasks"] {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab run` in guests: this very program conducts there, and what it says comes out.
+//! `pagewise lab run` in guests: the same program runs the experiment there and sends its results
+//! to the host.
 
 use std::path::Path;
 
 use crate::boot::{finish, program};
 use serde_json::Value;
 
-/// Small enough for an emulated processor, large enough for its cgroup.
+/// Small enough for an emulated CPU, large enough to exceed its cgroup.
 const COLD: &str = "about = \"x\"\n[workload]\nkind = \"coldpages\"\ndata = \"16M\"\nlibrary = \"8M\"\n\
     stream = \"8M\"\noperations = 20000\n[machine]\nrunner = \"guest\"\nkernels = [\"trixie\"]\n\
     memory = [\"256M\"]\nlimit = \"20M\"\ncount = true\n[measure]\nprimary = \"precision\"\n\
@@ -45,7 +46,7 @@ fn guest_an_experiment_is_conducted_inside_and_judged_outside() {
     assert_eq!(replayed.status, 0, "{}", replayed.err);
 }
 
-/// The first run is whole; the second takes the machine with it.
+/// The first run completes; the second one crashes the guest.
 #[test]
 fn guest_that_dies_in_the_middle_leaves_the_runs_until_then() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Predicted gains of many plans, each applied, measured by `verify` and undone, in one guest: how many came true.
+//! How many predicted gains come true: many plans in one guest, each applied, measured by `verify`
+//! and undone.
 //!
-//! For most plans, a program holds data of one kind; `scan` of its cgroup predicts how well zram compresses them, and
-//! the kernel then swaps them out. The other plans predict by a formula of the kernel.
+//! For most plans, a program holds data of one kind; `scan` of its cgroup predicts how well zram
+//! will compress them, and then the kernel swaps them out. The other plans predict with a formula
+//! of the kernel.
 //!
-//! The group `ledger` has a few plans; `cargo xtask ledger` has all of them, with three kernels.
+//! The group `ledger` runs a few plans; `cargo xtask ledger` runs all of them, with three kernels.
 
 use serde_json::Value;
 
 use crate::boot::{SAY, answer, document, script};
 
-/// Kinds of data, as functions that print about 4 MiB each. No line ends: `tail` then keeps all of it in memory.
+/// Kinds of data, as functions that print about 4 MiB each, without a newline, so that `tail` keeps
+/// all of it in memory.
 const KINDS: &str = r#"
 few() { head -c 4m; }
 flat() { tr -d '\n'; }
@@ -29,7 +32,7 @@ hex() { od -An -v -tx1 /bin/busybox | tr -d ' \n' | few; }
 mixed() { for kind in json noise words program; do $kind | head -c 1m; done; }
 "#;
 
-/// Noise alone is none of them: a plan adds no zram for memory that does not compress.
+/// Random data alone is not among them: a plan adds no zram for memory that does not compress.
 const NAMES: [&str; 11] = [
     "json", "numbers", "words", "halves", "logs", "program", "letters", "sparse", "symbols", "hex",
     "mixed",
@@ -79,11 +82,11 @@ min_free() {
 pool() { sysctl -q vm.nr_hugepages=20; plan --goal ratio --only hugetlb; carry_out pool; sysctl -q vm.nr_hugepages=0; }
 "#;
 
-/// The plans that predict by a formula.
+/// The plans that predict with a formula.
 const EXACT: [(&str, &str); 4] =
     [("area", "area"), ("scale", "scale 2000"), ("min-free", "min_free"), ("pool", "pool")];
 
-/// How many kinds of data there are; all, or a few.
+/// The number of kinds of data to use: all of them or a few.
 fn kinds() -> usize {
     std::env::var("PAGEWISE_LEDGER_KINDS").map_or(2, |number| number.parse().expect("how many"))
 }
@@ -118,7 +121,7 @@ fn predictions_come_true(kernel: &str) {
     assert_eq!(hits(true), (EXACT.len(), EXACT.len()), "{ledger:#}");
     let (hit, all) = hits(false);
     assert_eq!(all, kinds.len(), "{ledger:#}");
-    // one in twenty misses by chance, and then some: two of twelve are not unusual
+    // by chance one in twenty misses, sometimes more: two of twelve are not unusual
     assert!(hit * 6 + 6 > all * 5, "{hit} of {all}: {ledger:#}");
 }
 

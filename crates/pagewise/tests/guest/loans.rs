@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loans on other kernels: with cgroup version 2 whose controller has to be handed down first, and
-//! with zram as a module that is not loaded.
+//! Temporary changes (loans) with other kernels: with cgroup v2, whose memory controller must first
+//! be enabled for children, and with zram as a module that is not loaded.
 
 use std::path::Path;
 
 use crate::boot::{UNTIL_SENT, script};
 use crate::example::into_guest;
 
-/// A machine as a distribution installs it, and what loans may change of it.
+/// Sets the guest up as a distribution would, and records what loans may change.
 pub(crate) const MACHINE: &str = r#"
     set -e
     rmmod zram
@@ -42,7 +42,8 @@ pub(crate) const KILLED: &str = r#"
     pagewise undo
 "#;
 
-/// A session that ends by itself gives back too; one that cannot begin says why and leaves nothing.
+/// A session that ends by itself also undoes its changes; one that cannot start says why and leaves
+/// nothing behind.
 const MISSING: &str = r"
     /borrow once zram group < /dev/null
     state > /after
@@ -55,14 +56,14 @@ const MISSING: &str = r"
     ls /state /tmp
 ";
 
-/// All is said: the kernel may go.
+/// Waits until all output was sent, then crashes the kernel.
 const PANIC: &str = "
     until_all_is_sent
     echo c > /proc/sysrq-trigger
     sleep 60
 ";
 
-/// What a guest of the suite printed until its kernel panicked.
+/// The output of a guest of the suite until its kernel panicked.
 fn told(suite: &str, options: &[&str], what: &str) -> String {
     let borrow = into_guest("borrow");
     let options = ["--kernel", suite].into_iter().chain(options.iter().copied());
@@ -86,7 +87,8 @@ pub(crate) fn a_killed_run_is_given_back(text: &str) {
     assert!(text.contains("nothing to put back\n"), "{text}");
 }
 
-/// The machine is as it was before, so what is missing is taken from it next.
+/// After the undo the guest is as before, so the script then takes away what loans need, and the
+/// messages say what is missing.
 #[test]
 fn guest_of_bookworm_has_back_what_a_killed_run_borrowed_and_says_what_is_missing_until_it_panics()
 {
@@ -105,7 +107,7 @@ fn guest_of_bookworm_has_back_what_a_killed_run_borrowed_and_says_what_is_missin
     the_log_is_whole(&log);
 }
 
-/// A log that is there is not written over, and no guest is started.
+/// An existing log is not overwritten, and no guest is started.
 fn the_log_is_whole(log: &Path) {
     let text = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
     for wanted in ["Linux version 6.1", "Command line: ", "Run /init", "sysrq triggered crash"] {

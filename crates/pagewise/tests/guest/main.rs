@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens in guests with the kernels of three Debian suites. They need QEMU, and the network
-//! where kernels and userlands are not kept yet, but no root; run by `cargo xtask test --root`.
+//! Tests in guests with the kernels of three Debian suites. They need QEMU, and the network for
+//! kernels and userlands that are not in the cache, but no root; run by `cargo xtask test --root`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -41,13 +41,13 @@ mod turns;
 mod zmerge;
 mod zswap;
 
-/// What `make test` runs of these tests; the others are in groups (`cargo xtask groups`).
+/// The tests that `make test` runs; the others are in groups (`cargo xtask groups`).
 mod fixed {
     mod kernels;
     mod systemd;
 }
 
-/// Plans under all that can go wrong.
+/// Plans under faults: failing calls, power losses, and swap that does not fit into memory.
 mod plans {
     mod drain;
     pub(crate) mod faults;

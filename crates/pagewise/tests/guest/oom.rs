@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kills in guests of two kernels: by the limit of a cgroup that may not swap, then of a machine whose
-//! swap is full, as `pagewise doctor --oom` tells them right afterwards.
+//! OOM kills in guests of two kernels: first at the limit of a cgroup that is barred from swapping,
+//! then on a machine whose swap is full; checked with `pagewise doctor --oom` right afterwards.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ fn told(kernel: &str) {
         serde_json::from_str(text)
             .unwrap_or_else(|error| panic!("{name}: {error}: {text} {}", ran.err))
     };
-    // who reads of a failure wants to know what the guest's kernel said
+    // failures print the messages of the guest's kernel
     let message = &ran.err;
     let kills = document("kills");
     let of = |kind: &str| {
@@ -53,7 +53,7 @@ fn told(kernel: &str) {
         (kill.clone(), kills_explained(&kills_at(&kill), &document("kills")))
     };
     let (kill, _) = of("cgroup");
-    // asked before the machine's swap is filled: how much of it is free is told as it is now
+    // read before the machine's swap is filled: the report contains the current free swap
     let explained = kills_explained(&kills_at(&kill), &document("limit"));
     assert_eq!(kill["group"], "/app.service", "{kill} {message}");
     assert_eq!(kill["victim"]["name"], "tail", "{kill} {message}");
@@ -72,7 +72,7 @@ fn told(kernel: &str) {
         .filter(|finding| finding["id"] == "oom-kills" && finding["severity"] == "critical")
         .map(|finding| finding["title"].as_str().unwrap())
         .collect();
-    // the machine's comes first: it is later, and concerns all
+    // the machine's finding comes first: it is later, and affects all processes
     let at = |end: &str| titles.iter().position(|title| title.ends_with(end));
     let (host, group) = (at("the machine ran out of memory"), at("at the limit of /app.service"));
     assert!(host.is_some() && group.is_some() && host < group, "{titles:?} {message}");
@@ -82,7 +82,7 @@ fn kills_at(kill: &Value) -> String {
     kill["at"].as_str().unwrap().to_owned()
 }
 
-/// What is said of the kill at this record, as text.
+/// The explanation of the kill with this record, as text.
 fn kills_explained(at: &str, document: &Value) -> String {
     let all = document["oom_explained"].as_array().unwrap();
     all.iter().find(|told| told["at"] == at).unwrap().to_string()

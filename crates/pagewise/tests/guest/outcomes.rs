@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Guests with the kernels of three Debian suites: what a command comes to, whatever it does.
+//! Guests with the kernels of three Debian suites: how a run ends, whatever its command does.
 //!
-//! They need QEMU, and the network where the kernels are not kept yet, but no root.
+//! They need QEMU, and the network for kernels that are not in the cache, but no root.
 
 use std::fs::Permissions;
 use std::io::Read;
@@ -15,12 +15,12 @@ use crate::boot::{ProgramRun, finish, lab, program};
 use crate::caches;
 use rustix::process::{Pid, Signal};
 
-/// A shell script in a guest of that suite.
+/// Runs a shell script in a guest of this suite.
 fn script(suite: &str, options: &[&str], script: &str) -> ProgramRun {
     crate::boot::script(&[&["--kernel", suite], options].concat(), script)
 }
 
-/// One run as --json tells it.
+/// One run: the document that --json prints.
 fn run(suite: &str, options: &[&str], command: &[&str]) -> serde_json::Value {
     crate::boot::run(&[&["--kernel", suite], options].concat(), command).0
 }
@@ -50,8 +50,8 @@ fn guest_that_cannot_start_the_command_says_so() {
     assert!(ran.status == 125 && ran.err.contains("nonesuch: No such file"), "{}", ran.err);
 }
 
-/// The kernel and twice its initramfs, packed and unpacked, fill all of it: no guest comes up so, whatever
-/// the kernel fails at first. With twice as much one does.
+/// The kernel and its initramfs twice, packed and unpacked, fill all memory, so no guest can boot,
+/// whatever fails first in the kernel. With twice as much memory it boots.
 #[test]
 fn guest_with_too_little_memory_is_refused_or_told() {
     let ran = script("trixie", &["--memory", "32M"], "true");
@@ -59,9 +59,9 @@ fn guest_with_too_little_memory_is_refused_or_told() {
     let needed = ran.err.split_once("kernel and initramfs alone take ");
     let needed = needed.and_then(|(_, rest)| rest.split_once(" MiB"));
     let needed: f64 = needed.unwrap_or_else(|| panic!("{}", ran.err)).0.parse().unwrap();
-    // it was rounded to a tenth
+    // the message rounds to a tenth
     let megabytes = |times: f64| format!("{:.0}M", ((needed + 0.1) * times).ceil());
-    // What becomes of the kernel depends on where in so little memory the images lie.
+    // How the kernel fails depends on where in so little memory the images are placed.
     let options = ["--memory", &megabytes(1.0), "--start-deadline", "40s"];
     let ran = script("trixie", &options, "true");
     let text = match ran.status {
@@ -75,7 +75,8 @@ fn guest_with_too_little_memory_is_refused_or_told() {
     assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &1.into()), "{run:#}");
 }
 
-/// As many processes as its group may have; all that waits, it waits for with what the shell has built in.
+/// Forks as many processes as its cgroup allows; every wait uses shell built-ins, because no
+/// program can be started.
 #[test]
 fn guest_that_forks_without_end_is_ended() {
     let bomb = "cd /sys/fs/cgroup/job; echo 300 > pids.max; mkfifo /never; exec 3<>/never; \
@@ -131,7 +132,7 @@ fn guest_that_is_restarted_or_halted_from_inside_is_told() {
     assert!(ran.status == 124 && ran.err.contains("System halted"), "{}", ran.err);
 }
 
-/// Nothing is gathered for a reader who is slow, and who went away ends the guest.
+/// The runner buffers nothing for a slow reader, and ends the guest if the reader goes away.
 #[test]
 fn guest_that_prints_without_end_is_read_as_it_prints() {
     let mut yes = lab(&["--kernel", "trixie", "--deadline", "10m", "--", "yes"]);
@@ -146,7 +147,7 @@ fn guest_that_prints_without_end_is_read_as_it_prints() {
     assert!(ended.status.success() && !listed.contains("--deadline"), "{listed}");
 }
 
-/// Copies of the program and of a kernel, for somebody who may read nothing else.
+/// Copies the program and a kernel to where a user without other permissions can read them.
 fn for_anybody(folder: &Path) -> (PathBuf, PathBuf) {
     let (program, cache) = (folder.join("pagewise"), folder.join("cache"));
     std::fs::copy(std::env::var_os("PAGEWISE_STATIC").unwrap(), &program).unwrap();
@@ -185,7 +186,8 @@ fn guest_needs_no_rights() {
     assert!((run["accelerator"] == "kvm") != why.starts_with("/dev/kvm"), "{run:#}");
 }
 
-/// A cache on a disk of that size, in a mount namespace of its own: it is gone with the command.
+/// Runs with a cache on a disk of that size, in its own mount namespace, which ends with the
+/// command.
 fn on_small_disk(size: &str, arguments: &str) -> ProgramRun {
     let own = caches::own();
     let program = std::env::var("PAGEWISE_STATIC").unwrap();
@@ -236,7 +238,7 @@ fn guest_kernel_that_is_none_is_refused() {
     );
 }
 
-/// The image alone, without the folder of modules beside it.
+/// The cache contains the kernel image but not the folder of modules.
 #[test]
 fn guest_kernel_without_drivers_is_told() {
     let image = caches::kernels("bookworm").join("bookworm/image");
@@ -251,13 +253,14 @@ fn guest_kernel_without_drivers_is_told() {
     assert!(ran.status == 1 && ran.err.contains("no module nonesuch"), "{}", ran.err);
 }
 
-/// A packed image that nobody unpacks is started as it is, by the larger machine's firmware.
+/// A compressed image that we cannot unpack is booted as it is, by the firmware of the larger
+/// machine.
 #[test]
 fn guest_of_a_packed_image_comes_up() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("vmlinuz");
     let mut bytes = std::fs::read(caches::kernels("sid").join("sid/modules/vmlinuz")).unwrap();
-    // Where the packed kernel is; the image itself knows without that.
+    // clear the offset of the compressed kernel, which the image itself does not need for booting
     bytes[0x248..0x24c].copy_from_slice(&[0; 4]);
     std::fs::write(&image, bytes).unwrap();
     let ran =
@@ -265,7 +268,7 @@ fn guest_of_a_packed_image_comes_up() {
     assert!(ran.status == 0 && ran.out.starts_with("pagewise "), "{}", ran.err);
 }
 
-/// A folder of programs that stand before the real ones: an apt that says what the real one said.
+/// A folder for PATH with an apt that prints what the real one once printed.
 fn apt_that(update: &str, show: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let get = format!(
@@ -280,7 +283,7 @@ fn apt_that(update: &str, show: &str) -> tempfile::TempDir {
     folder
 }
 
-/// The program with an empty cache and that apt.
+/// The program with an empty cache and this apt.
 fn with_apt(apt: &Path, cache: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     let path = std::env::var("PATH").unwrap();
@@ -365,7 +368,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Processes whose command line names this folder.
+/// The number of processes whose command line contains this folder.
 fn processes(folder: &Path) -> usize {
     let folder = folder.to_string_lossy().into_owned();
     let all = names(Path::new("/proc")).into_iter();
@@ -373,7 +376,7 @@ fn processes(folder: &Path) -> usize {
     lines.filter(|line| String::from_utf8_lossy(line).contains(&folder)).count()
 }
 
-/// Waits for what the kernel does in its own time.
+/// Waits, for at most a minute, for something that the kernel does asynchronously.
 fn in_the_end(mut done: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + Duration::from_secs(60);
     while Instant::now() < until {
@@ -385,24 +388,24 @@ fn in_the_end(mut done: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A runner whose guest lives until it is ended.
+/// A runner whose guest runs until it is stopped.
 struct Living {
     runner: Child,
-    /// Where what the guest prints goes.
+    /// The file that receives the guest's output.
     said: PathBuf,
     runs: PathBuf,
 }
 
-/// How far a runner has come.
+/// How far a runner has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     /// It reads the kernel and makes the initramfs.
     Start,
-    /// It has a folder.
+    /// It has created its folder.
     Folder,
-    /// QEMU runs.
+    /// QEMU is running.
     Qemu,
-    /// The guest's command has printed.
+    /// The guest's command has printed something.
     Command,
 }
 
@@ -432,7 +435,7 @@ impl Living {
         self.runner.try_wait().unwrap().is_none()
     }
 
-    /// Waits until it has come that far.
+    /// Waits until the runner has reached this stage.
     fn reach(&mut self, stage: Stage) {
         let reached = in_the_end(|| self.stage() >= stage || !self.is_alive());
         assert!(reached && self.is_alive(), "{stage:?}: it came to {:?}", self.stage());
@@ -444,7 +447,7 @@ impl Living {
     }
 }
 
-/// Whether a lock can be had at once, or is not there.
+/// Whether the lock can be taken at once, or does not exist.
 fn is_free(lock: &Path) -> bool {
     let file = match std::fs::File::open(lock) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
@@ -453,13 +456,13 @@ fn is_free(lock: &Path) -> bool {
     rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Whether every lock of the cache can be had at once.
+/// Whether every lock of the cache can be taken at once.
 fn all_locks_are_free(cache: &Path) -> bool {
     let locks = cache.join("locks");
     !locks.exists() || names(&locks).into_iter().all(|name| is_free(&locks.join(name)))
 }
 
-/// What the next start says; nothing may be left behind it.
+/// The messages of the next start, which must leave nothing behind.
 fn next_start(cache: &Path) -> String {
     let mut next = program();
     let next = finish(next.args(["lab", "cache", "prune", "none"]).env("PAGEWISE_CACHE", cache));
@@ -469,17 +472,18 @@ fn next_start(cache: &Path) -> String {
     next.err
 }
 
-/// Ends a runner; answers how many folders it left, and of how many the next start told.
+/// Ends a runner; returns how many folders it left behind, and how many of them the next start
+/// reported.
 fn ended(living: &mut Living, cache: &Path, signal: Signal, place: &str) -> (usize, usize) {
     living.signal(signal);
     let ended = living.runner.wait().unwrap();
     match signal {
         Signal::KILL => assert_eq!(ended.signal(), Some(signal.as_raw()), "{place}: {ended}"),
-        // Before it listens to signals, this one ends it as any program.
+        // Before it handles SIGINT, the signal ends the runner like any program.
         _ => assert!(ended.code() == Some(130) || ended.signal() == Some(2), "{place}: {ended}"),
     }
     let runs = &living.runs;
-    // a child that was killed before it executed a program still has our locks, and no command line
+    // a forked child that was killed before exec still holds our locks, and has no command line yet
     let run_is_free = |run: &String| is_free(&runs.join(run).join("lock"));
     let runs_are_free = || !runs.exists() || names(runs).iter().all(run_is_free);
     let is_over = || processes(runs) == 0 && runs_are_free() && all_locks_are_free(cache);
@@ -489,8 +493,8 @@ fn ended(living: &mut Living, cache: &Path, signal: Signal, place: &str) -> (usi
     (folders, next_start(cache).matches("left by a run that was killed").count())
 }
 
-/// How long each stage of a runner takes, on this machine as busy as it is now. The first runner of a machine may take
-/// seconds longer to start than the others, because it reads files from the disk.
+/// How long each stage of a runner takes under the current load. The first runner may take seconds
+/// longer to start, because it reads files from the disk, so it is not measured.
 fn spans(cache: &Path) -> Vec<(Stage, Duration)> {
     let mut first = Living::start(cache);
     first.reach(Stage::Folder);
@@ -508,8 +512,8 @@ fn spans(cache: &Path) -> Vec<(Stage, Duration)> {
     [Stage::Start, Stage::Folder, Stage::Qemu, Stage::Command].into_iter().zip(spans).collect()
 }
 
-/// Ten runners or more, each ended at a random moment of one of their stages, with SIGKILL and SIGINT. Their
-/// guests would live on: every runner is alive when it is ended.
+/// Ends ten or more runners, each at a random moment of a stage, with SIGKILL or SIGINT. Their
+/// guests do not end by themselves, so every runner is alive when it is ended.
 #[test]
 fn guest_killed_at_any_time_leaves_nothing() {
     let cache = caches::own();
@@ -519,7 +523,8 @@ fn guest_killed_at_any_time_leaves_nothing() {
     let count = |found: &[Stage], matches: fn(&Stage) -> bool| {
         found.iter().filter(|stage| matches(stage)).count()
     };
-    // how far a runner is by then depends on how busy the machine is: more of them until each stage was hit
+    // the stage that a runner has reached by then depends on the load, so continue until each stage
+    // was hit
     let is_enough = |left: usize, found: &[Stage]| {
         left >= 2
             && count(found, |stage| *stage == Stage::Start) >= 1
@@ -532,7 +537,7 @@ fn guest_killed_at_any_time_leaves_nothing() {
         }
         let turn = index % spans.len();
         let (stage, span) = spans[turn];
-        // xorshift: the same moments in every run of the test, as far as a stage lasts as long.
+        // xorshift: the same fractions of a stage in every run of the test.
         for (up, by) in [(true, 13), (false, 7), (true, 17)] {
             random ^= if up { random << by } else { random >> by };
         }
@@ -540,7 +545,7 @@ fn guest_killed_at_any_time_leaves_nothing() {
         let mut living = Living::start(cache.path());
         living.reach(stage);
         std::thread::sleep(later);
-        // in each stage by turns
+        // alternate the signals within each stage
         let signal = [Signal::KILL, Signal::INT][(index + index / spans.len()) % 2];
         let now = living.stage();
         let place = format!("{} {later:.0?} after {stage:?}, at {now:?}", signal.as_raw());
@@ -549,7 +554,7 @@ fn guest_killed_at_any_time_leaves_nothing() {
         println!("{place}: {folders} folders left, {said} told");
         (left, told) = (left + folders, told + said);
         found.push(now);
-        // it takes less time than it did: sooner the next time
+        // the stage took less time than measured: wait less in the next round
         if now > stage {
             spans[turn].1 = span / 8;
         }
@@ -576,7 +581,7 @@ fn guest_fetch_that_is_killed_leaves_nothing() {
         let pid = Pid::from_raw(i32::try_from(fetch.id()).unwrap()).unwrap();
         match signal {
             Signal::KILL => rustix::process::kill_process(pid, signal).unwrap(),
-            // As a terminal does it.
+            // Like Ctrl-C in a terminal.
             _ => rustix::process::kill_process_group(pid, signal).unwrap(),
         }
         let ended = fetch.wait().unwrap();
@@ -591,7 +596,7 @@ fn guest_fetch_that_is_killed_leaves_nothing() {
     }
 }
 
-/// The QEMU of this cache.
+/// The PID of the QEMU that uses this cache.
 fn qemu_of(runs: &Path) -> PathBuf {
     let runs = runs.to_string_lossy().into_owned();
     let is_it = |process: &PathBuf| {
@@ -609,8 +614,9 @@ fn status_of(process: &Path, name: &str) -> Vec<String> {
     line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whoever breaks out of the guest is a user who owns nothing, has no capability, no network device and no
-/// system calls but those that QEMU needs; and nobody else may read what the run holds.
+/// An attacker who breaks out of the guest is a user who owns nothing, and has no capabilities, no
+/// network device and only the system calls that QEMU needs. Other users cannot read the files of
+/// the run.
 #[test]
 fn guest_qemu_has_no_rights() {
     let cache = caches::own();
@@ -652,7 +658,7 @@ fn guest_qemu_has_no_rights() {
     assert_eq!(living.runner.wait().unwrap().code(), Some(130));
 }
 
-/// What only root may read and write is handed to QEMU open: an image, and a block device.
+/// Disks that only root may open (an image, a block device) are passed to QEMU as open files.
 #[test]
 fn guest_disks_that_only_their_owner_may_open_work() {
     let folder = tempfile::tempdir().unwrap();

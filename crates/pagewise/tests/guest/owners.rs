@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which line of a configuration file wins at boot, compared with the programs that apply them: systemd-sysctl,
-//! `sysctl --system`, systemd-tmpfiles, `systemd-analyze cat-config` and zram-generator, on made-up folders of files
-//! in a guest with systemd.
+//! Which line of a configuration file wins at boot, compared with the programs that apply them:
+//! systemd-sysctl, `sysctl --system`, systemd-tmpfiles, `systemd-analyze cat-config` and
+//! zram-generator, on generated folders of files in a guest with systemd.
 //!
-//! The files are drawn with a fixed seed: names that lie in several folders, masks, links that lead nowhere or to
-//! themselves, binary bytes, files without a suffix, patterns, excluded settings and duplicate lines.
+//! The files are generated with a fixed seed: the same name in several folders, masks, links that
+//! lead nowhere or to themselves, binary bytes, files without a suffix, patterns, excluded settings
+//! and duplicate lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,14 +14,14 @@ use serde_json::Value;
 
 use crate::boot::{SAY, answer, finish, lab};
 
-/// Folders in the order of systemd; the last one stands for a package.
+/// Folders in systemd's order of precedence; the last one is for files of packages.
 const FOLDERS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
 const ROUNDS: u64 = 6;
-/// What the made-up files set: each of these takes any number from 1 to 90.
+/// The settings in the generated files: each accepts any number from 1 to 90.
 const KNOBS: [&str; 5] =
     ["swappiness", "dirty_ratio", "dirty_background_ratio", "vfs_cache_pressure", "stat_interval"];
 
-/// A sequence of numbers that looks random and is the same every time.
+/// A pseudo-random sequence that is the same in every run.
 struct Draw(u64);
 
 impl Draw {
@@ -35,7 +36,7 @@ impl Draw {
     }
 }
 
-/// Shell commands that make one round of files.
+/// Shell commands that create the files of one round.
 fn files(draw: &mut Draw) -> String {
     let mut script = String::new();
     for kind in ["sysctl.d", "tmpfiles.d"] {
@@ -90,7 +91,7 @@ fn line(draw: &mut Draw, kind: &str) -> String {
     }
 }
 
-/// One round: made-up files, each tool, and what we say of the same files.
+/// One round: generates the files, runs each tool on them, and lets pagewise report the same files.
 fn round(number: u64) -> String {
     let reset: String = KNOBS.iter().fold(String::new(), |mut all, knob| {
         writeln!(all, "echo 3 > /proc/sys/vm/{knob}").unwrap();
@@ -113,7 +114,7 @@ fn round(number: u64) -> String {
     )
 }
 
-/// zram-generator with a main file in each folder, less one of them each time, and then with drop-ins.
+/// Runs zram-generator with a main file in each folder, one less each time, and then with drop-ins.
 const GENERATOR: &str = r#"
 rm -f /etc/systemd/zram-generator.conf
 mkdir -p /usr/local/lib/systemd /run/systemd /tmp/out
@@ -141,7 +142,8 @@ fn document(session: &str, name: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name} ({status}): {error}: {text}"))
 }
 
-/// The lines of made-up files for one setting by one mechanism that are applied, in order: path and value.
+/// The lines of generated files that one mechanism applies for one setting, in order: path and
+/// value.
 fn applied(document: &Value, target: &str, mechanism: &str) -> Vec<(String, String)> {
     let owners = document["owners"].as_array().unwrap();
     let lines = owners.iter().filter(|it| it["target"] == target);
@@ -157,7 +159,7 @@ fn applied(document: &Value, target: &str, mechanism: &str) -> Vec<(String, Stri
         .collect()
 }
 
-/// What each setting is after a tool has run, beside the value that we expect from its last line.
+/// Compares each setting after a tool has run with the value of the last line in our order.
 #[track_caller]
 fn assert_values(session: &str, ours: &Value, tool: &str, mechanism: &str, round: u64) -> usize {
     let printed = answer(session, &format!("{tool}-{round}")).0;
@@ -171,18 +173,19 @@ fn assert_values(session: &str, ours: &Value, tool: &str, mechanism: &str, round
     compared
 }
 
-/// The made-up files that a tool names in lines that begin with `mark`, in its order.
+/// The generated files that a tool names in lines starting with `mark`, in its order.
 fn named(session: &str, name: &str, mark: &str) -> Vec<String> {
     let lines = answer(session, name).0.lines();
     let paths = lines.filter_map(|line| line.strip_prefix(mark)?.split_whitespace().next());
     paths.filter(|path| path.contains("/made-")).map(str::to_owned).collect()
 }
 
-/// Our order of files agrees: the paths of our lines come in the order of the tool's list, and each is on it.
+/// Checks our order of files: the paths of our lines are in the order of the tool's list, which
+/// contains each.
 #[track_caller]
 fn assert_order(ours: &Value, mechanism: &str, listed: &[String], what: &str) {
     for knob in KNOBS {
-        // a pattern is applied before what is named, wherever it stands
+        // a pattern is applied before a name, wherever it is in the files
         let lines = applied(ours, &format!("vm.{knob}"), mechanism);
         let place = |path: &String| listed.iter().position(|known| known == path);
         let places: BTreeMap<&String, Option<usize>> =
@@ -207,7 +210,8 @@ fn guest_systemd_owners_of_settings_are_those_of_the_real_tools() {
         assert_order(&ours, "sysctl", &listed, "cat-config sysctl.d");
         let listed = named(&session, &format!("tmpfiles-order-{number}"), "# ");
         assert_order(&ours, "tmpfiles", &listed, "cat-config tmpfiles.d");
-        // sysctl of procps orders files by name too; of equal names it may prefer another folder
+        // procps's sysctl also orders files by name, but for equal names it may prefer another
+        // folder
         let names = |paths: Vec<String>| -> Vec<String> {
             let name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
             paths.into_iter().map(name).collect()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Guests that reboot: what one boot leaves on the root disk, the next one finds; modules come from that disk;
-//! and a boot may end by a reboot of the command's own, by a loss of power or by its deadline.
+//! Guests that reboot: the root disk keeps its contents from boot to boot; modules are loaded from
+//! that disk; and a boot may end by a reboot of the command, by a power loss or by its deadline.
 //!
-//! They need QEMU, and the network where kernel and userland are not kept yet, but no root. Each boot takes as
-//! long as a guest with systemd does, so most are in [`long`].
+//! They need QEMU, and the network for kernels and userlands that are not in the cache, but no
+//! root. Each boot takes as long as one of a guest with systemd, so most tests are in [`long`].
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,8 @@ use serde_json::json;
 
 const SYSTEMD: &str = "--userland=systemd";
 
-/// A unit that makes a zram swap before swap.target, as somebody would write it who has no generator.
+/// A unit that makes a zram swap before swap.target, as an administrator without a generator would
+/// write it.
 const ZRAM_UNIT: &str = r#"
 cat > /etc/systemd/system/own-zram.service <<'UNIT'
 [Unit]
@@ -30,7 +31,7 @@ mkdir -p /etc/systemd/system/swap.target.wants
 ln -s ../own-zram.service /etc/systemd/system/swap.target.wants/
 "#;
 
-/// What every boot is asked.
+/// Checks that every boot runs.
 const LOOK: &str = r#"
 say running systemctl is-system-running
 say boots journalctl --list-boots --no-pager --quiet
@@ -40,7 +41,8 @@ say kernel dmesg
 say kept cat /root/kept
 "#;
 
-/// The place of a line in the kernel's log, in which systemd writes its first words.
+/// The number of the first line in the kernel's log that contains the text; systemd writes its
+/// first messages there.
 #[track_caller]
 fn line_of(boot: &Boot, text: &str) -> Option<usize> {
     answer_of_success(&boot.output, "kernel").lines().position(|line| line.contains(text))
@@ -53,7 +55,7 @@ fn assert_without_zram(boot: &Boot) {
     assert_eq!(line_of(boot, "zram"), None, "{}", boot.output);
 }
 
-/// systemd loaded zram, not what runs before it.
+/// Checks that systemd loaded zram, not the program that runs before systemd.
 #[track_caller]
 fn assert_own_zram(boot: &Boot) {
     assert_eq!(answer(&boot.output, "running"), ("running\n", "0"));
@@ -64,17 +66,17 @@ fn assert_own_zram(boot: &Boot) {
     assert!(systemd < zram, "systemd in line {systemd}, zram in line {zram}");
 }
 
-/// The journal of systemd has every boot, so its disk and machine ID outlive them.
+/// Checks that systemd's journal contains every boot, so the disk and the machine ID persist.
 #[track_caller]
 fn assert_boots_in_journal(boot: &Boot, expected: usize) {
     let listed = answer_of_success(&boot.output, "boots");
-    // some releases print a heading; boots are counted back from 0
+    // some releases print a heading; boots are numbered backwards from 0
     let boots = listed.lines().filter(|line| line.trim_start().starts_with(['0', '-'])).count();
     assert!(boots == expected, "expected {expected} boots: {listed}");
 }
 
-/// The first boot loses its power after it has synced a unit and a file; a file that it writes after that was
-/// never on the disk. The second boot is ended by its own command, the third one by the end of its command.
+/// The first boot loses power after it has synced a unit and a file; a file written after that must
+/// be missing. The second boot is ended by its own command, the third by the end of its command.
 fn boots_with_own_zram(options: &[&str]) {
     let unsynced =
         "dd if=/dev/zero of=/root/lost bs=1M count=8 status=none; echo lose-power; sleep 1000";
@@ -112,7 +114,7 @@ fn guest_reboots_keep_the_disk_and_load_zram_only_on_request() {
     boots_with_own_zram(&[]);
 }
 
-/// One boot, as no other follows it.
+/// Only one boot, because no boot follows one that exceeds its deadline.
 #[test]
 fn guest_reboots_end_with_a_boot_that_passes_its_deadline() {
     let options = [SYSTEMD, "--reboots", "3", "--deadline", "5s"];
@@ -127,7 +129,7 @@ fn refused(options: &[&str]) -> ProgramRun {
     finish(&mut lab(&[options, &["--", "true"]].concat()))
 }
 
-/// No guest is started for what cannot work.
+/// No guest is started for options that cannot work.
 #[test]
 fn guest_reboots_that_cannot_be_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +160,7 @@ fn guest_reboots_that_cannot_be_are_refused() {
     }
 }
 
-/// Other suites, and what takes many boots.
+/// Tests of other suites, and tests that take many boots.
 pub(crate) mod long {
     mod faults;
     pub(crate) mod plans;
@@ -181,7 +183,8 @@ pub(crate) mod long {
         boots_with_own_zram(&["--userland=systemd/sid", "--kernel=sid"]);
     }
 
-    /// Its configuration comes into force at the next boot; a disk that was added keeps what is on it.
+    /// The generator's configuration takes effect at the next boot; an added disk keeps its
+    /// contents.
     #[test]
     fn guest_reboots_with_zram_generator_and_a_second_disk() {
         let conf = "printf '[zram0]\\nzram-size = 100\\nswap-priority = 77\\n' \
@@ -200,7 +203,7 @@ pub(crate) mod long {
             let systemd = line_of(boot, "running in system mode").expect("systemd says so");
             assert!(line_of(boot, "zram: Added device").is_some_and(|zram| systemd < zram));
         }
-        // by default it takes half of the memory
+        // by default zram-generator uses half of the memory
         let defaults = answer_of_success(&first.output, "zram");
         assert!(defaults.starts_with("/dev/zram0 ") && defaults.ends_with(" 100\n"), "{defaults}");
         let own = format!("/dev/zram0 {} 77\n", (100 << 20) - 4096);
@@ -208,8 +211,8 @@ pub(crate) mod long {
         assert_eq!(answer(&second.output, "second"), ("second\n", "0"));
     }
 
-    /// A root disk that the command filled still boots, and the command runs. Redis would not stop: it cannot save,
-    /// and its unit lets it try without end.
+    /// A root disk that the command filled up still boots, and the command runs. Redis is disabled:
+    /// it would never stop, because it cannot save and its unit lets it retry without a limit.
     #[test]
     fn guest_reboots_with_a_full_root_disk() {
         let fill = "systemctl mask --quiet --now redis-server; cat /dev/zero > /root/full; sync; df --output=avail / | tail -1; true";
@@ -231,7 +234,8 @@ pub(crate) mod long {
         assert!(free > 100 << 10, "{free} KiB");
     }
 
-    /// Modules of `--module` are on the disk and are not loaded; a boot whose command fails is the last one.
+    /// Modules of `--module` are on the disk and are not loaded; a boot whose command fails is the
+    /// last one.
     #[test]
     fn guest_reboots_stop_at_a_command_that_fails() {
         let first = format!("{SAY}{LOOK}say loaded modprobe dm_mod\nsay then lsmod");
@@ -248,7 +252,7 @@ pub(crate) mod long {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Ctrl-C in the second boot ends all of it, and its disk is gone.
+    /// Ctrl-C in the second boot ends the whole run, and its disk is removed.
     #[test]
     fn guest_reboots_that_are_stopped_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram of 6.1, 6.12 and 7.2 and we agree on eight kinds of memory.
+//! Our sizes agree with zram of 6.1, 6.12 and 7.2 on eight kinds of memory.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use pagewise_pages::kernel::Kernel;
 
 const SUITES: [(&str, &str); 3] = [("bookworm", "6.1"), ("trixie", "6.12"), ("sid", "7.2")];
 
-/// Every algorithm × image; each result is a file. Pages are overwritten three times where that takes
-/// least: what wears a pool is their sizes.
+/// Stores each image with each algorithm; each result is a file. With lz4, the
+/// fastest, pages are overwritten three times: fragmentation of the pool depends on sizes alone.
 const SCRIPT: &str = r"
     for algorithm in $(tr -d '[]' < /sys/block/zram0/comp_algorithm); do
         [ $algorithm = 842 ] && continue
@@ -25,7 +25,7 @@ const SCRIPT: &str = r"
         done
     done";
 
-/// How near the total has to be, in percent; nothing where every page has to be equal.
+/// The maximum deviation of the total in percent; `None` if every page must be equal.
 fn promised(kernel: &str, algorithm: Algorithm) -> Option<f64> {
     match (algorithm, kernel) {
         (Algorithm::Lz4hc(_), _) => Some(0.1),

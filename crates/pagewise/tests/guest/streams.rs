@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A hostile guest and the terminal: whatever it prints, says in the kernel's log, or tells in events that
-//! are not PID 1's, nothing acts on the terminal and no line looks like one of ours.
+//! A hostile guest and the terminal: whatever it prints, writes to the kernel's log, or sends as
+//! forged events in place of PID 1, nothing controls the terminal, and no line looks like one of
+//! ours.
 
 use std::process::Output;
 
 use crate::boot::{UNTIL_SENT, lab};
 
-/// For printf of a shell: a title, a cleared screen, C1 as a byte and as UTF-8, marks that reorder, a tag.
+/// For a shell's printf: a window title, a cleared screen, C1 as a byte and as UTF-8, bidirectional
+/// marks, a tag.
 const HOSTILE: &str = r"\033]0;own\007\033[2J\233\302\2332J\342\200\256\330\234\363\240\201\201\r\npagewise: forged\n";
-/// The same inside of JSON.
+/// The same as JSON escapes.
 const IN_JSON: &str =
     r"\u001b]0;own\u0007\u001b[2J\u009b2J\u202e\u061c\udb40\udc41\r\npagewise: forged\n";
 
@@ -31,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The script that tells events in the place of PID 1, each kind of them.
+/// A script that sends events in place of PID 1, each kind of them.
 fn forging() -> String {
     let base64 = "b3duG10wO3gHG1sySg0K";
     let events = [
@@ -46,7 +48,7 @@ fn forging() -> String {
         r#"{"event":"done"}"#.to_owned(),
     ];
     let listed = events.map(|event| format!("printf '%s\\n' '{event}' > /dev/ttyS1\n"));
-    // so that PID 1 does not say how it really ended
+    // crash, so that PID 1 does not send the real end
     format!("{UNTIL_SENT}{}until_all_is_sent; echo c > /proc/sysrq-trigger", listed.concat())
 }
 
@@ -67,7 +69,7 @@ fn guest_that_prints_escapes_reaches_no_terminal() {
             text(printed)
         );
     }
-    // only who asks for it gets it as it is
+    // unescaped only with --raw
     let ended = guest(&["--raw", "--quiet"], r"printf '\033[2J\233\000\377'; exit 5");
     assert_eq!((ended.status.code(), &*ended.stdout), (Some(5), &b"\x1b[2J\x9b\0\xff"[..]));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens in swap with the kernels of three suites. Counts only: emulation knows no times.
+//! Swap-in with the kernels of three suites. Only counts are checked: times of an emulated CPU mean
+//! nothing.
 
 use crate::boot::script;
 use crate::example::into_guest;
@@ -22,8 +23,8 @@ fn measured(suite: &str) -> Value {
     serde_json::from_str(&ran.out).expect("JSON")
 }
 
-/// Measures, and compares with the kinds of memory that the kernel reads ahead for when page-cluster is
-/// not 0. All keep private memory out of it where the device is as fast as zram.
+/// Measures, and checks for which kinds of memory the kernel reads ahead if page-cluster is not 0.
+/// On a device as fast as zram, no kernel reads private memory ahead.
 fn reads_ahead(suite: &str, read_ahead: &[&str]) {
     let found = measured(suite);
     check(&found, 2, PAGES, &CLUSTERS);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Guests whose PID 1 is systemd: that the system is a whole one, and that a command comes to the
-//! same outcomes in it as in the minimal one.
+//! Guests whose PID 1 is systemd: the system is complete, and a command ends in it in the same way
+//! as in the minimal system.
 //!
-//! They need QEMU, and the network where kernel and userland are not kept yet, but no root.
+//! They need QEMU, and the network for kernels and userlands that are not in the cache, but no
+//! root.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -22,21 +23,22 @@ fn run(options: &[&str], command: &[&str]) -> (serde_json::Value, String) {
     crate::boot::run(&[&[SYSTEMD], options].concat(), command)
 }
 
-/// A file for a guest, and the option that puts it there.
+/// Writes a file for a guest; returns the option that copies it there.
 fn file(folder: &Path, to: &str, contents: &str) -> String {
     let from = folder.join(to.replace('/', "_"));
     fs::write(&from, contents).unwrap();
     format!("--file={}:{to}", from.display())
 }
 
-/// A unit that the system is to start, and the options that bring it about: a link cannot be sent.
+/// A unit that the guest starts, and the options for it: links cannot be sent, so a drop-in
+/// requests the unit.
 fn unit(folder: &Path, name: &str, unit: &str) -> [String; 2] {
     let requested = format!("/etc/systemd/system/multi-user.target.d/{name}.conf");
     let wants = format!("[Unit]\nWants={name}\n");
     [file(folder, &requested, &wants), file(folder, &format!("/etc/systemd/system/{name}"), unit)]
 }
 
-/// What is asked in a whole system; each answer stands behind its name.
+/// Checks of a complete system; each output has a name.
 const LOOK: &str = r#"
 say running systemctl is-system-running
 say pid-1 cat /proc/1/comm
@@ -44,7 +46,7 @@ say redis redis-cli ping
 say swap swapon --show=NAME --noheadings
 "#;
 
-/// systemd, redis and zram are there, and nothing was told as a trouble.
+/// Checks that systemd, redis and zram run, and that no problem was reported.
 #[track_caller]
 fn assert_whole(session: &str) {
     for (name, expected) in [
@@ -57,7 +59,7 @@ fn assert_whole(session: &str) {
     }
 }
 
-/// Everything that is asked of the first system, and what it leaves for the second one to look for.
+/// All checks of the first system, and what it leaves for the second one to find.
 const FIRST: &str = r#"
 say zram swapon --show=NAME,SIZE,PRIO --bytes --noheadings --raw
 say algorithms cat /sys/block/zram0/comp_algorithm
@@ -81,8 +83,8 @@ sleep 1000 & setsid sleep 1000 &
 exit 7
 "#;
 
-/// One system is asked everything, and a second one what is left of it: nothing. In the second one a
-/// unit fails, and a signal ends the command.
+/// The first system is checked in full, and the second one must not contain what the first left. In
+/// the second one a unit fails, and a signal ends the command.
 #[test]
 fn guest_systemd_is_a_whole_system_and_the_next_one_is_new() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,14 +134,14 @@ fn the_command_has_a_cgroup_of_its_own(session: &str) {
     assert_eq!(answer(session, "tty").0, "not a tty\n");
 }
 
-/// The disks of `--disk` keep their names: the system's own is the last one.
+/// Disks of `--disk` keep their names, because the system's own disk is the last one.
 fn files_come_in_and_out(session: &str, out: &Path) {
     assert_eq!(answer(session, "sent"), ("contents\n", "0"));
     assert_eq!(fs::read_to_string(out.join("mode")).unwrap(), "644\n");
     assert_eq!(fs::read_to_string(out.join("disks")).unwrap(), "131072\n/dev/vdb\n");
 }
 
-/// What is kept is held against its hash: a disk that a run had written to would be damaged.
+/// Cached files are compared with their hashes: a disk that a run had written to would be damaged.
 fn the_cache_is_as_it_was() {
     let listed = finish(program().args(["lab", "cache", "list", "--json"]));
     let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
@@ -166,7 +168,7 @@ fn second_system(folder: &Path) {
     assert!(listed.starts_with("broken.service failed (exit-code)"), "{listed}");
 }
 
-/// The command runs all the same, and its own time begins with it.
+/// The command still runs, and its own deadline starts with it.
 #[test]
 fn guest_systemd_that_does_not_finish_starting_runs_the_command_until_its_deadline() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,8 +183,8 @@ fn guest_systemd_that_does_not_finish_starting_runs_the_command_until_its_deadli
     assert!(listed.is_some_and(|line| line.contains("slow.service")), "{}", ran.err);
 }
 
-/// The machine has no swap here, or compressing it all would take a long while; and the kernel gives up
-/// when half a second is not enough to read again what it dropped, or it would try for a minute.
+/// There is no swap, because compressing all memory would take long. Dropped pages must be read
+/// again within half a second, or the kernel kills; otherwise it would try for a minute.
 #[test]
 fn guest_systemd_that_fills_memory_is_told_from_a_crash() {
     let fill = "swapoff -a; echo 500 > /sys/kernel/mm/lru_gen/min_ttl_ms; \
@@ -195,7 +197,8 @@ fn guest_systemd_that_fills_memory_is_told_from_a_crash() {
 
 #[test]
 fn guest_systemd_lost_with_its_runner_ends_early() {
-    // killed at once, the runner could not even say that the command has begun
+    // wait, because a runner that is killed at once could not even report that the command has
+    // begun
     let script = format!("{UNTIL_SENT}until_all_is_sent; kill -KILL $PPID; sleep 100");
     let (run, _) = run(&[], &["sh", "-c", &script]);
     assert_eq!(run["outcome"], "failed", "{run:#}");
@@ -206,7 +209,7 @@ fn guest_systemd_lost_with_its_runner_ends_early() {
 mod other_suites {
     use super::*;
 
-    /// The userland of a suite with its own kernel.
+    /// Checks that the userland of a suite boots completely with its own kernel.
     fn comes_up_whole(suite: &str) {
         let userland = format!("--userland=systemd/{suite}");
         let options = [&userland, "--kernel", suite];
@@ -225,7 +228,7 @@ mod other_suites {
         comes_up_whole("sid");
     }
 
-    /// A system that is not running, or has a unit that failed, would be told as a trouble.
+    /// A system that is not running, or that has a failed unit, would be reported as a problem.
     #[test]
     fn guest_systemd_under_an_older_kernel_tells_absence() {
         let (absent, _) = run(&["--kernel", "bookworm"], &["nonesuch"]);
@@ -246,7 +249,7 @@ mod other_suites {
     }
 }
 
-/// A cache of its own with what the shared one holds; its userland may be damaged.
+/// A separate copy of the shared cache, whose userland the test may damage.
 fn own_cache() -> (tempfile::TempDir, PathBuf) {
     let shared = caches::shared();
     if !shared.join("userlands/trixie").exists() {
@@ -272,7 +275,7 @@ fn guest_systemd_damaged_in_the_cache_is_noticed() {
     let listed =
         finish(program().args(["lab", "cache", "list"]).env("PAGEWISE_CACHE", cache.path()));
     assert!(listed.out.contains("damaged: fetched again"), "{}", listed.out);
-    // No apt: it cannot be fetched, and a damaged disk is not what is used instead.
+    // Without apt it cannot be fetched again, and the damaged disk must not be used instead.
     let tools = cache.path().join("tools");
     fs::create_dir(&tools).unwrap();
     for name in ["qemu-system-x86_64", "setpriv"] {

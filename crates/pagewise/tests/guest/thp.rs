@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages on other kernels: without PAGEMAP_SCAN (6.1), where splitting gives nothing back
-//! (before 6.12), and where it does.
+//! Huge pages with other kernels: without PAGEMAP_SCAN (6.1), with kernels where splitting frees no
+//! memory (before 6.12), and where it does.
 
 use crate::boot::script;
 use crate::example::into_guest;
 use serde_json::Value;
 
-/// A program that holds 16 MiB of text: looked at, collapsed, looked at again; then what happens where
-/// the machine's policy is never. It starts nothing after it has filled them: a fork write-protects all
-/// pages, and 6.1 and 6.12 refuse a piece in which none was written since.
+/// A program holds 16 MiB of text: it is examined, collapsed, examined again; then collapse is
+/// tried while the machine's policy is never. Between filling and collapsing it must not fork: a
+/// fork write-protects all pages, and 6.1 and 6.12 refuse to collapse a range without a page that
+/// was written since.
 ///
-/// Before, one that writes a byte to each of its huge pages: a finding of the doctor.
+/// Before that, another program writes one byte to each of its huge pages: a finding of the doctor.
 ///
-/// Beside it another writes to each of its 5 MiB again and again, so that access can be told. A third needs
-/// the processor now and then: only when it changes hands the emulated one looks into page tables again.
-/// A guest that gets little of a processor is looked at longer.
+/// At the same time another one writes to its 5 MiB again and again, so that DAMON sees accesses. A
+/// third uses the CPU now and then, because an emulated CPU reads page tables again only after a
+/// task switch. If the guest gets little CPU time, it is observed for longer.
 const COLLAPSE: &str = r#"
     line() { tr -d '\n'; echo; }
     # a byte in each huge page: the rest of them is zeros
@@ -83,7 +84,7 @@ fn collapses(suite: &str, method: &str) {
     let huge = |document: &Value| number(&looked(document), "/coverage/anon_huge");
     let collapsed = number(done, "/collapsed") * (2 << 20);
     assert!(huge(after) >= huge(before) + collapsed, "{suite}: {done}");
-    // what is asked for from outside is done all the same
+    // an explicit collapse works even with the policy never
     assert!(number(never, "/collapsed") >= 2, "{suite}: {never}");
     zeros_in_huge_pages_are_found(suite, bloat);
 }
@@ -103,8 +104,8 @@ fn guest_of_sid_collapses_from_outside() {
     collapses("sid", "pagemap-scan");
 }
 
-/// Which page is part of a huge one is told by PAGEMAP_SCAN, and on 6.1, which has none, by the flags of
-/// its frame.
+/// PAGEMAP_SCAN shows which page is part of a huge page; 6.1 does not have it, so there the flags
+/// of the page frame are read.
 fn zeros_in_huge_pages_are_found(suite: &str, doctor: &Value) {
     let mut findings = doctor["findings"].as_array().unwrap().iter();
     let found = findings.find(|finding| finding["id"] == "thp-bloat");
@@ -120,6 +121,6 @@ fn what_is_in_use_comes_first(suite: &str, seen: &Value) {
     }
     assert!(seen["by_access"]["unknown"].is_null(), "{suite}: {seen}");
     let (blocks, used) = (number(seen, "/by_access/blocks"), number(seen, "/by_access/used"));
-    // of the 16 MiB that sleep nothing, but for what lies in a region with something used
+    // nothing of the idle 16 MiB may count, except what shares a region with accessed memory
     assert!(used >= 1 && used + 5 <= blocks, "{suite}: {seen}");
 }

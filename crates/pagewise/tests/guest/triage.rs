@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process that grows into swap behind the limit of its group, and a report at the commit limit.
+//! A process that grows into swap at the limit of its cgroup, and a report at the commit limit.
 
 use crate::boot::{SAY, answer_of_success, finish, program};
 
-/// `tail` keeps all that has no line end. Its group has 24 MiB, so that what it is given is in swap.
+/// `tail` keeps everything, as there is no newline. Its cgroup is limited to 24 MiB, so most of its
+/// data is in swap.
 const SCRIPT: &str = r#"
 echo 256M > /sys/block/zram0/disksize && mkswap /dev/zram0 > /dev/null && swapon /dev/zram0
 mkdir /sys/fs/cgroup/held && echo 24M > /sys/fs/cgroup/held/memory.max
@@ -44,14 +45,14 @@ fn guest_of_trixie_tells_who_grows_into_swap_and_reports_at_the_commit_limit() {
     let swapped = row(answer_of_success(&session, "swap"), "tail");
     assert_eq!((swapped.len(), swapped[2].as_str()), (3, "MiB"), "{swapped:?}");
     let growth = answer_of_success(&session, "growth");
-    // in RAM it is as large as its group may be: what grows is in swap
+    // in RAM it has reached the limit of its cgroup, so the growth is in swap
     let grown = row(growth, "tail");
     let rate = grown.iter().find_map(|word| word.strip_prefix('+')?.parse::<f64>().ok());
     let rate = rate.unwrap_or_else(|| panic!("{growth}"));
     assert!(grown.contains(&"MiB".to_owned()) && rate > 0.0 && rate < 6.0, "{growth}");
     assert!(growth.contains("/held") && grown.contains(&"held".to_owned()), "{growth}");
 
-    // how much a report needs is its own affair: less room costs it parts, and it says which
+    // how much memory a report needs may change: with less it leaves out parts, and says which
     let enough = answer_of_success(&session, "room-60000");
     assert!(!enough.contains("could not be had") && enough.contains("Processes "), "{enough}");
     let parts = ["processes, cgroups and settings are left out", "no page contents are read"];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! In which order guests start that use the same cache, and what those that wait say.
+//! In which order guests start that use the same cache, and what the waiting ones print.
 //!
-//! Nothing here depends on how long anything takes: who must not start needs more memory than guests may have
-//! together, and who must start does so as long as the guest that sleeps lives.
+//! No check depends on how long anything takes: a guest that must not start needs more memory than
+//! guests may use together, and one that must start does so while the sleeping guest lives.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +17,7 @@ use crate::boot::{finish, lab};
 use crate::caches;
 use crate::outcomes::names;
 
-/// A runner whose lines on standard error are heard as they come.
+/// A runner whose standard error is read line by line as it is printed.
 struct Runner {
     child: Child,
     lines: Receiver<String>,
@@ -35,7 +35,8 @@ impl Runner {
         Self { child, lines }
     }
 
-    /// The next line with this in it. A runner that ends without it fails the test at once.
+    /// Waits for the next line that contains the text; fails at once if the runner ends without
+    /// printing it.
     #[track_caller]
     fn hear(&self, text: &str) -> String {
         let mut heard = Vec::new();
@@ -73,7 +74,7 @@ fn guest(cache: &Path, options: &[&str], job: &str) -> Command {
     command
 }
 
-/// As much as guests may have together: fits beside no other.
+/// As much memory as all guests may use together, so it does not fit next to another guest.
 fn most_memory() -> String {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
@@ -108,16 +109,16 @@ fn guests_start_in_order_and_one_that_sleeps_holds_up_nobody() {
         assert!(line.contains(place) && line.contains(&waits), "{line}");
         other
     });
-    // whoever presses Ctrl-C leaves the queue at once
+    // a runner that gets Ctrl-C leaves the queue at once
     others[0].signal(Signal::INT);
     assert_eq!(others[0].child.wait().unwrap().code(), Some(130));
     others[0].hear("stopped before a guest ran");
-    // and --now waits for none of them
+    // --now waits for none of them
     let now = finish(&mut guest(cache, &["--now"], "echo runs"));
     assert_eq!((now.status, now.out.as_str(), now.err.as_str()), (0, "runs\n", ""));
     assert!(first.is_alive() && others[1].is_alive());
     assert_eq!(names(&cache.join("queue")).len(), 2);
-    // what is killed as the first gives way, and the guest that sleeps takes none of its CPUs
+    // if the first in the queue is killed, the next starts: the sleeping guest needs no CPU
     first.signal(Signal::KILL);
     assert_eq!(first.child.wait().unwrap().signal(), Some(9));
     assert_eq!(others[1].child.wait().unwrap().code(), Some(0));

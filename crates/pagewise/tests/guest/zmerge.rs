@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel module zmerge, built for the kernels of three Debian suites, in guests with them.
+//! The kernel module zmerge, built for the kernels of three Debian suites, in guests with these
+//! kernels.
 //!
-//! `kernel/zmerge/build-for.sh` builds it with each suite's own compiler and headers, which it keeps
-//! in the cache of all clones (some 430 MB a suite); a module whose sources have not changed is not
-//! built again. What is tried is in the scripts of `kernel/zmerge/guest`.
+//! `kernel/zmerge/build-for.sh` builds it with each suite's own compiler and headers, which it
+//! keeps in the cache that all clones share (some 430 MB for each suite); a module whose sources
+//! have not changed is not rebuilt. The checks are in the scripts of `kernel/zmerge/guest`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/zmerge")
 }
 
-/// The module for exactly the kernel that a guest of the suite has.
+/// The path of the module for the kernel that a guest of this suite runs.
 fn module(suite: &str) -> String {
     let mut build = Command::new(sources().join("build-for.sh"));
     let built = finish(build.args([suite, &caches::release(suite)]));
@@ -23,7 +24,7 @@ fn module(suite: &str) -> String {
     format!("{}:/zmerge.ko", built.out.trim_end())
 }
 
-/// A shell script in a guest of the suite that has the module.
+/// Runs a shell script in a guest of the suite that has the module.
 fn guest(suite: &str, files: &[String], cpus: &str, script: &str) -> ProgramRun {
     let module = module(suite);
     let options =
@@ -33,8 +34,8 @@ fn guest(suite: &str, files: &[String], cpus: &str, script: &str) -> ProgramRun 
     finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))
 }
 
-/// CPUs that come and go, what it keeps, refuses, hides and forgets, how a pass ends, and domains, one after
-/// the other in one boot: each loads the module anew.
+/// CPU hotplug, what the device stores, refuses, hides and forgets, how a pass ends, and domains,
+/// one after the other in one boot: each script loads the module anew.
 fn keeps_and_refuses(suite: &str) {
     let scripts = ["cpus", "keep", "refuse", "hide", "shrink", "stop", "domains"].map(|name| {
         let path = sources().join(format!("guest/{name}.sh"));
@@ -59,14 +60,14 @@ fn guest_zmerge_keeps_every_page_and_refuses_what_it_must_on_trixie() {
     keeps_and_refuses("trixie");
 }
 
-/// What `make test` asks: pages that are written are read back and those there twice are merged, and
-/// what a user who is not root can read does not say whether a page is stored.
+/// The checks that `make test` runs: pages are read back as written, duplicates are merged, and the
+/// files that a non-root user can read do not reveal whether a page is stored.
 pub(crate) const KEEP_AND_HIDE: &str = "
 say zmerge-keep env ALGORITHMS=lz4 SWAP=no sh /keep.sh
 say zmerge-hide sh /hide.sh
 ";
 
-/// The module for the kernel of the suite and the scripts of [`KEEP_AND_HIDE`], as options.
+/// The options that send the module for the suite's kernel and the scripts of [`KEEP_AND_HIDE`].
 pub(crate) fn sent(suite: &str) -> Vec<String> {
     let script =
         |name: &str| format!("{}:/{name}.sh", sources().join(format!("guest/{name}.sh")).display());
@@ -81,7 +82,7 @@ pub(crate) fn keeps_and_hides(session: &str) {
     assert!(hidden.ends_with("hidden\n"), "{hidden}");
 }
 
-/// The suites whose headers and compilers are fetched for this alone.
+/// Suites whose headers and compilers are fetched only for these tests.
 mod other_suites {
     use super::keeps_and_refuses;
 
@@ -96,8 +97,8 @@ mod other_suites {
     }
 }
 
-/// A swap session: 10 MB in a group that may hold 2; the first 2 MB of the first file are the second
-/// one, and the third pushes both out.
+/// Swap in use: 10 MB in a cgroup limited to 2 MB. The second file equals the first 2 MB of the
+/// first one, and the third file pushes both out.
 const SESSION: &str = r#"
 say no-module pagewise merge
 insmod /zmerge.ko
@@ -185,13 +186,13 @@ fn guest_zmerge_is_told_of_and_merged_by_pagewise() {
     assert!(!doctor.contains("zram") && !doctor.contains("zmerge0 "), "{doctor}");
 }
 
-/// All copies that a look at the device found are merged, and memory came back for them.
+/// All copies that the prediction found are merged, and memory was freed.
 fn merged_as_predicted(device: &serde_json::Value) {
     let of = |end: &str, file: &str| device[end]["merging"][file]["value"].as_u64().unwrap();
     let used = |end: &str| device[end]["mm_stat"]["memory_used"]["value"].as_u64().unwrap();
     let merged = of("after", "merged_pages");
     assert_eq!(device["predicted_pages"], merged, "{device:#}");
-    // of the 489 pages that are there twice, the limit may leave some in memory
+    // of the 489 duplicate pages, the cgroup may keep some in memory
     assert!((200..700).contains(&merged) && of("before", "merged_pages") == 0, "{device:#}");
     assert!(used("after") < used("before") && of("after", "merged_bytes") > 0, "{device:#}");
 }

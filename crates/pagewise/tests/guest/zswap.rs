@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap in guests with Debian's generic kernels stores pages with each compressor and allocator. The cloud
-//! kernels 6.1 and 6.12 are built without zswap.
+//! zswap in guests with Debian's generic kernels: it stores pages with each compressor and
+//! allocator. The cloud kernels 6.1 and 6.12 are built without zswap.
 
 use crate::boot::{ProgramRun, SAY, answer_of_success, finish, program, script};
 use crate::caches;
 
-/// Enables zswap before the swap that there is, or else before swap on zram. Then, with one compressor after the
-/// other, swaps out text, in which no page is filled with one word.
+/// Enables zswap in front of the existing swap, or else of swap on zram. Then swaps out text with
+/// one compressor after the other; no page of it is filled with one word.
 const STORE: &str = r#"
 zswap=/sys/module/zswap/parameters
 echo 1 > $zswap/enabled
@@ -35,7 +35,8 @@ for name in lzo lz4 lz4hc zstd deflate; do say $name store compressor $name; don
 [ ! -e $zswap/zpool ] || for name in zbud z3fold zsmalloc; do say $name store zpool $name; done
 "#;
 
-/// Every compressor and each of the allocators was taken, and stored most of 1.5 MiB.
+/// Checks that every compressor and each of the allocators was accepted, and stored most of 1.5
+/// MiB.
 #[track_caller]
 fn assert_stored(ran: &ProgramRun, kernel: &str, allocators: &[&str]) {
     assert!(ran.status == 0 && !ran.err.contains("guest:"), "{kernel}: {} {}", ran.out, ran.err);
@@ -53,7 +54,8 @@ fn stores(kernel: &str, allocators: &[&str]) {
     assert_stored(&ran, kernel, allocators);
 }
 
-/// The kernel is kept beside the cloud kernel of its suite, which stays what the suite alone names.
+/// The generic kernel is cached next to the cloud kernel of its suite, which the suite's name alone
+/// still selects.
 #[test]
 fn guest_zswap_of_trixie_stores_with_each_compressor() {
     stores("trixie/generic", &["zbud", "zsmalloc"]);
@@ -83,7 +85,7 @@ mod other_suites {
         stores("sid/generic", &[]);
     }
 
-    /// What runs before systemd loads the modules; the disk has none.
+    /// The program that runs before systemd loads the modules, which are not on the disk.
     #[test]
     fn guest_zswap_under_systemd_stores_with_each_compressor() {
         let options = ["--userland", "systemd", "--kernel", "trixie/generic"];
@@ -93,7 +95,7 @@ mod other_suites {
         assert_stored(&ran, "trixie/generic", &["zbud", "zsmalloc"]);
     }
 
-    /// The kernel has kmod load each compressor from the disk.
+    /// The kernel lets kmod load each compressor from the disk.
     #[test]
     fn guest_zswap_of_a_machine_that_reboots_loads_its_compressors() {
         let options = ["--kernel", "trixie/generic"];
@@ -111,7 +113,8 @@ mod other_suites {
         assert_stored(&ran, "trixie/generic", &["zbud", "zsmalloc"]);
     }
 
-    /// Behind it, a swap file on a disk: the kernel writes the pool back when the cgroup is reclaimed.
+    /// Behind zswap is a swap file on a disk: when the cgroup is reclaimed, the kernel writes the
+    /// pool back to it.
     #[test]
     fn guest_zswap_is_measured_while_it_writes_back_to_a_disk() {
         let folder = tempfile::tempdir().unwrap();
@@ -138,7 +141,8 @@ mod other_suites {
         assert!(lz4["written_pages"].as_u64() > Some(100), "{lz4}");
         let share = lz4["written_share"].as_f64().unwrap();
         assert!(share > 0.1 && share <= 1.0, "{lz4}");
-        // that it costs no less than to decompress a page, an emulated processor cannot tell
+        // an emulated CPU does not show that writing back costs at least as much as decompressing a
+        // page
         let written = lz4["cpu_ns_per_page"].as_f64().unwrap();
         let is_zswap =
             |row: &&serde_json::Value| row["store"] == "zswap" && row["page_cluster"] == 0;
@@ -149,7 +153,7 @@ mod other_suites {
         assert!(written > 0.0 && read > 0.0 && read < f64::MAX, "{written} {read}");
     }
 
-    /// Its workload reads files of a file system whose driver is a module there.
+    /// Its workload reads files of a file system whose driver is a module in the guest.
     #[test]
     fn guest_zswap_is_there_for_an_experiment() {
         let folder = tempfile::tempdir().unwrap();

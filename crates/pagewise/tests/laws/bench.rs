@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What findings recommend for zram, and what a real run of `bench` measured to be best, are the same.
+//! What findings recommend for zram must agree with what a real run of `bench` measured to be best.
 //!
-//! The run is that of `pagewise bench --quick --json` on a machine with 2 CPUs and Linux 6.18, without its rows
-//! and the name of the host.
+//! The run is `pagewise bench --quick --json` on a machine with 2 CPUs and Linux 6.18, without its
+//! rows and the host name.
 
 use pagewise_decide::diagnose;
 use pagewise_facts::swap_choice::zram_size;
@@ -16,7 +16,8 @@ fn run() -> Value {
     serde_json::from_str(RUN).unwrap()
 }
 
-/// What stands behind `--algorithm`, or in a line for zram-generator, of all commands of all findings.
+/// The algorithms and sizes in the commands of all findings: after `--algorithm`, or in a line for
+/// zram-generator.
 fn algorithms_and_sizes(slug: &str) -> Vec<(String, u64)> {
     let findings = diagnose(&Scene::load(slug).replay());
     let commands = findings.iter().flat_map(|finding| &finding.next);
@@ -44,7 +45,7 @@ fn bench_recommends_its_own_pick_in_the_size_that_findings_recommend() {
     assert_eq!(chosen["disksize_bytes"].as_u64(), Some(zram_size(ram, ratio).get()));
 }
 
-/// Of every recorded host, whatever it is told.
+/// For every recorded host, whichever findings it has.
 #[test]
 fn findings_recommend_the_algorithm_that_bench_picked_and_one_size_per_host() {
     let run = run();

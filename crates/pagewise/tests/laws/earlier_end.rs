@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Of the earlier end of an interval only counters are read. Were all of it read, nothing else would be said.
+//! At the start of an interval only counters are read. Reading everything there would not change
+//! any output.
 
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use pagewise_report::{Answer, json};
 
 use crate::scene::{self, Scene, slugs};
 
-/// Every recording, and every case in which a rule fires, with the files of the later end at the earlier
-/// one too, where that has none of its own.
+/// Every recording, and every case in which a rule fires. Files that the start lacks are copied
+/// from the end.
 fn scenes() -> impl Iterator<Item = (String, Scene)> {
     let recorded = slugs().into_iter().map(|slug| (slug.clone(), Scene::load(&slug)));
     let fires = crate::cases::all().map(|case| {
@@ -29,7 +30,8 @@ fn filled(scene: Scene) -> Scene {
     missing.fold(scene, |scene, (path, bytes)| scene.file_at("start", path, bytes))
 }
 
-/// Everything that is said of an interval: findings, the verdict, the document, the page in each order.
+/// Everything that is printed about an interval: the document, status, changes of processes, and
+/// the report in each order.
 fn told(interval: &Interval) -> Vec<String> {
     let (findings, verdict) = (diagnose(interval), judge(interval));
     let answer = Answer {
@@ -62,7 +64,7 @@ fn an_interval_needs_nothing_but_counters_at_its_start() {
         let counted = scene::interval(&recording);
         let whole = snapshot(recording.start.as_ref().unwrap(), &Scope::everything(Duration::ZERO));
         assert!(whole.bytes_read > counted.start.as_ref().unwrap().bytes_read, "{name}");
-        // of processes other files are read at the earlier end
+        // of processes, other files are read at the start, so they are not compared
         let processes = counted.start.as_ref().unwrap().processes.clone();
         let whole = Snapshot { processes, ..whole };
         let whole = Interval { start: Some(Box::new(whole)), end: counted.end.clone() };

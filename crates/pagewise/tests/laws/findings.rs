@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Findings over the real readers: recorded hosts, changed file by file, replayed and diagnosed.
+//! Findings from the real readers: recorded hosts, changed file by file, replayed and diagnosed.
 //!
-//! Each rule fires for each of its reasons, and not on what nearly is one; what it gives as proof
-//! stands in the files.
+//! Each rule fires for each of its reasons, and not on a near miss; and the evidence of each
+//! finding is in the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use pagewise_model::{Evidence, Finding, Severity};
 
 type Ids = BTreeSet<&'static str>;
 
-/// What each recording is expected to be told, in this order.
+/// The expected findings of each recording, in this order.
 const EXPECTED: [(&str, &[&str]); 37] = [
     (
         "debian-bookworm-6.1-x86_64-1g-thp",
@@ -92,13 +92,13 @@ const EXPECTED: [(&str, &[&str]); 37] = [
     (crate::cases::ZRAM_SWAP_USED, &[]),
 ];
 
-/// What was made of a scene.
+/// The result of replaying a scene.
 struct Replayed {
     name: String,
     findings: Vec<Finding>,
     /// Lines that no reader understood.
     problems: Vec<String>,
-    /// Evidence that does not stand where it points.
+    /// Evidence that is not at the place that it names.
     untraced: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Replayed {
     }
 }
 
-/// Every case with what fires and what nearly does.
+/// Every case: the scene that fires, and the near miss.
 static CASES: LazyLock<Vec<(&Case, Replayed, Replayed)>> = LazyLock::new(|| {
     let replayed = |case: &'static Case| {
         let [fires, near] = [case.fires, case.near.change()].map(|it| Replayed::of_case(case, it));
@@ -129,7 +129,7 @@ static CASES: LazyLock<Vec<(&Case, Replayed, Replayed)>> = LazyLock::new(|| {
     crate::cases::all().map(replayed).collect()
 });
 
-/// Every recording as it is.
+/// Every recording, unchanged.
 static UNCHANGED: LazyLock<Vec<Replayed>> = LazyLock::new(|| {
     let replayed = |slug: String| {
         let scene = Scene::load(&slug);
@@ -150,7 +150,7 @@ fn told<'a>(case: &Case, findings: &'a [Finding]) -> Vec<&'a Finding> {
     findings.iter().filter(|finding| finding.id == case.id).collect()
 }
 
-/// Exactly one finding of the rule, of this severity and with these words in its title.
+/// Checks for exactly one finding of the rule, with this severity and these words in its title.
 fn assert_told(case: &Case, findings: &[Finding], severity: Severity, title: &str) {
     let explanation = told(case, findings);
     let [finding] = explanation.as_slice() else {
@@ -160,7 +160,8 @@ fn assert_told(case: &Case, findings: &[Finding], severity: Severity, title: &st
     assert!(finding.title.contains(title), "{}: {finding:#?}", case.reason);
 }
 
-/// Besides what the recording says as it is, some of which the change may end, these rules fire.
+/// Checks that these rules fire in addition to those of the unchanged recording, some of which the
+/// change may end.
 fn assert_new(case: &Case, findings: &[Finding], expected: &[&'static str]) {
     let (_, known) = EXPECTED.iter().find(|(host, _)| *host == case.host).unwrap();
     let is_new = |id: &&str| *id == case.id || !known.contains(id);
@@ -187,7 +188,7 @@ fn what_is_nearly_a_reason_is_none() {
     }
 }
 
-/// A rule without a machine that it fires on, or without one that it must leave alone, is no rule.
+/// Each rule needs a case in which it fires, and a near miss in which it does not.
 #[test]
 fn every_rule_has_a_case_that_fires_and_one_that_must_not() {
     let all: Ids = RULES.iter().map(|rule| rule.id).collect();
@@ -244,7 +245,7 @@ fn a_recording_replays_to_the_same_always() {
         let label = path.display().to_string();
         let once = format!("{:?}", Scene::load(&slug).replay_as(&label));
         let again = format!("{:?}", Scene::load(&slug).replay_as(&label));
-        // from the archive that the fixture is, as a user would name it
+        // from the fixture archive, as a user would name it
         let opened =
             format!("{:?}", crate::scene::interval(&pagewise_observe::open(&path).unwrap()));
         assert!(once.len() > 100_000, "{slug}: {once}");
@@ -258,7 +259,7 @@ fn a_recording_replays_to_the_same_always() {
     }
 }
 
-/// What the program prints about a recording, without what the run itself took.
+/// What the program prints about a recording, without the run time.
 fn printed(verb: &str, slug: &str) -> String {
     let all = ["--min-severity", "info"];
     let is_doctor = verb.starts_with("doctor");
@@ -268,7 +269,8 @@ fn printed(verb: &str, slug: &str) -> String {
     let ran = run_in(&crate::scene::recordings(), &[words.as_slice(), options].concat());
     assert_eq!(ran.err, "", "{verb} {slug}");
     assert_eq!(ran.out.matches(" took ").count(), 1, "{verb} {slug}: {}", ran.out);
-    // it stands behind the time of the recording, or on a line of its own where that is too long
+    // the run time follows the time of the recording, or is on a line of its own if that is too
+    // long
     let kept = ran.out.lines().filter_map(|line| match line.split_once(" took ") {
         Some((before, _)) => before.strip_suffix(" ·"),
         None => Some(line),
@@ -276,7 +278,7 @@ fn printed(verb: &str, slug: &str) -> String {
     kept.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// `BLESS=1` rewrites the files; a person reads the difference.
+/// `BLESS=1` rewrites the files; a person must read the difference.
 #[test]
 fn the_program_prints_what_it_did() {
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ten times the input costs at most twelve times the work: of readers, of each rule, of the page.
+//! Ten times the input costs at most twelve times the work, in readers, in each rule and in each
+//! output.
 //!
-//! One kind of thing after the other is put into a recorded host in two numbers, and the work beyond
-//! that of the host with none of it is compared. Instructions are counted, so that a busy machine
-//! changes nothing. If they cannot be, CPU time stands in with a bound that only finds squares, and only what
-//! exceeds it by the least of several measurements counts.
+//! One kind of thing after the other is added to a recorded host in two numbers, and the additional
+//! work is compared. Work is counted in instructions, so that other load does not matter. If
+//! instructions cannot be counted, CPU time is used with a higher limit, which only finds quadratic
+//! growth, and the minimum of several measurements decides.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,12 +22,12 @@ const HOST: &str = "debian-trixie-6.12-x86_64-512m-settings";
 
 static BARE: LazyLock<Scene> = LazyLock::new(|| Scene::load(HOST));
 
-/// What a host can have many of.
+/// Something that a host can have many of.
 struct Kind {
     name: &'static str,
     /// The smaller number; the larger one is ten times as many.
     few: usize,
-    /// The host with so many of them.
+    /// Adds this many of them to the host.
     with: fn(Scene, usize) -> Scene,
 }
 
@@ -142,7 +143,7 @@ fn kills(scene: Scene, many: usize) -> Scene {
     scene.file("dev/kmsg", one.repeat(many))
 }
 
-/// Each of a boot of its own.
+/// Adds journals, each of a different boot.
 fn journal(scene: Scene, many: usize) -> Scene {
     let one = |at: usize| {
         format!(
@@ -190,7 +191,7 @@ fn sysctls(scene: Scene, many: usize) -> Scene {
     scene.file("etc/sysctl.conf", lines(many, |at| format!("vm.swappiness = {}", at % 200)))
 }
 
-/// The work of each stage: readers first, then rules, then what is printed.
+/// The work of each stage: readers first, then rules, then outputs.
 fn stages(work: &mut Work, scene: &Scene) -> Vec<(String, u64)> {
     let (readers, interval) = work.measure(|| scene.replay());
     let mut stages = vec![("readers".to_owned(), readers)];
@@ -227,14 +228,14 @@ fn printed(interval: &Interval, print: fn(&Answer<'_>) -> String) -> String {
     print(&answer)
 }
 
-/// How often a kind is measured at most, if time stands in for instructions: the least of each stage counts, as
-/// whatever else runs only adds to it.
+/// Maximum number of measurements of a kind if time is used: the minimum of each stage counts,
+/// because other load only adds time.
 const ATTEMPTS: usize = 24;
 
-/// The work of one stage on the host with none, few and ten times as many.
+/// The work of one stage with none, few, and ten times as many.
 type Growth = [u64; 3];
 
-/// Measures until `is_settled` of what is wrong with how `kind` grows, stage → numbers.
+/// Measures until `is_settled` accepts the stages that grow too much, by name.
 fn outgrown(
     work: &mut Work,
     kind: &Kind,
@@ -263,7 +264,7 @@ fn measure_growth(work: &mut Work, kind: &Kind) -> BTreeMap<String, Growth> {
     stages.map(|(((stage, none), (_, few)), (_, many))| (stage, [none, few, many])).collect()
 }
 
-/// The stages that grow by more than twelve times, or thirty where time stands in for instructions.
+/// The stages that grow by more than twelve times, or thirty if time is used.
 fn exceeding(
     growths: &BTreeMap<String, Growth>,
     is_exact: bool,
@@ -272,9 +273,9 @@ fn exceeding(
     let times = if is_exact { 12 } else { 30 };
     let mut wrong = BTreeMap::new();
     for (stage, [none, few, many]) in growths {
-        // maps are seeded anew in each run: the same work differs by a little
+        // hash maps are seeded anew in each run, so the same work differs a little
         let noise = none / 50 + 200_000;
-        // time beside other work is not that exact, and an error of `few` counts several times
+        // time under other load is less exact, and an error of `few` is multiplied
         let noise = if is_exact { noise } else { 10 * noise };
         let (few, many) = (few.saturating_sub(*none), many.saturating_sub(*none));
         if many > times * few + noise {
@@ -295,10 +296,10 @@ fn ten_times_the_input_is_at_most_twelve_times_the_work() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The measure itself: it must tell a square from a line.
+/// Tests the measurement itself: it must distinguish quadratic from linear growth.
 #[test]
 fn work_that_grows_as_the_square_is_found() {
-    // Fewer lines than a reader would leave out.
+    // Fewer lines than the limit at which a reader leaves some out.
     fn pairs(scene: Scene, many: usize) -> Scene {
         let line = |at: usize| lines(at, |_| format!("{at} 1 254:0 / /mnt rw - ext4 /dev/vda rw"));
         scene.file("proc/self/mountinfo", (0..many).map(line).collect::<String>())

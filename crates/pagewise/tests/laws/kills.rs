@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Real kills of three kernels, as they were recorded: what is said of each.
+//! Real OOM kills of three kernels, as recorded, and how each is explained.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use pagewise_model::{OomConstraint, OomExplanation, OomKill};
 
 use crate::scene::Scene;
 
-/// The only report of a recording, and what is said of it.
+/// The only kill in a recording, and its explanation.
 fn told(slug: &str) -> (OomKill, OomExplanation) {
     let mut interval = Scene::load(slug).replay();
     let mut explained = oom::explain(&interval);
@@ -43,7 +43,7 @@ fn machines_without_swap_ran_out() {
         let host = kill.host.as_ref().unwrap();
         assert_eq!(host.anon.unwrap().get() >> 20, anon, "{slug}");
         assert_eq!(host.swap_total.unwrap().get(), 0);
-        // nothing is counted twice, and little is not counted at all
+        // nothing is counted twice, and only a small part is not attributed
         let (other, total) = (host.other().unwrap().get(), host.total.unwrap().get());
         assert!(other * 100 / total < 10, "{slug}: {other} of {total}");
         assert_eq!(fact(&told, "why no swap"), "the machine had no swap");
@@ -53,7 +53,7 @@ fn machines_without_swap_ran_out() {
     }
 }
 
-/// Guests with two nodes, of which a service may use one: the other one had memory left.
+/// Guests with two NUMA nodes, of which a service may use one: the other one still had free memory.
 #[test]
 fn nodes_of_a_cpuset_and_of_a_policy_ran_out() {
     for (slug, pid, constraint, why) in [
@@ -79,7 +79,7 @@ fn nodes_of_a_cpuset_and_of_a_policy_ran_out() {
             (title.as_str(), Some(constraint)),
             "{slug}"
         );
-        // a third of the machine was free
+        // more than a third of the machine was free
         let host = kill.host.as_ref().unwrap();
         let (free, total) = (host.free.unwrap().get(), host.total.unwrap().get());
         assert!(free * 3 > total, "{slug}: {free} of {total}");
@@ -200,7 +200,7 @@ fn a_group_in_which_nobody_may_be_killed_reports_again_and_again() {
         assert!(fact.is_some_and(|fact| fact.text.starts_with(&held)), "{fact:?}");
         let change = format!("echo 0 | sudo tee /proc/{pid}/oom_score_adj  # writes");
         assert!(told.change[0].starts_with(&change), "{:?}", told.change);
-        // the log is full of it: what came before is lost
+        // the log is full, so earlier records are lost
         let log = Scene::load(slug).replay().end.kernel_log;
         assert!(log.wrapped && log.oldest_boot_seconds.unwrap() > 4.0);
     }

@@ -6,7 +6,7 @@ use pagewise_report::live::{LiveFrame, LiveView, LiveWindow};
 use pagewise_report::text;
 use pagewise_testkit::scene::{interval, recording, slugs};
 
-/// Text without the sequences of colours.
+/// The line without colour sequences.
 fn plain(line: &str) -> String {
     let mut parts = line.split('\x1b');
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What holds for every recorded host, and what no recording may hold.
+//! Properties that hold for every recorded host, and what no recording may contain.
 
 #![allow(
     clippy::disallowed_methods,

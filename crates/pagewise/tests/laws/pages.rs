@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The page of every recording: small, and in need of nothing else.
+//! The HTML page of every recording: small and self-contained.
 
 use pagewise_decide::{diagnose, judge};
 use pagewise_model::{Cost, ownership};
@@ -8,7 +8,7 @@ use pagewise_report::view::View;
 
 use crate::scene::{Scene, slugs};
 
-/// The most bytes of a page.
+/// Maximum bytes of a page.
 const MOST: usize = 400 << 10;
 
 fn page(scene: &Scene) -> String {

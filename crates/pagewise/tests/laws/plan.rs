@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `plan` prints for recorded hosts, and that its document is the plan.
+//! What `plan` prints for recorded hosts, and that its JSON document contains the plan.
 
 use pagewise_model::plan::{Goal, Plan};
 use pagewise_model::{Cost, Installation};
@@ -18,10 +18,10 @@ const READ: [&str; 4] = [
     "debian12-6.18-x86_64-24g-plain",
 ];
 
-/// A host of whose kind none was recorded: 7.2 with zswap, short of memory, and with swap on NVMe.
+/// A host for which there is no recording: 7.2 with zswap, short of memory, with swap on NVMe.
 const WITH_NVME: &str = "made-7.2-nvme";
 
-/// `BLESS=1` rewrites the files; a person reads the difference.
+/// `BLESS=1` rewrites the files; a person must read the difference.
 #[test]
 fn plans_are_printed_as_they_were() {
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -56,7 +56,7 @@ fn plans_are_printed_as_they_were() {
     }
 }
 
-/// The program's document is read back as a plan, and is the same each time.
+/// The program's document can be read back as a plan, and is the same each time.
 #[test]
 fn every_recorded_host_has_one_plan() {
     for slug in slugs() {

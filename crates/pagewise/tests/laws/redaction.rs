@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A capture holds the numbers of a host and none of its names.
+//! A capture contains the numbers of a host and none of its names.
 //!
-//! Every file that observe knows how to redact is tested where that is done; here a host is read
-//! by all readers, captured, packed, and read again.
+//! Redaction of each file is tested next to its implementation; here a host is read by all readers,
+//! captured, packed, and read again.
 
 use std::io::Read;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const KERNEL_LOG: &str = "6,3,1,-;Linux version 6.12.107-quokka\n\
     6,15,3,-;oom_reaper: reaped process 77 (quokka-db), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB\n\
     6,16,4,-;quokka: the end\n";
 
-/// A host that has the secret wherever people give names.
+/// A host with the secret wherever people can choose names.
 fn host(seconds: u32) -> HostRoot {
     let faults = 1000 + 100 * seconds;
     let status = |name: &str, pid: u32, uid: u32, rss: u32| {
@@ -117,7 +117,7 @@ fn two_ends() -> Recording {
     Recording { start: Some(host(0)), end: host(1) }
 }
 
-/// Reads, captures, packs; the end as it was read, and the archive.
+/// Reads, captures and packs the recording: the snapshot at its end, and the archive.
 fn captured(recording: Recording, scope: &Scope) -> (Snapshot, Vec<u8>) {
     let (interval, tape) = recording.record::<()>(scope, || Ok(())).unwrap();
     let mut packed = Vec::new();
@@ -125,7 +125,7 @@ fn captured(recording: Recording, scope: &Scope) -> (Snapshot, Vec<u8>) {
     (interval.end, packed)
 }
 
-/// The unpacked archive, paths included.
+/// The unpacked archive, including paths.
 fn unpacked(packed: &[u8]) -> String {
     let mut text = String::new();
     let decoded = zstd::decode_all(packed).unwrap();
@@ -139,9 +139,9 @@ fn unpacked(packed: &[u8]) -> String {
     text
 }
 
-/// Every number and every reason for having none, by where it stands, without the order of lists:
-/// aliases sort otherwise than names. User ids are aliases too, and a process that vanished
-/// before it was read left nothing to record.
+/// Every number and every reason for a missing one, with its place, but without the order of lists,
+/// because aliases sort differently from names. User IDs are left out, because they are aliases,
+/// too; so are processes that ended before they were read.
 fn numbers(snapshot: &Snapshot) -> Vec<String> {
     let capabilities: Vec<String> = snapshot
         .capabilities
@@ -215,7 +215,8 @@ fn a_capture_holds_all_numbers() {
     assert_same_numbers(&original, &replayed(&packed, &SCOPE));
 }
 
-/// Aliases are those of the other files: the victim and its group can still be found in them.
+/// The aliases are those of the other files, so the victim and its cgroup can still be found in
+/// them.
 #[test]
 fn a_report_of_the_oom_killer_keeps_its_numbers_and_its_aliases() {
     let (original, packed) = captured(two_ends(), &SCOPE);
@@ -243,7 +244,7 @@ fn rates_replay_too() {
     assert_eq!(faults(&interval.end), Some(1100));
 }
 
-/// Whatever machine this is: its capture says the same as it did, and does not name it.
+/// On any machine: its capture contains the same values as the machine, and not its name.
 #[test]
 fn a_capture_of_this_machine_replays() {
     let scope = Scope::everything(Duration::ZERO);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise scan` of processes that do not hold still: forked as fast as can be, stopped.
+//! `pagewise scan` of processes that change: ones that fork as fast as possible, and stopped ones.
 
 use std::process::{Command, Stdio};
 
@@ -18,8 +18,8 @@ fn sum(estimates: &[Value], key: &str) -> u64 {
     estimates.iter().map(|estimate| estimate[key].as_u64().unwrap()).sum()
 }
 
-/// Whatever comes and goes, the whole is the sum of its parts, holds no page that was not there, and
-/// is labelled partial where a process went away while it was looked at.
+/// While processes start and end, the total is the sum of its parts, contains no page that did not
+/// exist, and is labelled partial if a process ended while it was read.
 #[test]
 fn in_a_storm_of_forks_totals_are_of_what_was_there() {
     let mut storm = Target::started(Command::new(program()).args(["storm", "600"]));
@@ -29,7 +29,7 @@ fn in_a_storm_of_forks_totals_are_of_what_was_there() {
         if round >= 30 && ended > 0 {
             break;
         }
-        // by name, so that children are met at whatever they do: there are up to 64
+        // selected by name, so that children are found in any state: there are up to 64
         let how = [&["--exact"][..], &["--duplicates"], &["--sample", "2000"]][round % 3];
         let document = scan(&[how, &["--name", &name]].concat());
         let estimates = document["estimates"].as_array().unwrap();
@@ -44,7 +44,7 @@ fn in_a_storm_of_forks_totals_are_of_what_was_there() {
             "{document:#}"
         );
         assert!(whole["pages"].as_u64() <= whole["mapped_pages"].as_u64(), "{document:#}");
-        // of shares of pages each sum is rounded; of a sample each is estimated by itself
+        // with shares of pages, each sum is rounded; in a sample, each part is estimated separately
         let off = whole["pages"].as_u64().unwrap().abs_diff(sum(parts, "pages"));
         assert!(how[0] == "--sample" || off <= parts.len() as u64, "{document:#}");
         assert_eq!(whole["sampled_pages"].as_u64().unwrap(), sum(parts, "sampled_pages"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise bench` without a device: the libraries, what is drawn, and what is refused. Needs no
-//! privilege.
+//! `pagewise bench` without a device: measuring libraries, selecting pages, and refusals. Needs no
+//! privileges.
 
 use crate::program::{empty_folder, run};
 use serde_json::Value;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where `pagewise lab` keeps what it fetches: kernels and programs of that folder are run.
+//! The folder in which `pagewise lab` caches kernels and programs, which it then runs, so the
+//! folder must be safe.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use crate::program::{ProgramRun, empty_folder, finish, pagewise};
 
-/// `lab cache list` with these variables and none of the others.
+/// `lab cache list` with only these of the environment variables that matter.
 fn list(variables: &[(&str, &Path)]) -> ProgramRun {
     let mut command = pagewise(&["lab", "cache", "list"]);
     for name in ["PAGEWISE_CACHE", "XDG_CACHE_HOME", "HOME"] {
@@ -24,7 +25,7 @@ fn a_cache_that_others_can_change_is_refused_whichever_variable_names_it() {
         std::fs::create_dir(path).unwrap();
     }
     set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
-    // A link may lead somewhere, and the folder that it leads to is what counts.
+    // a link may be used, but the permissions of its target count
     symlink(&open, safe.join("link")).unwrap();
     for (name, path) in [
         ("PAGEWISE_CACHE", open.clone()),
@@ -57,14 +58,14 @@ fn a_cache_that_others_can_change_is_refused_whichever_variable_names_it() {
     assert_eq!(made & 0o7777, 0o700);
 }
 
-/// The program in this folder, with an empty cache below it, and no program to fetch with.
+/// The program with an empty cache below this folder, and no program to download with.
 fn lab_in(folder: &Path, arguments: &[&str]) -> ProgramRun {
     let mut command = pagewise(&["lab"]);
     command.args(arguments).current_dir(folder);
     finish(command.env("PAGEWISE_CACHE", folder.join("cache")).env("PATH", folder))
 }
 
-/// Text with a slash may be a path, so what is refused depends on whether there is such a file.
+/// Text with a slash may be a path, so what is refused depends on whether such a file exists.
 #[test]
 fn a_flavour_that_no_suite_has_is_refused_with_those_that_there_are() {
     let folder = empty_folder();
@@ -113,7 +114,7 @@ fn a_generic_kernel_is_told_from_a_file_of_the_same_name() {
         let told = format!("{file}: expected a Linux image");
         assert!(ran.status == 1 && ran.err.contains(&told), "{file}: {}", ran.err);
     }
-    // it is to be fetched, and there is nothing to fetch it with
+    // it would have to be downloaded, and there is no program for that
     let ran = guest("trixie/generic");
     assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
     for told in ["trixie/generic: fetching the lists of packages", "apt-get is not installed"] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program as its user meets it: exit status, streams, files. Needs no privilege.
+//! The program as a user runs it: exit status, streams, files. Needs no privileges.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -93,7 +93,8 @@ fn features_are_labels_that_a_node_may_have() {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap();
     let word = enabled.split(['[', ']']).nth(1).unwrap();
     assert_eq!(value("thp.enabled").as_deref(), Some(word));
-    // a name has at most 63 characters, beside letters and digits only these, and ends with none of them
+    // a name has at most 63 characters, only letters, digits and these, and ends with a letter or
+    // digit
     for line in labels.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.strip_prefix("pagewise.dev/").unwrap().split_once('=').unwrap();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -153,7 +154,7 @@ fn the_doctor_exits_with_3_when_there_are_findings() {
     assert_eq!(ran.status, if none { 0 } else { 3 });
 }
 
-/// Findings that are not asked for are neither printed nor counted.
+/// Findings that were not requested are neither printed nor counted.
 #[test]
 fn the_doctor_leaves_out_what_matters_less() {
     let severities = |least: &str| {
@@ -230,12 +231,12 @@ fn ctrl_c_ends_the_wait_and_says_so() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
     let output = String::from_utf8(ended.stderr).unwrap();
-    // a report would have been printed, had the whole minute passed
+    // if it had waited the whole minute, it would have printed a report
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(130), 0), "{output}");
     assert!(output.starts_with("pagewise: stopped by Ctrl-C after "), "{output}");
 }
 
-/// Whether a process has a handler for the interrupt signal, number 2, by its mask of caught ones.
+/// Whether the process has a handler for SIGINT (2), according to its mask of caught signals.
 fn catches_ctrl_c(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
@@ -275,7 +276,7 @@ fn man_pages_are_written_for_every_verb() {
     }
 }
 
-/// Which of both it is depends on the machine; that counts are counts is held in `make test-riscv64`.
+/// The result depends on the machine; `make test-riscv64` checks that the counts are right.
 #[test]
 fn page_walks_are_counted_or_it_is_said_why_not() {
     let pid = std::process::id().to_string();

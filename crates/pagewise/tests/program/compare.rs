@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Comparing recordings, and recording over time, as anybody runs them.
+//! Comparing recordings, and recording over time, without privileges.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn machines_that_differ_are_said_first() {
     assert!(!ran.out.contains("between     in all"), "{}", ran.out);
 }
 
-/// The same boot, which the recording does not name.
+/// The recording is recognised as one of the same boot, although it does not contain the boot ID.
 #[test]
 fn a_recording_is_compared_with_the_machine() {
     let folder = empty_folder();
@@ -85,7 +85,7 @@ fn what_cannot_be_compared_is_refused_with_a_way_on() {
     assert_eq!(run(&["compare"]).status, 2);
 }
 
-/// Names of files are shown and not obeyed.
+/// Escape sequences in file names are shown, not executed.
 #[test]
 fn escapes_in_names_are_shown() {
     let folder = empty_folder();
@@ -164,8 +164,8 @@ fn what_cannot_be_recorded_is_refused_before_anything_is_written() {
     assert_eq!(std::fs::read_to_string(folder.path().join("mine")).unwrap(), "mine");
 }
 
-/// A limit on the length of files stands in for a full disk. The first reading takes more than 8 KiB, so
-/// nothing is left; with more room the whole readings are.
+/// A limit on file size simulates a full disk. The first reading takes more than 8 KiB, so with
+/// that limit no file is left; with a higher one the complete readings are.
 #[test]
 fn a_full_disk_leaves_whole_readings() {
     let folder = empty_folder();
@@ -183,7 +183,7 @@ fn a_full_disk_leaves_whole_readings() {
     let first = run_in(folder.path(), &["capture", "--every", "1s", "--for", "1s", "one.tar.zst"]);
     assert_eq!(first.status, 0, "{}", first.err);
     let length = std::fs::metadata(folder.path().join("one.tar.zst")).unwrap().len();
-    // blocks of 512 bytes: room for the first reading, and for a few more
+    // in blocks of 512 bytes: room for the first reading, and for a few more
     let ran = limited(length.div_ceil(512) + 6);
     assert_eq!(ran.status, 1, "{}", ran.err);
     assert!(ran.err.contains("whole readings") && ran.err.contains("\n  next   "), "{}", ran.err);

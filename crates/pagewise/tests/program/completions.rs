@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Completion scripts, in a real bash: the script is sourced, and its function is called as bash calls it.
+//! Completion scripts in a real bash: the script is sourced, and its function is called as bash
+//! would call it.
 //!
-//! zsh and fish are not part of every test machine. What their scripts must contain is checked here; that they work
-//! was tried by hand.
+//! zsh and fish are not on every test machine. Here only the contents of their scripts are checked;
+//! that they work was tested by hand.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +12,9 @@ use pagewise_testkit::ProgramRun;
 
 use crate::program::{empty_folder, finish, run};
 
-/// Sources the script, puts `words` on the command line with the cursor behind the last one, calls the registered
-/// function and prints what it offers. `COMP_TYPE` is that of a list of choices (63) or of a single tab (9).
+/// Sources the script, sets the command line to `words` with the cursor after the last one, calls
+/// the registered function and prints what it offers. `COMP_TYPE` is 63 for a list of choices, 9
+/// for a single tab.
 const COMPLETE: &str = r#"
 set -u
 source "$SCRIPT"
@@ -24,7 +26,7 @@ previous=""
 printf '%s\n' "${COMPREPLY[@]:-}"
 "#;
 
-/// What bash offers behind these words in a folder, for `tab`.
+/// What bash offers after these words in a folder; `tab` is `COMP_TYPE`.
 fn offered_in(folder: &Path, tab: u32, words: &[&str]) -> Vec<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_pagewise"));
     let script = folder.join("completion.bash");
@@ -83,7 +85,8 @@ fn bash_offers_settings_behind_a_and_b() {
     assert!(!all.iter().any(|word| word.starts_with("cgroup.")), "no arm can set those");
 }
 
-/// What bash passes behind `vm.swappiness=`, with and without a first letter of the value.
+/// The words that bash passes after `vm.swappiness=`, with and without the first character of the
+/// value.
 #[test]
 fn bash_offers_values_behind_a_setting() {
     let line = ["pagewise", "trial", "--b", "zswap.enabled", "="];
@@ -136,7 +139,7 @@ fn bash_offers_experiments_the_users_own_too() {
     assert_eq!(offered(&["pagewise", "lab", "run", "./no"]), [""; 0], "bash then offers files");
 }
 
-/// Files are what bash offers where the function has nothing, by the options of `complete`.
+/// If the function offers nothing, bash offers files, because of the options of `complete`.
 #[test]
 fn bash_offers_files_for_files() {
     let folder = empty_folder();
@@ -148,7 +151,7 @@ fn bash_offers_files_for_files() {
     assert!(!script.contains("complete -F _pagewise "), "the generated function is not registered");
 }
 
-/// Every option that takes a process, a setting or an experiment calls for names.
+/// Every option that takes a process, a setting or an experiment calls `pagewise names`.
 #[test]
 fn zsh_and_fish_call_for_names() {
     let zsh = run(&["completions", "zsh"]).out;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program over inputs that nobody means well with (`pagewise_testkit::hostile`): it answers or
-//! refuses, within limits of memory and processor time, and prints nothing that a terminal acts on.
+//! The program on hostile inputs (`pagewise_testkit::hostile`): it answers or refuses within limits
+//! of memory and CPU time, and prints nothing that controls a terminal.
 //!
-//! The limits are the kernel's, set on the program before it starts: RLIMIT_DATA of 64 MiB, beyond
-//! which an allocation fails and the program aborts, and RLIMIT_CPU, beyond which it is killed. So a
-//! busy machine decides nothing. The program as it is shipped has two seconds (`PAGEWISE_HOSTILE_PROGRAM` names
-//! it); the one that tests build is not optimised and has ten times as much. A read that waits for ever uses no processor:
-//! against that alone there is a limit of a minute by the clock.
+//! The limits are the kernel's, set before the program starts: RLIMIT_DATA of 64 MiB, above which
+//! an allocation fails and the program aborts, and RLIMIT_CPU, above which it is killed. So the
+//! load of the machine does not matter. The release program has two seconds
+//! (`PAGEWISE_HOSTILE_PROGRAM` names it); the one built for tests is not optimised and has ten
+//! times as much. A read that blocks for ever uses no CPU time: only for that there is a limit of
+//! one minute by the clock.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -25,12 +26,12 @@ use pagewise_testkit::scene::recording;
 const HOST: &str = "debian-sid-7.2-x86_64-512m-zram-full";
 const SETTINGS: &[u8] = b"ignore = [\"zram-full\"]\nmin_severity = \"critical\"\n";
 
-/// Memory of its own that the program may have, in KiB.
+/// Limit on the program's own memory, in KiB.
 const MEMORY: u32 = 64 << 10;
-/// Inputs of the whole corpus, and of the sample that is always run.
+/// The number of inputs in the whole corpus, and in the sample that always runs.
 const ALL: u64 = 1600;
 const SAMPLE: u64 = 80;
-/// Seconds of the processor, for the shipped program and for one that is not optimised.
+/// Limit on CPU time in seconds, for the release program and for one that is not optimised.
 const SECONDS: u32 = 2;
 const SECONDS_UNOPTIMISED: u32 = 20;
 
@@ -47,8 +48,8 @@ fn corpus() -> Corpus {
     })
 }
 
-/// What is run on an input; nothing for journals, whose reader is called here: `undo` would give back
-/// what a journal says was lent by this machine.
+/// The commands to run on an input; none for journals, whose reader is called directly: `undo`
+/// would undo changes of this machine that a journal names.
 fn lines(kind: Kind, number: u64, folder: &Path) -> Vec<Vec<String>> {
     let line = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let file = folder.join(FILE);
@@ -73,14 +74,14 @@ fn lines(kind: Kind, number: u64, folder: &Path) -> Vec<Vec<String>> {
             1 => vec![line(&["lab", "replay", "--json", folder])],
             _ => vec![line(&["lab", "compare", folder, folder])],
         },
-        // only a path is one of a file
+        // only a path selects an experiment's file
         Kind::Experiment => vec![line(&["lab", "show", file])],
         Kind::Settings => vec![line(&["doctor", "--root", host, "--config", file])],
         Kind::Journal => Vec::new(),
     }
 }
 
-/// What is wrong with how the program took an input.
+/// What is wrong with the program's reaction to an input.
 fn failures(number: u64, input: &Hostile) -> Vec<String> {
     let folder = empty_folder();
     for (name, bytes) in &input.files {
@@ -99,7 +100,8 @@ fn failures(number: u64, input: &Hostile) -> Vec<String> {
     lines(input.kind, number, folder.path()).into_iter().filter_map(of).collect()
 }
 
-/// The shipped program if one is named, else the one that was built for tests; and its seconds.
+/// The release program if one is named, otherwise the one built for tests; and its limit in
+/// seconds.
 fn program() -> (String, u32) {
     match std::env::var("PAGEWISE_HOSTILE_PROGRAM") {
         Ok(shipped) => (shipped, SECONDS),
@@ -115,7 +117,7 @@ fn failure(program: &str, line: &[String], seconds: u32) -> Option<String> {
     let ran = command.env("RUST_BACKTRACE", "0").output().unwrap();
     let message =
         [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    // `timeout` tells a signal by its status, and one that dumps core by ending through it, too
+    // `timeout` reports a signal in its exit status, or dies of it as well if core is dumped
     let status = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
     let end: String = message[1].chars().take(300).collect();
     match status {
@@ -133,13 +135,13 @@ fn failure(program: &str, line: &[String], seconds: u32) -> Option<String> {
     (!escapes.is_empty()).then(|| format!("prints {escapes:?}"))
 }
 
-/// What a [`Name`] would not show as it is, but for the ends of lines.
+/// Whether the character could control a terminal: [`Name`] would escape it. Newlines are allowed.
 fn acts(letter: &char) -> bool {
     let plain = letter.is_ascii_graphic() || matches!(letter, ' ' | '\n');
     !plain && Name::from(letter.to_string().as_str()).as_str() != letter.to_string()
 }
 
-/// Runs these inputs, two at a time, and answers what was wrong.
+/// Runs these inputs, two at a time, and returns the failures.
 fn run(numbers: std::ops::Range<u64>) -> Vec<String> {
     let corpus = corpus();
     let (next, wrong) = (AtomicU64::new(numbers.start), Mutex::new(Vec::new()));
@@ -167,7 +169,7 @@ fn a_sample_of_hostile_inputs_is_survived_within_limits() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The test itself: it must notice what it looks for.
+/// Tests the test: it must notice what it checks for.
 #[test]
 fn what_is_looked_for_is_noticed() {
     let noticed = |script: &str| failure("sh", &["-c".to_owned(), script.to_owned()], 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab list`, `show` and `run` as far as they go without root and without a guest.
+//! `pagewise lab list`, `show` and `run`, as far as they work without root and without a guest.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::program::{ProgramRun, finish};
 use serde_json::Value;
 
-/// With a folder of its own for what is the user's.
+/// Runs `lab` with its own folder for the user's files.
 fn lab(home: &Path, arguments: &[&str]) -> ProgramRun {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
     command.arg("lab").args(arguments).env("XDG_CONFIG_HOME", home);
@@ -97,7 +97,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_done() {
     }
 }
 
-/// Nothing would be started that could wait.
+/// No guest would be started that could wait.
 #[test]
 fn now_is_refused_for_an_experiment_on_this_host() {
     let home = home("mine.toml", OWN);

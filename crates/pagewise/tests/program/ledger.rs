@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise ledger` of a folder of state without one, with one, and with one that others can have written.
+//! `pagewise ledger` with a state folder without a ledger, with one, and with one that other users
+//! could have written.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -58,7 +59,7 @@ fn the_latest_measurement_counts_and_a_changed_line_does_not() {
     assert_eq!(document["entries"].as_array().unwrap().len(), 2);
 }
 
-/// A terminal acts on escape sequences, and a plan may come from anywhere.
+/// A plan may come from anybody, and a terminal executes escape sequences.
 #[test]
 fn names_of_plans_reach_no_terminal_as_they_are() {
     let folder = empty_folder();
@@ -95,7 +96,7 @@ fn a_ledger_that_others_can_have_written_is_refused() {
     assert!(run.err.contains("a recording has no ledger"), "{}", run.err);
 }
 
-/// The journal of a plan that changes nothing here and predicts watermarks of one byte.
+/// Writes the journal of a plan that changes nothing here and predicts watermarks of one byte.
 fn plant_plan(state: &Path, is_applied: bool) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap().trim().to_owned();
     let (present, boot) =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise limits`, as anybody runs it.
+//! `pagewise limits` without privileges.
 
 use pagewise_testkit::scene::recording;
 use serde_json::Value;
 
 use crate::program::run;
 
-/// 512 MiB, cgroup v2: a service of 64 MiB works on 160 MiB.
+/// 512 MiB, cgroup v2: a service limited to 64 MiB uses 160 MiB.
 const PRESSED: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
 const GROUP: &str = "/system.slice/cg-2.service";
 
@@ -68,7 +68,7 @@ fn what_cannot_be_judged_is_refused_with_a_way_on() {
     }
 }
 
-/// Without root and without a recording, of whatever this machine is.
+/// Without root and without a recording, on any machine.
 #[test]
 fn this_machine_is_told_in_json() {
     let ran = run(&["limits", "--json", "--interval", "50ms"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the program says and takes, as anybody runs it: no root, no guests.
+//! What the program prints and accepts, without root and without guests.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--html` of each verb that has it, as its user meets it. Needs no privilege.
+//! `--html` of each verb that has it, as a user runs it. Needs no privileges.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,7 +10,7 @@ const RECORDING: &str = concat!(
     "/../../fixtures/hosts/debian-trixie-6.12-x86_64-256m-oom-zram-full.tar"
 );
 
-/// The page that these arguments write, checked for what every page has, and what was printed.
+/// The page that these arguments write, after common checks, and what was printed.
 fn page(arguments: &[&str], status: i32) -> (String, String) {
     let folder = empty_folder();
     let lines: String = (0..4096).map(|line| format!("line {line} of a file\n")).collect();

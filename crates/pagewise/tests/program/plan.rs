@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plan`: what it takes and refuses, and the files that it writes for other tools.
+//! `plan`: what it accepts and refuses, and the files that it writes for other tools.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

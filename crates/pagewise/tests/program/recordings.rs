@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Recordings made and read by the program, good and bad. What exactly becomes of each hostile
-//! entry is tested where recordings are read; here it is that the user hears of it.
+//! Recordings that the program makes and reads, valid and invalid. How each hostile entry is
+//! handled is tested in the reader; here it is tested that the user gets a message.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ const MANIFEST: &str = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nke
     page_size = 4096\n[ends.end]\nunix_seconds = 12.0\nmonotonic_seconds = 3.0\n";
 const MEMINFO: &str = "MemTotal:  16303412 kB\nMemFree:  400 kB\n";
 
-/// A folder with a recording of one end.
+/// A folder with a recording of one end of an interval.
 fn recording() -> tempfile::TempDir {
     let folder = empty_folder();
     std::fs::create_dir_all(folder.path().join("end/proc")).unwrap();
@@ -24,7 +24,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// `status` of a recording: it must always come, and it must say `problem`.
+/// `status` of a recording: it must succeed, and print `problem`.
 fn status_with_problem(path: &Path, problem: &str) {
     let ran = run(&["status", "-v", "--root", text(path)]);
     assert_eq!(ran.status, 0, "{}", ran.err);
@@ -48,7 +48,7 @@ fn a_capture_can_be_reported_on_and_is_private() {
     }
 }
 
-/// A recording is read without the right to make files, and its page is written all the same.
+/// A recording is read without the right to create files; its page is written nevertheless.
 #[test]
 fn the_page_of_a_recording_is_private_and_whole() {
     let folder = empty_folder();
@@ -80,7 +80,7 @@ fn no_page_is_left_of_a_recording_that_cannot_be_read() {
     assert_eq!(both.status, 2, "{}", both.err);
 }
 
-/// The document is printed as ever.
+/// The JSON document is printed as without --html.
 #[test]
 fn a_page_and_a_document_at_once() {
     let folder = empty_folder();
@@ -105,7 +105,7 @@ fn nothing_is_overwritten() {
     assert!(into.err.contains("expected an empty folder"), "{}", into.err);
 }
 
-/// A limit on the length of files stands in for a full disk.
+/// A limit on file size simulates a full disk.
 #[test]
 fn a_capture_that_cannot_be_written_leaves_nothing_behind() {
     let folder = empty_folder();
@@ -173,7 +173,7 @@ fn errors_name_the_file_what_was_expected_and_the_way_on() {
     }
 }
 
-/// Root may name any file, by mistake or because a script lets it: nothing of it is shown.
+/// Root may name any file, by mistake or through a script: none of its contents may be printed.
 #[test]
 fn no_word_of_a_file_that_is_no_recording_is_printed() {
     let folder = empty_folder();
@@ -235,7 +235,7 @@ fn an_archive_cut_in_the_middle_is_told() {
     assert!(ran.err.contains("expected a recording"), "{}", ran.err);
 }
 
-/// A fixture with one finding, which is no warning.
+/// A fixture with one finding, which is below a warning.
 const FIXTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/debian12-6.18-x86_64-24g-plain.tar");
 

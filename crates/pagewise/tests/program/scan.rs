@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise scan` as its user meets it. Needs no privilege.
+//! `pagewise scan` as a user runs it. Needs no privileges.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const PAGE: usize = 4096;
 
-/// A page that compresses, and is like no other of another number.
+/// A compressible page, different for each number.
 fn page(number: usize) -> Vec<u8> {
     let line = format!("page {number} of a file that is looked at\n");
     line.bytes().cycle().take(PAGE).collect()
@@ -28,7 +28,7 @@ fn file() -> Image {
     Image(folder)
 }
 
-/// The file, which vanishes with the test.
+/// The file, which is removed with this value.
 struct Image(tempfile::TempDir);
 
 impl Image {
@@ -43,7 +43,7 @@ fn scan(arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.out).unwrap()
 }
 
-/// What a scan complains of, with this exit status.
+/// The error message of a scan that must end with this exit status.
 fn refused(arguments: &[&str], status: i32) -> String {
     let ran = run(&[&["scan"], arguments].concat());
     assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{arguments:?}: {}", ran.err);
@@ -117,7 +117,7 @@ fn duplicates_are_counted_while_a_sample_is_compressed() {
     let [low, high] =
         [0, 1].map(|end| few["duplicate_saved_bytes_interval"][end].as_u64().unwrap());
     assert!(low < truth && truth < high, "{low} to {high}, {truth}");
-    // where all pages may be compressed they are, and all is known
+    // if all pages may be compressed, all of them are, and the result is exact
     let same = of(&["--duplicates"]);
     assert_eq!(same["algorithms"], all["algorithms"]);
     assert_eq!(same["duplicate_saved_bytes_interval"], json!([truth, truth]));
@@ -203,7 +203,7 @@ fn several_processes_have_a_sum_and_a_row_each() {
     assert_eq!(pages[0], pages[1] + pages[2]);
 }
 
-/// A shell that holds 1.3 MB of numbers, as any other does.
+/// A shell that holds 1.3 MB of numbers; the contents are the same in each.
 fn holds_numbers() -> Waits {
     let mut command = Command::new("sh");
     command.args(["-c", "held=$(seq 1 200000); echo ready; read line; echo $held"]);
@@ -245,8 +245,8 @@ fn the_text_fits_and_says_what_to_know() {
     assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
 }
 
-/// 74 pages of as many sizes begin a zspage in many classes, which takes more than the pages. What they
-/// would take of a device with other pages besides is less than they are.
+/// 74 pages of 74 sizes start a zspage in many classes, which together take more memory than the
+/// pages. On a device that also stores other pages, they would take less than their size.
 #[test]
 fn little_memory_would_not_take_more_than_it_is() {
     let folder = empty_folder();

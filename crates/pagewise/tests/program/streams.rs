@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What reaches the two streams: nothing that a terminal acts on, whoever chose the text; and what happens
-//! where a stream takes nothing. What a guest prints is in `tests/guest`, what root's verbs do in
-//! `tests/root/crash.rs`.
+//! Standard output and error: nothing in them controls a terminal, whoever chose the text; and what
+//! happens if they cannot be written. Output of guests is tested in `tests/guest`, that of root's
+//! verbs in `tests/root/crash.rs`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,15 +14,16 @@ use std::process::{Child, Command, Output, Stdio};
 use crate::program::{empty_folder, pagewise, run};
 use serde_json::Value;
 
-/// A title, a cleared screen, a colour; C1, DEL, NEL, backspace; marks that reorder, tags, what is invisible.
+/// A title, a cleared screen, a colour; C1, DEL, NEL, backspace; bidirectional marks, tags,
+/// invisible characters.
 const HOSTILE: &str = "\x1b]0;own\x07\x1b[2J\x1b[31m\u{9b}2J\u{9d}0;x\u{9c}\u{7f}\u{85}\x08\r\u{202e}\u{2066}\u{61c}\
                        \u{e0001}\u{e0041}\u{e007f}\u{200b}\u{feff}\u{ad}\u{fe0f}";
-/// The same where only so many bytes have room, as the name of a process.
+/// The same for places with few bytes, such as the name of a process.
 const SHORT: &str = "\x1b[2J\u{9b}\u{61c}\u{200b}\x07\x1bc";
-/// Bytes that are no UTF-8: a lone C1 byte is a command to old terminals.
+/// Bytes that are not UTF-8: old terminals execute a lone C1 byte.
 const RAW: &[u8] = b"\x9b2J\xff\x1b[2J";
 
-/// What is written here by hand, not by the function that is tested.
+/// An independent implementation of what must not be printed.
 fn is_bad(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t' || HOSTILE.contains(c) && !c.is_ascii()
 }
@@ -41,12 +42,12 @@ fn assert_harmless(what: &str, ended: &Output) {
     assert!(ended.status.signal().is_none(), "{what}: {}", ended.status);
 }
 
-/// With these words, the payload among them; as text, with colours, and as JSON where the verb has it.
+/// Runs these words, the payload among them: as text, with colours, and as JSON if the verb has it.
 fn assert_harmless_with(words: &[&OsStr], folder: &Path) {
     harmless_with(words, folder);
 }
 
-/// The same; which exit statuses there were.
+/// The same; returns the exit statuses.
 fn harmless_with(words: &[&OsStr], folder: &Path) -> Vec<Option<i32>> {
     let ways = [(None, "0"), (Some("-v"), "1"), (Some("--json"), "0")];
     let statuses = ways.map(|(more, colour)| {
@@ -66,7 +67,8 @@ fn harmless_with(words: &[&OsStr], folder: &Path) -> Vec<Option<i32>> {
     statuses.to_vec()
 }
 
-/// Colours begin in front of visible text and end behind it; the payload's is followed by other things.
+/// Our colours begin before visible text and end after it; the payload's are followed by other
+/// things.
 fn without_own_colours(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     assert!(
@@ -134,7 +136,7 @@ fn words_of_the_command_line_reach_no_terminal_as_they_are() {
     }
 }
 
-/// `P` stands for the payload.
+/// Replaces each `P` by the payload.
 fn replaced(word: &str, payload: &OsStr) -> Vec<u8> {
     let parts: Vec<&[u8]> = word.as_bytes().split(|byte| *byte == b'P').collect();
     parts.join(payload.as_bytes())
@@ -168,7 +170,7 @@ fn folders_named_by_the_environment_reach_no_terminal_as_they_are() {
     }
 }
 
-/// Ends with the test.
+/// A process that ends with this value.
 struct Running(Child);
 
 impl Drop for Running {
@@ -211,7 +213,7 @@ fn the_name_of_a_process_reaches_no_terminal_as_it_is() {
             let line = [&["thp", "collapse", "--dry-run", "--pid", &pid], more].concat();
             assert_harmless(&format!("{line:?}"), &pagewise(&line).output().unwrap());
         }
-        // the test would hold of a report that leaves the process out
+        // without this, a report that leaves the process out would pass
         let document: Value = serde_json::from_str(&run(&["report", "--json"]).out).unwrap();
         assert!(document.to_string().contains("\\\\u{1b}"), "the name is in the document, escaped");
     }
@@ -224,7 +226,7 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Puts the files of a recording into a folder.
+/// Writes the files of a recording into a folder.
 fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
     for (path, bytes) in files {
         let path = folder.join(path);
@@ -233,7 +235,8 @@ fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
     }
 }
 
-/// Every word of letters in every file of a recording, one file after the other, and the names of folders.
+/// Replaces every word of letters in every file of a recording, one file after the other, and
+/// folder names.
 #[test]
 fn a_recording_reaches_no_terminal_as_it_is() {
     let slug = "debian-trixie-6.12-x86_64-512m-zram-pressure-no-mglru";
@@ -270,7 +273,7 @@ fn a_recording_reaches_no_terminal_as_it_is() {
                 String::from_utf8_lossy(&std::fs::read(host.join(path)).unwrap()).into_owned();
             let name = path.rsplit('/').next().unwrap();
             let spoilt = match name {
-                // the name is between the brackets
+                // the name is between the parentheses
                 "stat" if text.contains('(') => text.replacen('(', &format!("({payload}"), 1),
                 "status" => text.replacen("Name:\t", &format!("Name:\t{payload}"), 1),
                 "cgroup" => text.replacen("::/", &format!("::/{payload}"), 1),
@@ -331,7 +334,7 @@ fn what_the_command_of_a_trial_prints_reaches_no_terminal_as_it_is() {
     );
 }
 
-/// Every text in it, whoever wrote it.
+/// Inserts the payload into every string in the document.
 fn spoil(value: &mut Value, payload: &str) {
     match value {
         Value::String(text) => text.push_str(payload),
@@ -361,7 +364,8 @@ fn evidence_reaches_no_terminal_as_it_is() {
     assert_eq!(ended.status, 0, "{}", ended.err);
     let mut files = Vec::new();
     files_below(&kept, &mut files);
-    // one text after the other, in each file by itself: what is refused early hides what comes later
+    // one string after the other, separately in each file: an early refusal would hide what comes
+    // later
     let mut spoilt = 0;
     for file in
         files.iter().filter(|path| path.extension().is_some_and(|it| it == "json" || it == "jsonl"))
@@ -417,7 +421,7 @@ fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
 }
 
-/// It ends as it would have; a panic would be 101 here and SIGABRT in the release build.
+/// The exit status is the same; a panic would give 101 here and SIGABRT in the release build.
 #[test]
 fn messages_that_cannot_be_written_change_nothing() {
     let folder = empty_folder();
@@ -472,7 +476,7 @@ fn an_answer_that_cannot_be_written_is_an_error() {
         let listed = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{line:?}: {listed}");
         assert!(listed.starts_with("pagewise: standard output: "), "{line:?}: {listed}");
-        // who reads no more has what it wanted
+        // a reader that stops reading has what it needs, so this is success
         let ended = pagewise(line).stdout(broken_pipe()).output().unwrap();
         assert_eq!(
             ended.status.code(),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which process it is: tables of the report in the order that was asked for, and sections alone.
+//! Finding the process that causes a problem: tables of the report in the requested order, and
+//! single sections.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::program::run;
 
-/// A shell that is ended with all that it started.
+/// A shell that is killed together with all processes that it started.
 struct Busy(Child);
 
 impl Busy {
@@ -17,7 +18,8 @@ impl Busy {
 }
 
 impl Busy {
-    /// Waits until a process of it has this name: one that starts within the interval has no rate.
+    /// Waits until one of its processes has this name: a process that starts within the interval
+    /// has no rate.
     fn wait_for(&self, name: &str) {
         let group = self.0.id().to_string();
         for _ in 0..600 {
@@ -33,14 +35,14 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // its session's processes have its id as their group
+        // the processes of its session have its ID as their process group
         let group = format!("-{}", self.0.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.0.wait();
     }
 }
 
-/// Lines of the table of processes, each as words.
+/// Lines of the table of processes, split into words.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let table = text.lines().skip_while(|line| !line.contains("Processes ")).skip(1);
     let lines = table.take_while(|line| line.starts_with("    "));
@@ -49,7 +51,7 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn the_process_that_grows_comes_first_with_its_rate() {
-    // tail keeps all that has no line end: at most 10 MiB/s, for longer than the interval
+    // tail keeps data without a newline: at most 10 MiB/s, for longer than the interval
     let feed =
         "i=0; while [ $i -lt 400 ]; do head -c 1048576 /dev/zero; sleep 0.1; i=$((i+1)); done";
     let busy = Busy::start(&format!("({feed}) | tail -n 1"));
@@ -68,7 +70,7 @@ fn the_process_that_grows_comes_first_with_its_rate() {
     assert_eq!(ran.status, 0, "{}", ran.err);
     let rows = rows(&ran.out);
     assert_eq!(rows[0], ["pid", "command", "growth/s"], "{}", ran.out);
-    // other tests run tail, too
+    // other tests run tail as well
     let tails = rows.iter().filter(|row| row.get(1).is_some_and(|name| name == "tail"));
     let grows = |row: &Vec<String>| {
         let rate: Option<f64> = row[2].strip_prefix('+').and_then(|rate| rate.parse().ok());
@@ -110,8 +112,8 @@ fn an_order_that_needs_two_looks_is_refused_with_one() {
     assert_eq!(run(&["report", "--sort", "swap", "--interval", "0"]).status, 0);
 }
 
-/// From a limit at which nothing can start to one that is no limit: the program either cannot be
-/// loaded, or prints a page. The static program of the tests in guests is smaller; this one is not.
+/// From a limit at which nothing can start to one without any effect: the program either cannot be
+/// loaded, or prints a report. This program is larger than the static one of the tests in guests.
 #[test]
 fn a_limit_of_address_space_costs_parts_of_the_report_and_not_all_of_it() {
     let limited = |kib: u64, line: &str| {
@@ -122,7 +124,7 @@ fn a_limit_of_address_space_costs_parts_of_the_report_and_not_all_of_it() {
         let mut command = Command::new("sh");
         crate::program::finish(command.args(["-c", &script]).env("RUST_BACKTRACE", "0"))
     };
-    // what status needs is what every verb needs at least
+    // the memory that `status` needs is the minimum for every verb
     let starts = (1..200).map(|step| step * 1024).find(|kib| limited(*kib, "status").status == 0);
     let least = starts.expect("status runs with 200 MiB");
     let mut partial = 0;
@@ -140,7 +142,7 @@ fn a_limit_of_address_space_costs_parts_of_the_report_and_not_all_of_it() {
     assert!(partial > 0);
 }
 
-/// A recording with a warning and a finding worth knowing.
+/// A recording with a warning and a finding of severity info.
 const FIXTURE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../fixtures/hosts/debian-trixie-6.12-x86_64-1g-commit-limit.tar"

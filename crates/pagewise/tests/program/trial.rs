@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise trial` and what judges it again, as their user meets them. Needs no privilege: nothing is
-//! set. What root adds is in `root_trial.rs`.
+//! `pagewise trial` and the commands that evaluate it again, as a user runs them. Needs no
+//! privileges: no setting is changed. What root adds is tested in `tests/root/trial.rs`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder for the evidence, and one for the state of root's loans.
+/// A folder for the evidence, and one for the state of loans.
 struct Place(TempDir);
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         finish(&mut self.command(arguments))
     }
 
-    /// A against A, with as few runs as tell anything.
+    /// Compares A with A, with the fewest runs that give a result.
     fn trial(&self, options: &[&str], command: &[&str]) -> ProgramRun {
         self.run(&[&["trial", "--aa", "--warm-up", "1"], options, &["--"], command].concat())
     }
@@ -93,7 +93,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 #[test]
 fn an_arm_that_sets_what_the_machine_has_compares_nothing() {
     let place = Place::new();
-    // a setting that no other test borrows
+    // a setting that no other test changes
     let now = std::fs::read_to_string("/proc/sys/vm/dirty_expire_centisecs").unwrap();
     let same = format!("vm.dirty_expire_centisecs={}", now.trim());
     let ran = place.run(&["trial", "--b", &same, "--", "true"]);
@@ -151,12 +151,12 @@ fn the_answer_the_folder_and_the_replay_say_the_same() {
     let metrics = document["metrics"].as_array().unwrap();
     assert!(metrics.iter().all(|metric| metric["agreement"] == "agree"), "{document:#}");
 
-    // a folder that holds something is not written into
+    // a folder that is not empty is refused
     let again = place.trial(&["--evidence", &folder], &["true"]);
     assert!(again.status == 1 && again.err.contains("expected an empty folder"), "{}", again.err);
 }
 
-/// As a recording: the host's name and boot id are hashed and arguments left out, in every file.
+/// As in a recording, the host name and boot ID are hashed and arguments left out, in every file.
 #[test]
 fn evidence_names_neither_the_host_nor_what_was_typed() {
     let place = Place::new();
@@ -196,7 +196,7 @@ fn a_folder_that_was_changed_is_noticed() {
     let runs = Path::new(&folder).join("runs.jsonl");
     let text = std::fs::read_to_string(&runs).unwrap();
 
-    // half a line at the end is what a kill leaves
+    // a kill may leave half a line at the end
     std::fs::write(&runs, format!("{text}{{\"number\":99,").as_bytes()).unwrap();
     assert_eq!(place.run(&["lab", "replay", &folder]).status, 0);
 
@@ -226,13 +226,13 @@ fn a_command_that_cannot_be_judged_says_why_and_what_to_do() {
     }
 }
 
-/// The command does not hear the Ctrl-C itself; it is ended, and the runs so far are kept.
+/// The command does not receive the Ctrl-C itself; it is ended, and the completed runs are kept.
 #[test]
 fn ctrl_c_keeps_the_runs_and_exits_with_130() {
     let place = Place::new();
     let folder = place.evidence();
     let runs = Path::new(&folder).join("runs.jsonl");
-    // so many that a busy machine has not done them all before the signal
+    // so many that even a slow machine has not completed them all before the signal
     let arguments = ["trial", "--aa", "--pairs", "20", "--evidence", &folder, "--", "sleep", "0.3"];
     let mut command = place.command(&arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -253,8 +253,8 @@ fn ctrl_c_keeps_the_runs_and_exits_with_130() {
     assert!(replayed.out.contains("stopped early: only"), "{}", replayed.out);
 }
 
-/// One trial, of what this machine really does; how often false alarms are is judged where the machine is
-/// made up, in the lab's `experiment::selftest`.
+/// One trial on this machine; how often false alarms happen is tested on a simulated machine, in
+/// the lab's `experiment::selftest`.
 #[test]
 fn selftest_tries_a_against_a_on_this_machine() {
     let place = Place::new();
@@ -264,7 +264,7 @@ fn selftest_tries_a_against_a_on_this_machine() {
     assert_eq!(document["schema"], "pagewise/selftest/1");
     assert_eq!((&document["trials"], &document["pairs"]), (&1.into(), &7.into()));
     assert_eq!(document["stopped"], false);
-    // one alarm in one trial may well be chance
+    // one false alarm in one trial may be chance
     assert_eq!(document["sound"], true, "{document:#}");
     let metrics = document["metrics"].as_array().unwrap();
     let names: Vec<&str> = metrics.iter().map(|metric| metric["name"].as_str().unwrap()).collect();

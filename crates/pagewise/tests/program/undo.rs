@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise undo` where nothing was borrowed, and where its folder is not as it should be. Needs no
-//! privilege; what it puts back is in `root_loans.rs`.
+//! `pagewise undo` without any loans, and with an invalid state folder. Needs no privileges; what
+//! it restores is tested in `tests/root/loans.rs`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn undo(state: &Path, arguments: &[&str]) -> ProgramRun {
     finish(command.env("PAGEWISE_STATE", state).env("PAGEWISE_LOCK", state.join("run")))
 }
 
-/// A folder of state, and what was planted there besides.
+/// A state folder, and what was planted next to it.
 struct Planted(tempfile::TempDir);
 
 impl Planted {
@@ -38,7 +38,7 @@ impl Planted {
         self.state().join(format!("{name}.journal"))
     }
 
-    /// As a run writes it, of this boot.
+    /// Writes a journal as a run of this boot would.
     fn write(&self, name: &str, records: &[Value]) -> PathBuf {
         let path = self.journal(name);
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -82,7 +82,7 @@ fn where_nothing_was_borrowed_there_is_nothing_to_put_back() {
     assert_eq!(document["runs"].as_array().map(Vec::len), Some(0));
 }
 
-/// It may hold anything: nothing of it is believed, it stays, and is named.
+/// A damaged journal may contain anything: none of it is used, the file stays, and it is named.
 #[test]
 fn a_damaged_journal_is_named_and_kept() {
     let folder = empty_folder();
@@ -119,8 +119,8 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
     assert!(ran.status == 1 && ran.err.contains("PAGEWISE_STATE"), "{}", ran.err);
 }
 
-/// Of an earlier boot or not, of this version or an early one: the last line is garbled and still has its
-/// end, or the first one is.
+/// In journals of this and an earlier boot, and of this and an early format: the last line is
+/// garbled but complete, or the first line is.
 #[test]
 fn a_garbled_line_is_damage_wherever_it_is_and_forget_removes_the_journal() {
     let planted = Planted::new();
@@ -153,7 +153,7 @@ fn a_garbled_line_is_damage_wherever_it_is_and_forget_removes_the_journal() {
     assert_eq!(planted.undo().out, "nothing to put back\n");
 }
 
-/// Its first line, damaged, does not make its loans those of this boot.
+/// A damaged first line must not make the loans count as those of this boot.
 #[test]
 fn without_a_boot_nothing_is_written() {
     let planted = Planted::new();
@@ -171,7 +171,7 @@ fn without_a_boot_nothing_is_written() {
     assert_eq!(ran.status, 1);
     assert!(ran.out.contains("does not say any more in which boot"), "{}", ran.out);
     assert_eq!(std::fs::read_to_string(path).unwrap().trim(), now);
-    // by its name it is of another boot, where nothing is left
+    // its name says that it is of another boot, of which nothing is left
     let named = planted.journal("00000001.0000-1");
     std::fs::rename(&journal, &named).unwrap();
     let ran = planted.undo();
@@ -179,7 +179,7 @@ fn without_a_boot_nothing_is_written() {
     assert_eq!(std::fs::read_to_string(path).unwrap().trim(), now);
 }
 
-/// A plain folder with a list of processes in it is no cgroup: whoever is listed there lives.
+/// A plain folder that contains a list of processes is not a cgroup: the listed processes survive.
 #[test]
 fn a_folder_that_looks_like_a_cgroup_kills_nobody() {
     let planted = Planted::new();
@@ -198,7 +198,7 @@ fn a_folder_that_looks_like_a_cgroup_kills_nobody() {
     assert!(folder.join("cgroup.procs").exists() && journal.exists());
 }
 
-/// A file of our prefix is removed only where it is the one that a run made.
+/// A file with our prefix is removed only if it is the one that the run made.
 #[test]
 fn a_file_of_such_a_name_stays() {
     use std::os::unix::fs::MetadataExt;
@@ -222,7 +222,7 @@ fn a_file_of_such_a_name_stays() {
         taking(3, &swap_file(&link)),
     ];
     let journal = planted.write("00000001.x", &records);
-    // as the name says, of a boot before
+    // of an earlier boot, as its name says
     let ran = planted.undo();
     assert!(ran.status == 1 && ran.out.contains("not the file that the run made"), "{}", ran.out);
     assert!(ran.out.contains("no run gives a swap file such a name"), "{}", ran.out);
@@ -235,7 +235,8 @@ fn a_file_of_such_a_name_stays() {
     assert!(!journal.exists() && notes.exists() && swap.exists());
 }
 
-/// What is named like a journal and is none is told, and keeps no other from being put back.
+/// Anything else with the name of a journal is listed, and does not prevent other journals from
+/// being undone.
 #[test]
 fn folders_pipes_and_links_named_like_journals_block_nothing() {
     let planted = Planted::new();

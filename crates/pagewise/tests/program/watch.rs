@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `status --watch` on a real pseudo-terminal: keys, sizes, signals, and that the terminal is as it was afterwards.
+//! `status --watch` on a real pseudo-terminal: keys, sizes, signals, and that the terminal is
+//! restored.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -22,14 +23,14 @@ use crate::program::run;
 const ENTERED: &str = "\x1b[?1049h";
 const LEFT: &str = "\x1b[?1049l";
 
-/// A terminal in which the program runs.
+/// A pseudo-terminal in which the program runs.
 struct Terminal {
     master: OwnedFd,
-    /// Open, so that the terminal lives on when the program has ended.
+    /// Kept open, so that the terminal outlives the program.
     _own: OwnedFd,
     child: Child,
     before: Termios,
-    /// What was printed since somebody looked.
+    /// What was printed since the last [`Self::wait_for`].
     shown: String,
 }
 
@@ -71,7 +72,7 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until this is printed, and forgets what was printed before its end.
+    /// Waits until this text is printed, and discards the output up to its end.
     fn wait_for(&mut self, wanted: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -99,7 +100,7 @@ impl Terminal {
         format!("{now:?}") == format!("{:?}", self.before)
     }
 
-    /// How the program ended; the terminal must be as it was.
+    /// Waits for the program's end; the terminal must be restored.
     fn end(&mut self) -> ExitStatus {
         self.wait_for(LEFT);
         let status = self.child.wait().unwrap();
@@ -137,7 +138,7 @@ fn keys_and_sizes_are_followed_until_q() {
     terminal.wait_for("by growth");
     terminal.press(" ");
     terminal.wait_for("FROZEN");
-    // the process of this test, which does not end before it
+    // filter for this test's own process, which outlives the view
     let own = std::fs::read_to_string("/proc/self/comm").unwrap();
     terminal.press(&format!(" /{}", own.trim()));
     terminal.wait_for(&format!("{}_", own.trim()));
@@ -172,7 +173,7 @@ fn while_it_is_stopped_the_terminal_is_as_before() {
         assert!(Instant::now() < deadline, "the terminal was not restored");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // it goes on once it has stopped, and not before
+    // continue it only after it has stopped
     while !is_stopped(terminal.child.id()) {
         assert!(Instant::now() < deadline, "it did not stop");
         std::thread::sleep(Duration::from_millis(10));
@@ -202,7 +203,8 @@ fn without_utf8_and_colours_all_is_ascii_without_colours() {
     assert_eq!(terminal.end().code(), Some(0));
 }
 
-/// A recording over time of a recorded host whose free memory is as many MiB as its number of the reading.
+/// A recording over time of a recorded host, in which free memory in MiB equals the number of the
+/// reading.
 fn recording(steps: u32) -> tempfile::TempDir {
     let scene = Scene::load("debian-sid-7.2-x86_64-512m-zram-pressure");
     let files: Vec<(String, Vec<u8>)> = scene.into_files().into_iter().collect();
@@ -235,7 +237,7 @@ fn recording(steps: u32) -> tempfile::TempDir {
     folder
 }
 
-/// The program has given up its rights then: what it does with the terminal must be left to it.
+/// The program has given up its rights by then, but must still be able to use the terminal.
 #[test]
 fn a_recording_is_gone_through_and_the_terminal_restored() {
     let folder = recording(4);
@@ -255,7 +257,7 @@ fn a_recording_is_gone_through_and_the_terminal_restored() {
     terminal.wait_for("step 3 of 4");
     terminal.press("j1\r");
     terminal.wait_for("step 1 of 4");
-    // it plays to its end by itself
+    // it plays to the end by itself
     terminal.press("+++ ");
     terminal.wait_for("playing ×10");
     terminal.wait_for("step 4 of 4");

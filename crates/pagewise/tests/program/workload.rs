@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab workload`, where memory is enough. Needs no privilege; what happens where it is short is
-//! in `root_workload.rs`.
+//! `pagewise lab workload` with enough memory. Needs no privileges; what happens without enough
+//! memory is tested in `tests/root/workload.rs`.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -48,7 +48,7 @@ fn coldpages_says_what_was_kept_and_no_precision_where_nothing_was_evicted() {
     );
 }
 
-/// The lines for which experiments wait stand before the answer.
+/// The lines for which experiments wait come before the result.
 #[test]
 fn tiers_says_when_its_memory_is_written_and_where_its_second_half_begins() {
     let message = answer(&[&TIERS[..], &["cold_share=0.5", "exponent=0.9"]].concat());
@@ -76,7 +76,8 @@ fn redis_is_filled_and_asked() {
     assert!(!message.values.contains_key("coverage"), "it may have none: {message:?}");
 }
 
-/// Its allocator is told to ask for them; but for `thp` redis-server would refuse them all the same.
+/// Its allocator is told to request huge pages; without `thp`, redis-server would disable them for
+/// itself.
 #[test]
 fn redis_may_have_huge_pages() {
     let mut command =
@@ -132,7 +133,7 @@ fn what_the_machine_lacks_is_named() {
     }
 }
 
-/// The names of its children.
+/// The IDs and names of its children.
 fn children(child: &Child) -> Vec<(u32, String)> {
     let pid = child.id();
     let path = format!("/proc/{pid}/task/{pid}/children");
@@ -153,7 +154,7 @@ fn wait_for(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Nobody can clean up after SIGKILL: so nothing may need it.
+/// Nobody can clean up after SIGKILL, so nothing may need cleaning up.
 #[test]
 fn killed_it_leaves_no_process_and_no_file() {
     let cold = [&COLD[..4], &["operations=1000000000", "sharers=3", "write_share=0"]].concat();

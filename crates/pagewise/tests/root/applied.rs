@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans on this machine: applied once, verified, undone; killed at any change; refused with nothing changed.
+//! Plans on this machine: applied once, verified, undone; killed at any change; refused with
+//! nothing changed.
 //!
-//! The folder that stands for /etc is the test's own (`PAGEWISE_TEST_ETC`, which only a debug build reads).
+//! A folder of the test replaces /etc (`PAGEWISE_TEST_ETC`, which only a debug build reads).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::machine::{Place, Thing, made, read, said, write};
 
-/// A knob whose change for a moment nobody feels.
+/// A setting that can be changed for a moment without any effect on programs.
 pub(crate) const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 const FILE: &str = "sysctl.d/90-pagewise.conf";
 const DROP_IN: &str = "systemd/system/system.slice.d/50-pagewise.conf";
@@ -78,7 +79,7 @@ impl Site {
         assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     }
 
-    /// Every file, link and folder: mode, owner and contents.
+    /// Every file, link and folder below it: mode, owner and contents.
     fn tree(&self) -> BTreeMap<PathBuf, (u32, u32, String)> {
         let mut found = BTreeMap::new();
         collect(&self.etc, &mut found);
@@ -207,7 +208,7 @@ fn what_others_changed_is_named_and_stays() {
     assert_eq!(json_of(&site.output(&["undo", "--json"]))["plans"], json!([]));
 }
 
-/// SIGKILL after each change: the journal names it, and `undo` ends at the start.
+/// SIGKILL after each change: the journal names the change, and `undo` restores the initial state.
 #[test]
 fn a_plan_that_is_killed_after_any_change_is_undone() {
     let site = Site::new();
@@ -226,7 +227,7 @@ fn a_plan_that_is_killed_after_any_change_is_undone() {
     }
 }
 
-/// A crash of the program itself is undone at once, by the program that it starts.
+/// If the program itself crashes, the helper that it started undoes the plan at once.
 #[test]
 fn a_plan_that_crashes_is_undone_at_once() {
     let site = Site::new();
@@ -265,7 +266,7 @@ fn a_plan_that_does_not_fit_changes_nothing() {
         let file = json!({"action": "write-file", "target": path, "from": null, "to": "x\n"});
         refused(&change(file), "bad");
     }
-    // a folder on the way that is a link could lead anywhere
+    // a folder in the path that is a link could lead anywhere, so the plan is refused
     let elsewhere = site.place.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, site.etc.join("modprobe.d")).unwrap();
@@ -291,7 +292,7 @@ fn a_plan_that_does_not_fit_changes_nothing() {
     assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
 }
 
-/// Pagewise makes the folder of a file, but no folder above that.
+/// Pagewise creates the parent folder of a file, but no folder above it.
 #[test]
 fn a_plan_whose_folder_cannot_be_made_is_undone() {
     let site = Site::new();
@@ -310,7 +311,7 @@ fn a_plan_whose_folder_cannot_be_made_is_undone() {
 
 const SWAP_FILE: &str = "/var/pagewise-swap-0";
 
-/// Its line in /proc/swaps: size in KiB and priority.
+/// The line of the swap file in /proc/swaps: size in KiB and priority.
 fn swap_file() -> Option<(u64, i32)> {
     let swaps = read("/proc/swaps");
     let line = swaps.lines().find(|line| line.starts_with(SWAP_FILE))?;
@@ -318,7 +319,7 @@ fn swap_file() -> Option<(u64, i32)> {
     Some((words[2].parse().unwrap(), words[4].parse().unwrap()))
 }
 
-/// In the real /var, which has to be on a disk: the kernel swaps to no file of tmpfs.
+/// In the real /var, which must be on a disk: the kernel cannot swap to a file on tmpfs.
 #[test]
 fn a_swap_file_is_added_verified_and_removed_also_after_a_kill() {
     let mut site = Site::new();
@@ -355,7 +356,8 @@ fn a_swap_file_is_added_verified_and_removed_also_after_a_kill() {
     assert!(said(&refused).contains("a file, which is not this swap"), "{}", said(&refused));
 }
 
-/// One that somebody else made: switched off, replaced, and made again by the undo.
+/// A zram swap that somebody else made: the plan switches it off and replaces it, the undo makes it
+/// again.
 struct TheirSwap {
     number: u32,
 }
@@ -381,7 +383,7 @@ impl TheirSwap {
         format!("/dev/zram{}", self.number)
     }
 
-    /// Size, algorithm and own line of /proc/swaps, without what is in use.
+    /// Size, algorithm and line in /proc/swaps, without the used size.
     fn state(&self) -> (String, String, Option<String>) {
         let file = |name: &str| read(&format!("/sys/block/zram{}/{name}", self.number));
         let start = self.device() + " ";
@@ -390,7 +392,7 @@ impl TheirSwap {
     }
 }
 
-/// Device, size and priority of each area.
+/// Device, size and priority of each swap area.
 fn swaps() -> Vec<String> {
     let text = read("/proc/swaps");
     let line = |line: &str| {
@@ -468,7 +470,8 @@ fn a_zram_swap_gets_another_priority_also_if_it_is_killed_in_between() {
     }
 }
 
-/// A process in a cgroup of 24 MiB that holds more than that until its pipe is closed, and then prints its sum.
+/// A process in a cgroup of 24 MiB that holds more than that until its pipe is closed, and then
+/// prints its checksum.
 pub(crate) struct Holder {
     child: std::process::Child,
     pipe: Option<fs::File>,
@@ -496,12 +499,12 @@ impl Holder {
         let mut command = group.command(Path::new("/bin/sh"));
         command.args(["-c", &script]).args([&data, &pipe]).stdout(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
-        // open until somebody reads
+        // opened for writing, so this blocks until the process reads
         let pipe = Some(fs::OpenOptions::new().write(true).open(pipe).unwrap());
         Self { child, pipe, sum, _group: group }
     }
 
-    /// Whether what it held is what it was given.
+    /// Whether the process still has the data that it was given.
     pub(crate) fn ends_well(mut self) -> bool {
         drop(self.pipe.take());
         let ended = self.child.wait_with_output().unwrap();
@@ -509,15 +512,15 @@ impl Holder {
     }
 }
 
-/// Bytes in use of an area.
+/// Used bytes of a swap area.
 pub(crate) fn used(device: &str) -> u64 {
     let text = read("/proc/swaps");
     let line = text.lines().find(|line| line.starts_with(device)).unwrap_or_default();
     line.split_whitespace().nth(3).unwrap_or("0").parse::<u64>().unwrap() * 1024
 }
 
-/// The kernel would kill the process although memory is free, so that is refused; with new swap made before,
-/// the pages move there, and nothing of them is lost.
+/// Switching the area off would make the kernel kill the process, although memory is free, so it is
+/// refused. If new swap is added first, the pages move there, and no data is lost.
 #[test]
 fn swap_in_use_is_replaced_and_never_at_the_cost_of_a_process() {
     let mut site = Site::new();
@@ -553,7 +556,8 @@ fn swap_in_use_is_replaced_and_never_at_the_cost_of_a_process() {
     assert!(holder.ends_well());
 }
 
-/// While programs are watched, another plan is refused, and Ctrl-C undoes this one.
+/// While apply watches the machine after the last step, another plan is refused, and Ctrl-C undoes
+/// this one.
 #[test]
 fn ctrl_c_undoes_a_plan_and_a_second_one_waits() {
     let site = Site::new();

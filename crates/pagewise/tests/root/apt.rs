@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What root fetches: as apt's own user, who does nothing as root that apt would not do as root.
+//! Downloads as root use apt's own user, so that root does no more than apt does as root.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::program::{empty_folder, finish, pagewise};
 
-/// The user of the other end of a connection on this machine, as /proc/net/tcp has it.
+/// The user ID at the other end of a connection on this machine, from /proc/net/tcp.
 fn user_of(connection: &TcpStream) -> u32 {
     let port = format!(":{:04X}", connection.peer_addr().unwrap().port());
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
@@ -20,7 +20,7 @@ fn user_of(connection: &TcpStream) -> u32 {
     line.unwrap_or_else(|| panic!("no {port}: {table}"))[7].parse().unwrap()
 }
 
-/// A mirror that has nothing; it tells who asks.
+/// A mirror without any packages, which reports the user of each request.
 fn mirror() -> (u16, mpsc::Receiver<u32>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -42,7 +42,7 @@ fn answer(mut connection: TcpStream) {
         .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
-/// apt's methods talk to the network as `_apt`, and apt has nothing to complain of.
+/// apt's download methods run as `_apt`, and apt prints no complaint.
 #[test]
 fn root_fetches_as_apts_own_user() {
     let folder = empty_folder();
@@ -62,7 +62,7 @@ fn root_fetches_as_apts_own_user() {
     fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let mut command = pagewise(&["lab", "cache", "fetch", "trixie"]);
-    // Who started sudo is nobody that apt should be.
+    // apt must not run as the user who called sudo.
     command.env("PAGEWISE_CACHE", &cache).env("PATH", path).env("USER", "root");
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
         command.env_remove(name);
@@ -76,7 +76,7 @@ fn root_fetches_as_apts_own_user() {
     let apt: u32 = apt.split(':').nth(2).unwrap().parse().unwrap();
     let users: Vec<u32> = users.try_iter().collect();
     assert!(!users.is_empty() && users.iter().all(|user| *user == apt), "{users:?}, not {apt}");
-    // its folder alone: another run on this machine may fetch at the same time
+    // only its own folder: another run on this machine may download at the same time
     let calls = fs::read_to_string(&calls).unwrap();
     let folders: Vec<&Path> = calls.lines().filter_map(|file| Path::new(file).parent()).collect();
     let is_own = |folder: &&Path| folder.to_string_lossy().starts_with("/var/tmp/pagewise-apt-");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise bench` on this machine: real devices, real swap, and nothing of it left.
+//! `pagewise bench` on this machine: real devices and real swap, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use crate::machine::{Lent, Loans, Thing, pagewise_json, read};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Settings that a bench changes for a while.
+/// Settings that bench changes temporarily.
 #[derive(Debug, PartialEq)]
 struct Settings {
     page_cluster: String,
@@ -22,7 +22,7 @@ impl Settings {
     }
 }
 
-/// Each as `enabled=N`; none where the kernel has no zswap.
+/// zswap's parameters, each as `name=value`; empty if the kernel has no zswap.
 fn zswap_parameters() -> Vec<String> {
     let files = std::fs::read_dir("/sys/module/zswap/parameters").into_iter().flatten().flatten();
     let value = |file: std::fs::DirEntry| {
@@ -34,9 +34,9 @@ fn zswap_parameters() -> Vec<String> {
     all
 }
 
-/// Where a bench keeps its journal; `undo` empties it, whatever happens to the test.
+/// The state folder of bench; dropping it runs `undo`, whatever happens to the test.
 struct State {
-    // these two are dropped first: they need the folder
+    // these two are dropped first, because they need the folder
     _loans: Loans,
     lent: Lent,
     folder: tempfile::TempDir,
@@ -66,7 +66,7 @@ impl State {
         self.command(&[&["bench"], arguments].concat())
     }
 
-    /// A bench has borrowed a device, and nothing of it is left.
+    /// Checks that bench created a device, and that nothing is left of its changes.
     #[track_caller]
     fn assert_all_is_back(&self) {
         self.lent.assert_zram_went_back();
@@ -74,7 +74,7 @@ impl State {
     }
 }
 
-/// Bounds that no load of the machine changes.
+/// The asserted limits hold under any load of the machine.
 #[test]
 fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
     let state = State::new();
@@ -102,7 +102,7 @@ fn bench_measures_this_kernels_algorithms_block_by_block_and_in_swap() {
     assert!(faults.iter().all(|row| row["wrong_pages"] == 0));
 }
 
-/// Whatever zswap of this kernel has: what it lacks is named, and zram is measured anyway.
+/// Whichever algorithms zswap has: missing ones are named, and zram is measured anyway.
 #[test]
 fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
     let state = State::new();
@@ -137,7 +137,7 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
         let written = row["backing"]["written_pages"].as_u64().unwrap();
         assert!(pages > 0 && written <= pages, "{row}");
         assert!(row["backing"]["read_pages"].as_u64().unwrap() <= written, "{row}");
-        // text takes half of a page at most, noise a whole one where zswap keeps it
+        // text takes at most half a page, random data a whole page if zswap stores it
         let pool = row["pool_bytes_per_page"].as_f64().unwrap();
         assert!((200.0..4500.0).contains(&pool), "{row}");
     }
@@ -167,7 +167,7 @@ fn bench_measures_zswap_beside_zram_with_the_algorithms_that_it_has() {
         "{at_3:?} {not_measured} {faults:?}"
     );
 
-    // each is measured, or it is said why not: no disk, or cgroups of version 1
+    // each case is measured, or the output says why not: no disk, or cgroup v1
     let writebacks = message["writebacks"].as_array().unwrap();
     assert_eq!(writebacks.is_empty(), not_measured.contains("writing back from zswap"));
     assert!(writebacks.iter().all(|one| one["written_pages"].as_u64() > Some(0)), "{writebacks:?}");
@@ -179,7 +179,7 @@ fn bench_that_is_killed_leaves_nothing_after_the_next_start() {
     let has_device = |lent: &[Thing]| lent.iter().any(|it| matches!(it, Thing::Zram { .. }));
     let has_swap = |lent: &[Thing]| lent.iter().any(|it| matches!(it, Thing::Swap { .. }));
     let mix = ["--quick", "--size", "4M", "--mix", "text:100"];
-    // while it fills, measures, and swaps; each start puts back what the one before it left
+    // killed while it fills, measures, and swaps; each start restores what the previous run left
     for (lent, milliseconds) in [
         (&has_device as &dyn Fn(&[Thing]) -> bool, 0),
         (&has_device, 100),
@@ -204,7 +204,7 @@ fn bench_that_is_killed_leaves_nothing_after_the_next_start() {
     state.assert_all_is_back();
 }
 
-/// A bench that does not outlive its test.
+/// A bench that is killed when the test ends.
 struct Running(Child);
 
 impl Running {
@@ -212,7 +212,7 @@ impl Running {
         Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// Waits until the machine is so, which must be before it ends.
+    /// Waits until `so` is true, which must happen before the process ends.
     fn wait_until(&mut self, so: impl Fn() -> bool) {
         let until = Instant::now() + Duration::from_secs(120);
         while !so() {
@@ -222,7 +222,7 @@ impl Running {
         }
     }
 
-    /// Kills it while the machine is so: it is stopped first, so that nothing changes in between.
+    /// Kills it while `so` is true: it is stopped first, so that nothing changes in between.
     fn kill_while(&mut self, so: impl Fn() -> bool) {
         let pid = self.0.id().to_string();
         for _ in 0..100 {
@@ -240,7 +240,8 @@ impl Running {
     }
 }
 
-/// Whether all threads of a process that was stopped do stand still: one in a system call ends it first.
+/// Whether all threads of the stopped process have stopped: a thread in a system call completes
+/// that first.
 fn all_threads_stand(pid: &str) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut stats = threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("stat")));
@@ -254,7 +255,7 @@ impl Drop for Running {
     }
 }
 
-/// Processes that a bench started to be swapped out.
+/// The processes that bench started in order to swap them out.
 fn workers(bench: u32) -> Vec<Pid> {
     let children = std::fs::read_to_string(format!("/proc/{bench}/task/{bench}/children"));
     let children = children.unwrap_or_default();
@@ -266,7 +267,7 @@ fn workers(bench: u32) -> Vec<Pid> {
     workers.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-/// As a panic of the release build ends them.
+/// Kills them with SIGABRT, as a panic of the release build would.
 #[test]
 fn bench_says_that_workers_crashed_and_gives_back_what_they_used() {
     let state = State::new();
@@ -298,9 +299,9 @@ fn bench_says_what_a_second_one_has_to_wait_for() {
     let state = State::new();
     let mix = ["--quick", "--size", "4M", "--mix", "text:100", "--no-swap"];
     let mut first = Running::start(&mut state.bench(&mix));
-    // the lock is taken before the first device is
+    // the lock is taken before the first device is created
     first.wait_until(|| state.lent.has_zram());
-    // it is not over before the second one has asked
+    // the first bench must not end before the second one has tried
     let pid = Pid::from_child(&first.0);
     kill_process(pid, Signal::STOP).unwrap();
     let second = state.bench(&mix).output().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The block path of `bench` on real zram devices.
+//! The block layer part of `bench` on real zram devices.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::lent::ZramLender;
 
 const MIB: usize = 1 << 20;
 
-/// Pages of programs, with some of zeros between them.
+/// Pages of a program file, with some zero pages between them.
 fn pages() -> Pages {
     let mut program = File::open("/proc/self/exe").expect("this test");
     let found = Pages::read(&mut program, 8 * MIB / rustix::param::page_size()).expect("pages");
@@ -29,7 +29,7 @@ fn pages() -> Pages {
     pages
 }
 
-/// What this kernel offers.
+/// The algorithms that this kernel offers.
 fn offered() -> Vec<Compressor> {
     let line = crate::machine::read("/sys/block/zram0/comp_algorithm");
     line.split_whitespace().map(|word| Compressor::new(word.trim_matches(['[', ']']))).collect()
@@ -53,7 +53,7 @@ fn run(
     measure_devices(lender, &host, pages, spec, &mut watch).expect("room for some MiB")
 }
 
-/// `mm_stat` of a device: original, compressed, used, …, same-filled.
+/// `mm_stat` of a device: original size, compressed size, used memory, …, same-filled pages.
 fn mm_stat(device: u64) -> Vec<u64> {
     let line = crate::machine::read(&format!("/sys/block/zram{device}/mm_stat"));
     line.split_whitespace().map(|word| word.parse().expect("a number")).collect()
@@ -111,7 +111,7 @@ fn writes_leave_contents_and_the_ratio_is_that_of_mm_stat() {
     assert_eq!(filled.original_per_compressed, Some(ratio), "after all the writes");
 }
 
-/// Looks at a device before it is given back.
+/// A lender that reads a device's state before the device is removed.
 struct Looking<'a> {
     lender: &'a mut ZramLender,
     pages: &'a Pages,
@@ -145,7 +145,7 @@ fn a_device_that_fails_in_the_middle_ends_with_a_reason_and_the_rest_comes() {
     let requested = wanted(candidates.clone());
     let mut disturbed = false;
     let bench = run(&mut lender, &pages, &requested, &mut |step, _| {
-        // in the second round that counts
+        // during the second round that counts
         if !disturbed && step.total > 0 && step.done > step.total / 2 {
             disturbed = true;
             let first = format!("/sys/block/zram{}", out.lock().expect("unpoisoned")[0]);
@@ -176,7 +176,7 @@ fn a_device_that_is_gone_before_it_is_filled_is_a_failure() {
     assert!(lender.out.lock().expect("unpoisoned").is_empty());
 }
 
-/// Lends devices that somebody resets at once.
+/// A lender whose devices somebody resets at once.
 struct Losing<'a> {
     lender: &'a mut ZramLender,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What root runs from the cache: nothing that another user could have put there.
+//! Root runs nothing from a cache that another user could have changed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -14,7 +14,8 @@ fn lab_cache(cache: &Path, words: &[&str]) -> ProgramRun {
     finish(command.env("PAGEWISE_CACHE", cache))
 }
 
-/// A folder, or a link, of somebody else anywhere on the way; what the owner could do is not waited for.
+/// A folder or link owned by another user anywhere in the path is refused, before its owner changes
+/// anything.
 #[test]
 fn root_takes_no_cache_from_somebody_else() {
     let folder = empty_folder();
@@ -23,7 +24,7 @@ fn root_takes_no_cache_from_somebody_else() {
         fs::create_dir_all(at(name)).unwrap();
     }
     chown(at("theirs"), Some(STRANGER), Some(STRANGER)).unwrap();
-    // As /tmp, but for its owner.
+    // Permissions like /tmp, but with another owner.
     fs::set_permissions(at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
     symlink(at("ours/cache"), at("shared/link")).unwrap();
     std::os::unix::fs::lchown(at("shared/link"), Some(STRANGER), None).unwrap();
@@ -48,7 +49,8 @@ fn root_takes_no_cache_from_somebody_else() {
     assert_eq!(own.status, 0, "root's folder in a sticky folder of root: {}", own.err);
 }
 
-/// One whole entry whose file is somebody else's, though size and SHA-256 are those of its manifest.
+/// A complete entry whose file belongs to another user is refused, although size and SHA-256 match
+/// its manifest.
 #[test]
 fn root_takes_no_file_from_somebody_else() {
     let cache = empty_folder();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the contents of a process's pages may not get to: a disk, a core dump, another program.
+//! Contents of a process's pages must not reach a disk, a core dump, or another program.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::machine::{Loans, Place, run};
 use pagewise_testkit::{Target, read_process, target_program};
 
-/// Pages are searched for this.
+/// The text for which disks and dumps are searched.
 const MARKER: &str = "pagewise:a-secret-of-another-program";
 
-/// An ext4 of our own in a file, mounted.
+/// An ext4 file system in a file, mounted.
 pub(crate) struct Disk {
     image: PathBuf,
     pub(crate) folder: PathBuf,
@@ -32,14 +32,15 @@ impl Disk {
         Self { image, folder }
     }
 
-    /// How often the image holds the marker, free blocks included.
+    /// How often the disk image contains the marker, including free blocks.
     fn markers(&self) -> usize {
         run("umount", &[&self.folder.display().to_string()]);
         markers(&self.image)
     }
 }
 
-/// How often a file holds the marker. By tools, because a test that is not optimized takes a minute for a disk.
+/// How often a file contains the marker. By external tools, because an unoptimised test takes a
+/// minute for a disk.
 fn markers(path: &Path) -> usize {
     // a disk of zeros is a single line, which grep would hold in memory
     let script = r#"tr '\0' '\n' < "$0" | grep -aoF "$1" | wc -l"#;
@@ -55,7 +56,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// The marker is found where it is, so that none found means none there.
+/// Checks the search itself: it finds the marker where it was written.
 #[test]
 fn contents_are_found_where_they_were_written() {
     let (place, target) = (Place::new(), target(4));
@@ -65,7 +66,7 @@ fn contents_are_found_where_they_were_written() {
     assert!(markers(&dump) >= 16 * 1024, "{}", markers(&dump));
 }
 
-/// Runs it to its end, which must be a good one.
+/// Runs pagewise to completion; it must succeed.
 fn done(place: &Place, arguments: &[&str]) -> String {
     let output = place.output(arguments);
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -88,12 +89,12 @@ fn contents_never_reach_the_disk_that_bench_measures() {
     assert!(references.iter().any(written), "{references:?}");
     let against_the_disk = message["cost_ratios"].as_array().map_or(0, Vec::len);
     assert_eq!(disk.markers(), 0);
-    // a machine that is busy enough has no whole round in that time, and bench says so
+    // under heavy load no round may complete in that time, and bench says so
     let is_told = message["notes"].to_string().contains("swap: not all rounds fit");
     assert!(against_the_disk > 0 || is_told, "{} {}", message["not_measured"], message["notes"]);
 }
 
-/// Where a program may be swapped to another device than ours, its pages could get to that.
+/// If a program could be swapped to another device than ours, its pages could end up there.
 #[test]
 fn contents_never_reach_swap_on_a_disk() {
     let (mut place, target) = (Place::new(), target(32));
@@ -114,7 +115,7 @@ fn contents_never_reach_swap_on_a_disk() {
     assert!(notes.iter().any(listed), "{notes:?}");
 }
 
-/// A run that does not outlive its test, in a folder of its own, allowed to dump a core of any size.
+/// A run in its own folder, with an unlimited core size; it is killed when the test ends.
 struct Running {
     child: Child,
     folder: tempfile::TempDir,
@@ -152,7 +153,7 @@ impl Running {
         self.child.wait().unwrap()
     }
 
-    /// Cores, as far as the machine puts them into the folder of who dumps.
+    /// Core files, if the machine's core pattern writes them into the working folder.
     fn cores(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -166,7 +167,7 @@ impl Drop for Running {
     }
 }
 
-/// KiB in RAM of mappings that no core dump holds, and of those the part that is locked there.
+/// KiB in RAM of mappings that are excluded from core dumps, and the part of these that is locked.
 fn undumped(pid: u32) -> (u64, u64) {
     let (mut size, mut sums) = (0, (0, 0));
     for line in read_process(pid, "smaps").lines() {
@@ -175,10 +176,8 @@ fn undumped(pid: u32) -> (u64, u64) {
             Some("Rss:") => size = words.next().and_then(|kib| kib.parse().ok()).unwrap_or(0),
             Some("VmFlags:") => {
                 let flags: Vec<&str> = words.collect();
-                // io and pf: mappings of devices, vvar and the like, which are never dumped; dp: memory that the
-                // kernel drops instead of swapping it out, in which the C library keeps its random numbers
-                let is_other = ["io", "pf", "dp"].iter().any(|flag| flags.contains(flag));
-                if flags.contains(&"dd") && !is_other {
+                // io and pf: mappings of devices, vvar and similar ones, which are never dumped
+                if flags.contains(&"dd") && !flags.contains(&"io") && !flags.contains(&"pf") {
                     sums.0 += size;
                     sums.1 += if flags.contains(&"lo") { size } else { 0 };
                 }
@@ -194,8 +193,8 @@ fn line<'a>(text: &'a str, name: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("{name} in {text}")).trim()
 }
 
-/// The usual way to dump is a file `core` in the folder of who dumps; where the machine has another,
-/// what else is looked at here has to do.
+/// By default the kernel writes `core` into the working folder of the process. If the machine has
+/// another core pattern, only the other checks apply.
 fn crashes_without_a_core(arguments: &[&str], held: u64) {
     let (place, target) = (Place::new(), target(48));
     let pid = target.pid().to_string();
@@ -247,7 +246,7 @@ fn a_recording_is_read_by_nobody() {
     run("mkdir", &[&root]);
     run("tar", &["-C", &root, "-xf", &archive]);
     run("chmod", &["600", &archive]);
-    // each prints more than a pipe holds
+    // each prints more than a pipe buffers, so it blocks and can be examined
     let verbs = [&["report", "--json"][..], &["capture", "--hand-over", "--folder", "x"]];
     let kinds = [(&root, "0000000000000004"), (&archive, "0000000000000000")];
     for (verb, (root, capabilities)) in verbs.iter().flat_map(|verb| kinds.map(|kind| (verb, kind)))
@@ -262,7 +261,7 @@ fn a_recording_is_read_by_nobody() {
     }
 }
 
-/// What the user named is root's, as root typed it, and made of what a child without rights read.
+/// The output file that root named belongs to root; its contents come from a child without rights.
 #[test]
 fn a_recording_of_a_recording_is_written_by_root() {
     let place = Place::new();
@@ -282,7 +281,7 @@ fn a_recording_of_a_recording_is_written_by_root() {
     let listed = unnamed.current_dir(place.folder.path()).output().unwrap();
     let name = String::from_utf8(listed.stdout).unwrap();
     assert!(name.starts_with("pagewise-") && place.folder.path().join(name.trim()).is_file());
-    // what the child refuses is told once, and nothing is made
+    // the child's refusal is printed once, and no file is created
     let refused = place.output(&["capture", "--root", "/etc/shadow", "-o", &at("no")]);
     let message = crate::machine::said(&refused);
     assert_eq!(
@@ -293,7 +292,7 @@ fn a_recording_of_a_recording_is_written_by_root() {
     assert!(!Path::new(&at("no")).exists());
 }
 
-/// Whether it writes its answer and nobody takes it.
+/// Whether it is writing its output and nobody reads it.
 fn waits_for_its_reader(pid: u32) -> bool {
     read_process(pid, "wchan").contains("pipe_write") || {
         let call = read_process(pid, "syscall");
@@ -307,7 +306,7 @@ fn is_confined(pid: u32, capabilities: &str) {
     assert_eq!(found, [capabilities, capabilities, "2", "1"]);
 }
 
-/// Another program of the same user can trace a program as a rule; not one that holds contents.
+/// Normally a program can trace another one of the same user, but not one that holds page contents.
 #[test]
 fn another_program_of_the_same_user_cannot_look_into_a_scan() {
     let place = Place::new();
@@ -336,11 +335,11 @@ fn another_program_of_the_same_user_cannot_look_into_a_scan() {
     assert_eq!(running.end("-TERM").signal(), None);
 }
 
-/// A user who may read nobody's memory is told so, and what would help: no section is empty without a word.
+/// A user who may not read any process gets a message with advice, instead of an empty section.
 #[test]
 fn a_user_who_may_read_no_process_is_told_so() {
     let mut command = Command::new("setpriv");
-    // a user of whom no other program of this machine is: `nobody` may be another test's
+    // a user without any other process on this machine; `nobody` may be used by another test
     command.args(["--reuid", "1999999", "--regid", "1999999", "--clear-groups", "--"]);
     command.arg(env!("CARGO_BIN_EXE_pagewise"));
     command.args(["report", "--only", "contents", "--interval", "0"]);

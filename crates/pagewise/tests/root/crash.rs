@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A crash of the program while something is lent: all of it goes back, without the next run's help.
+//! If the program crashes during temporary changes, all of them are undone at once, without another
+//! run.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,13 +10,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::machine::{Place, read, said, write};
 
-/// A knob whose change for a moment nobody feels.
+/// A setting that can be changed for a moment without any effect on programs.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 const SET: [&str; 4] = ["--a", "vm.extfrag_threshold=401", "--b", "vm.extfrag_threshold=601"];
-/// Longer than any of this takes.
+/// Longer than any of these steps takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A trial that has taken a knob and a cgroup.
+/// A trial that changes a setting and creates a cgroup.
 fn trial(place: &Place, environment: &[(&str, &str)]) -> Command {
     let line = [&["trial"][..], &SET, &["--memory", "64M", "--", "sleep", "600"]].concat();
     let mut command = place.command(&line);
@@ -37,7 +38,7 @@ fn journals(place: &Place) -> usize {
     names.filter(|entry| is_journal(&entry.as_ref().unwrap().path())).count()
 }
 
-/// Of that run: other runs have groups too.
+/// The cgroups of this run; other runs have cgroups, too.
 fn groups(pid: u32) -> String {
     let found = Command::new("find")
         .args(["/sys/fs/cgroup", "-type", "d", "-name", &format!("pagewise-{pid}-*")])
@@ -46,7 +47,7 @@ fn groups(pid: u32) -> String {
     String::from_utf8(found.stdout).unwrap()
 }
 
-/// Standard error closes when the process that puts back has ended.
+/// Waits until standard error is closed, that is, until the helper that undoes changes has ended.
 fn ended(child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
@@ -58,7 +59,7 @@ fn assert_all_is_back(place: &Place, before: &str, pid: u32, what: &str) {
     assert_eq!(undone.stdout, b"nothing to put back\n", "{what}: {}", said(&undone));
 }
 
-/// As abort() and the kernel send them. They reach the process at times that nobody chose.
+/// Signals as sent by abort() and the kernel, at random moments.
 #[test]
 fn what_a_fatal_signal_interrupts_goes_back_at_once() {
     let (place, before) = (Place::new(), read(KNOB));
@@ -77,7 +78,7 @@ fn what_a_fatal_signal_interrupts_goes_back_at_once() {
     }
 }
 
-/// `abort` is what the release build makes of a panic.
+/// A panic of the release build aborts.
 #[test]
 fn what_a_panic_interrupts_goes_back() {
     let (place, before) = (Place::new(), read(KNOB));
@@ -103,7 +104,7 @@ fn what_a_panic_interrupts_goes_back() {
     }
 }
 
-/// The crash's own messages may have no reader either.
+/// The messages of the crash may not have a reader either.
 #[test]
 fn nobody_needs_to_read_what_a_crash_says() {
     let (place, before) = (Place::new(), read(KNOB));
@@ -120,14 +121,16 @@ fn nobody_needs_to_read_what_a_crash_says() {
         until("the knob is lent", || read(KNOB) != before);
         kill_process(Pid::from_child(&child), Signal::ABORT).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(6), "{stream}");
-        // who puts back has the lock for a moment longer, and no stream whose end would tell of its own
+        // the helper holds the lock for a moment longer, and has no stream whose end would show
+        // that it has ended
         let is_over = || place.output(&["undo"]).stdout == b"nothing to put back\n";
         until(stream, || journals(&place) == 0 && read(KNOB) == before && is_over());
         assert_all_is_back(&place, &before, child.id(), stream);
     }
 }
 
-/// What somebody else has set since the kill stays, and the next run says so and what settles it.
+/// A setting that somebody else changed after the kill stays; the next run says so, and names the
+/// command that settles it.
 #[test]
 fn the_next_run_names_what_is_left_and_the_command() {
     let (mut place, before) = (Place::new(), read(KNOB));

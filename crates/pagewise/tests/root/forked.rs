@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that share pages since a fork, sampled as root: the sum is what swap would take, and of a
-//! hundred intervals 95 hold what a look at every page says.
+//! Processes that share pages since a fork, sampled as root: the total is what swap would take, and
+//! 95 of 100 confidence intervals contain the value from reading every page.
 //!
-//! Seeds and memory are the same in every run: addresses are not randomized, and programs draw nothing. What is left to
-//! chance, as the environment of a process on its stack, cannot move a share by six standard deviations. The narrow
-//! bounds of docs/measured/scan.md need more samples: `PAGEWISE_SAMPLES=600 cargo xtask test --root --no-unit forked::`.
+//! Seeds and memory contents are the same in every run: addresses are not randomized, and the
+//! programs use no random data. What still varies, such as the environment on a process's stack,
+//! cannot change a share by six standard deviations. The narrow limits of docs/measured/scan.md
+//! need more samples: `PAGEWISE_SAMPLES=600 cargo xtask test --root --no-unit forked::`.
 
 use std::process::Command;
 
@@ -18,24 +19,26 @@ use pagewise_pages::tally::{Engine, Question, Tally};
 use pagewise_sample::{Choice, Options, Origin, Sharing, Target as Source, open};
 use pagewise_testkit::{Target, rollup, target_program};
 
-/// Pages of each sample.
+/// Number of pages in each sample.
 const DRAWN: u64 = 800;
-/// With so many samples, the bounds are narrow: a minute in all.
+/// From this number of samples on, the limits are narrow; it takes about a minute.
 const MANY: u64 = 600;
 
-/// Samples of each family.
+/// Number of samples for each family of processes.
 fn samples() -> u64 {
     std::env::var("PAGEWISE_SAMPLES").map_or(100, |samples| samples.parse().expect("how many"))
 }
 
-/// Below the share that is expected, in percent: of that many samples 95 % hold the truth, give or take 0.9 for 600.
-/// Nine such shares are all within 3.7 standard deviations in 499 of 500 sets of seeds.
+/// How far a share may be below the expected one, in percentage points: with 600 samples, the
+/// standard deviation of a share of 95 % is 0.9. Nine such shares are all within 3.7 standard
+/// deviations in 499 of 500 sets of seeds.
 fn allowed_below(percent: f64) -> f64 {
     let deviation = (percent * (100.0 - percent) / samples() as f64).sqrt();
     if samples() >= MANY { 3.7 * deviation } else { 6.0 * deviation }
 }
 
-/// A program whose memory is at the same addresses each time.
+/// Runs a program without address randomization, so that its memory is at the same addresses each
+/// time.
 fn at_same_addresses(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setarch");
     command.arg("-R").arg(program);
@@ -56,7 +59,7 @@ fn question() -> Question {
     }
 }
 
-/// What is estimated of these processes.
+/// The estimate for these processes.
 fn looked(pids: &[u32], choice: Choice, seed: u64) -> Estimate {
     let host = HostRoot::live().expect("a root");
     let options = Options { choice, seed, others_allowed: true, ..Options::default() };
@@ -90,8 +93,8 @@ fn holds<T: PartialOrd + Copy>([low, high]: Ends<T>, truth: T) -> u64 {
     u64::from(low <= truth && truth <= high)
 }
 
-/// How many of a hundred samples hold the number of pages, their compressed size, the ratio and the
-/// memory used.
+/// The percentage of samples whose intervals contain the true number of pages, compressed size,
+/// ratio and memory used.
 fn coverage(what: &str, pids: &[u32]) -> [f64; 4] {
     let truth = looked(pids, Choice::Exact, 0);
     let exact = &truth.algorithms[0];
@@ -127,8 +130,9 @@ fn coverage(what: &str, pids: &[u32]) -> [f64; 4] {
     shares
 }
 
-/// How far each class's last zspage is filled is the same in every sample of one memory: its interval
-/// is honest over memories (`pagewise-pages`, `intervals`), of one it may hold more or less often.
+/// How full the last zspage of each class is does not vary between samples of one memory. So over
+/// many memories, the interval of memory used contains the true value as often as it promises
+/// (`pagewise-pages`, `intervals`); over samples of a single memory, more or less often.
 fn is_honest(what: &str, shares: [f64; 4]) {
     let [sums @ .., used] = shares;
     for share in sums {
@@ -154,8 +158,8 @@ fn intervals_of_a_family_hold_what_every_page_says() {
     }
 }
 
-/// A program that nobody wrote for this: python, whose children change reference counts of what they
-/// share.
+/// A program that was not written for this test: Python, whose children change reference counts in
+/// shared pages.
 #[test]
 fn intervals_of_python_hold_what_every_page_says() {
     let script = "import json, os, random, sys, threading\n\
@@ -180,7 +184,7 @@ fn intervals_of_python_hold_what_every_page_says() {
     is_honest(what, coverage(what, &pids_of(&target)));
 }
 
-/// Two of nine: pages that seven others share, too, are swapped once for these two.
+/// Two of nine processes: pages that the seven others share, too, are swapped once for these two.
 #[test]
 fn sharers_outside_do_not_count() {
     let target = family(["family", "8", "8"]);

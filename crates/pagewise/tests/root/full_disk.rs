@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Disks without room: no part of a file stays, what was lent goes back, and the way on is said.
+//! Disks without free space: no partial file stays, temporary changes are undone, and the message
+//! says what to do.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -28,7 +29,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// What is left of the disk's room is taken.
+/// Fills the free space of the disk.
 fn fill(disk: &Path) -> PathBuf {
     let path = disk.join("full");
     let filled = Command::new("dd")
@@ -40,7 +41,7 @@ fn fill(disk: &Path) -> PathBuf {
     path
 }
 
-/// What, why, state and next.
+/// Checks that the message has what, why, state and next.
 fn assert_told(ended: &Output, what: &str) {
     let message = said(ended);
     assert_eq!(ended.status.code(), Some(1), "{message}");
@@ -65,7 +66,7 @@ fn a_recording_that_does_not_fit_leaves_no_part() {
         assert_told(&ended, &shown);
         assert_eq!(files(&disk), [] as [PathBuf; 0], "{option}");
     }
-    // the same of a recording that a child without rights reads
+    // the same for a recording that is read by a child without rights
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures/hosts/debian12-6.18-x86_64-24g-plain.tar")
         .display()
@@ -75,7 +76,7 @@ fn a_recording_that_does_not_fit_leaves_no_part() {
     assert_eq!(files(&disk), [] as [PathBuf; 0]);
 }
 
-/// tmpfs says it when a page is written, ext4 when a block is reserved.
+/// tmpfs reports a full disk when a page is written, ext4 when a block is reserved.
 #[test]
 fn pages_that_do_not_fit_leave_no_part() {
     let (mut place, target) = (Place::new(), target(16));
@@ -93,7 +94,7 @@ fn pages_that_do_not_fit_leave_no_part() {
     }
 }
 
-/// A scan that fills a file for so long that something can happen meanwhile.
+/// A scan that writes a dump slowly enough for something to happen meanwhile.
 fn slow_dump(place: &Place, pid: u32, dump: &Path) -> Child {
     let (pid, shown) = (pid.to_string(), dump.display().to_string());
     let words = ["scan", "--pid", &pid, "--exact", "--max-cpu", "2", "--dump", &shown];
@@ -114,7 +115,8 @@ fn a_scan_that_is_ended_leaves_no_part_of_its_file() {
         let child = slow_dump(&place, target.pid(), &folder.join("dump"));
         crate::machine::run("kill", &[signal, &child.id().to_string()]);
         let ended = child.wait_with_output().unwrap();
-        // one that is asked to stop has looked at what it says, and dumped that
+        // a scan that was asked to stop has still sampled the pages that it reports, so their dump
+        // is kept
         let whole = usize::from(ended.status.signal().is_none() && ended.status.success());
         until("the part to go", || files(&folder).len() == whole);
         files(&folder).iter().for_each(|path| fs::remove_file(path).unwrap());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes whose memory is arranged by `crates/apply/examples/held.rs`, and cgroups for them.
+//! Starts `crates/apply/examples/held.rs`, which arranges its memory as requested, and makes
+//! cgroups for it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running program; it ends with this.
+/// A running `held` process, which is ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     child: Child,
@@ -19,7 +20,7 @@ impl Held {
         Self::started(Command::new(program()).args(arguments.split(' ')))
     }
 
-    /// Starts it as the command says; it has arranged its memory when this returns.
+    /// Starts the command; returns when the process has arranged its memory.
     pub(crate) fn started(command: &mut Command) -> Self {
         crate::machine::take_turn();
         let mut child =
@@ -36,7 +37,7 @@ impl Held {
         self.child.id()
     }
 
-    /// The process that it started: where it is `thp run`.
+    /// The PID of its child, if the process is `thp run`.
     pub(crate) fn child_of(&self) -> u32 {
         let path = format!("/proc/{0}/task/{0}/children", self.pid());
         let children = std::fs::read_to_string(path).expect("children");
@@ -57,17 +58,18 @@ impl Held {
         rollup(self.pid(), "AnonHugePages")
     }
 
-    /// KiB of anonymous memory, as its part of what it shares: unlike that of files, no other process changes it.
+    /// KiB of anonymous memory, as its proportional share: unlike that of files, no other process
+    /// changes it.
     pub(crate) fn anon(&self) -> u64 {
         rollup(self.pid(), "Pss_Anon")
     }
 
-    /// KiB of proportional size.
+    /// KiB of proportional size (PSS).
     pub(crate) fn pss(&self) -> u64 {
         rollup(self.pid(), "Pss")
     }
 
-    /// Waits until something is so, for a minute at most.
+    /// Waits until `so` is true, for at most a minute.
     pub(crate) fn wait_until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
         let until = Instant::now() + Duration::from_secs(60);
         while !so(self) {
@@ -99,11 +101,11 @@ fn kib(text: &str, name: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect(name)
 }
 
-/// A memory cgroup of our own, gone with this.
+/// A memory cgroup for the test, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
-    /// Below the hierarchy's root.
+    /// The path below the root of the hierarchy.
     pub(crate) path: String,
 }
 
@@ -116,7 +118,7 @@ impl Group {
         group
     }
 
-    /// Named as Docker names the cgroup of a container whose ID begins like this.
+    /// A cgroup named like that of a Docker container whose ID begins with `id`.
     pub(crate) fn of_container(id: &str) -> Self {
         Self::named(&format!("docker-{id}{:0>1$x}.scope", std::process::id(), 64 - id.len()))
     }
@@ -134,7 +136,7 @@ impl Group {
         Held::started(self.command(&program()).args(arguments.split(' ')))
     }
 
-    /// A program that will run in the group.
+    /// A command that runs the program in the cgroup.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());
         let mut command = Command::new("sh");
@@ -152,7 +154,7 @@ impl Drop for Group {
     }
 }
 
-/// The program beside this test program, built where that has not been done.
+/// The example program in this test's build folder; builds it if it does not exist.
 pub(crate) fn program() -> PathBuf {
     let mut path = std::env::current_exe().expect("a path");
     path.pop();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise lab run` on this host: its swap is real, and whatever the workloads do, nothing is left.
+//! `pagewise lab run` on this host with real swap: whatever the workloads do, nothing is left
+//! behind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
-/// Runs a file of that text, which must end with that status, and leave nothing.
+/// Runs an experiment file with this text; it must exit with this status and leave nothing behind.
 fn lab(place: &Place, text: &str, options: &[&str], status: i32) -> Value {
     let (file, before) = (file(place, text).display().to_string(), read(SWAPPINESS));
     let ended = place.output(&[&["lab", "run", &file, "--json"], options].concat());
@@ -64,7 +65,7 @@ fn commands(arms: &str) -> String {
     within("10m", arms)
 }
 
-/// Runs that last longer are ended.
+/// An experiment that ends runs after this deadline.
 fn within(deadline: &str, arms: &str) -> String {
     format!(
         "about = \"x\"\n[workload]\nkind = \"command\"\nargv = [\"true\"]\n[machine]\nlimit = \"16M\"\n\
@@ -73,7 +74,7 @@ fn within(deadline: &str, arms: &str) -> String {
     )
 }
 
-/// Each of these would spoil a session; here each costs its own arm.
+/// Each of these workloads could break a whole session; here each breaks only its own arm.
 #[test]
 fn workloads_that_misbehave_cost_their_own_arm() {
     let place = Place::new();
@@ -95,7 +96,7 @@ fn workloads_that_misbehave_cost_their_own_arm() {
     assert!(runs(&document, "away")[0]["left"].as_u64().unwrap() > 0);
     assert_eq!(how("full"), "out_of_memory");
 
-    // how the others end depends on how busy the machine is; that they are run does not
+    // how the other arms end depends on the load; it is only required that they run
     let deaf = arm("deaf", "trap '' TERM INT HUP; while :; do sleep 1; done");
     let document = lab(&place, &within("1s", &deaf), &[], 0);
     let how = |arm: &str| runs(&document, arm).last().map(|run| run["how"].clone()).unwrap();
@@ -107,7 +108,8 @@ fn workloads_that_misbehave_cost_their_own_arm() {
 fn a_full_disk_costs_the_folder_and_not_the_answer() {
     let mut place = Place::new();
     let evidence = place.small_disk().join("evidence").display().to_string();
-    // with two arms it would end as soon as they differ clearly, which equal arms do now and then
+    // a third arm, because with two equal arms an apparently clear difference would sometimes end
+    // it early
     let third = "[[arm]]\nname = \"third\"\nset = { \"vm.swappiness\" = 62 }\n";
     let many = commands(third).replace("pairs = 1", "pairs = 12");
     let document = lab(&place, &many, &["--evidence", &evidence], 1);
@@ -132,7 +134,7 @@ fn an_arm_whose_knob_this_kernel_lacks_is_refused_and_the_others_run() {
     assert!(runs(&document, "same").iter().all(|run| run["how"] == "exited"));
 }
 
-/// Does not outlive its test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Drop for Running {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Predicted gains of plans that are carried out on this machine: measured by `verify`, kept in the ledger.
+//! Predicted gains of plans that are applied on this machine: measured by `verify`, and stored in
+//! the ledger.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +35,8 @@ fn half_random() -> Vec<u8> {
     bytes
 }
 
-/// The sum of the high watermarks with this scale, in bytes: from what the zones manage now.
+/// The sum of the high watermarks with this scale factor in bytes, computed from the zones' managed
+/// pages.
 fn high_watermarks(scale: u64) -> f64 {
     let zoneinfo = read("/proc/zoneinfo");
     let reserve = read("/proc/sys/vm/min_free_kbytes").parse::<u64>().unwrap() / 4;
@@ -96,7 +98,7 @@ fn predicted_gains_are_measured_and_kept_in_the_ledger() {
     let high = high_watermarks(scale + 1);
     let metric = "zone_high_watermark_bytes";
     site.apply_well(&[
-        // half of each page is stored, and a little more
+        // half of each page is stored, and slightly more
         with_prediction(zram, "zram_original_per_memory_used", 1.9, [1.7, 2.0]),
         with_prediction(watermarks, metric, high, [high, high]),
         with_prediction(other, metric, 1.0, [1.0, 1.0]),
@@ -146,7 +148,7 @@ fn predicted_gains_are_measured_and_kept_in_the_ledger() {
     assert_eq!(ledger.entries(), 6, "the ledger outlives the plan");
 }
 
-/// The ratio can be computed again from the entry's own readings.
+/// The ratio can be recomputed from the readings in the entry.
 fn check_ratio(entry: &Value, device: &str) {
     assert_eq!((&entry["step"], &entry["hit"]), (&json!("zram"), &json!(true)), "{entry:#}");
     let path = device.replace("/dev/", "/sys/block/") + "/mm_stat";
@@ -161,7 +163,8 @@ fn check_ratio(entry: &Value, device: &str) {
     assert_eq!(entry["kernel"], json!(read("/proc/sys/kernel/osrelease")));
 }
 
-/// A ledger that others may write is neither read nor written; a torn line is cut off, and no other is lost.
+/// A ledger that others can write to is neither read nor written; a torn last line is removed, and
+/// no other is lost.
 fn damage(site: &Site) {
     let path = site.place.folder.path().join("state/ledger");
     let mode = |mode: u32| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -180,7 +183,7 @@ fn damage(site: &Site) {
     let ledger = Ledger(site);
     let torn = ledger.read();
     assert_eq!((&torn["is_torn"], torn["entries"].as_array().unwrap().len()), (&json!(true), 4));
-    // the process has ended, so the device stores too little now
+    // the process has ended, so the device stores too little to measure
     ledger.verify();
     let mended = ledger.read();
     assert_eq!((&mended["is_torn"], &mended["damaged_lines"]), (&json!(false), &json!([])));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram devices of a test, lent to an experiment as the program would lend them.
+//! Creates zram devices for an experiment, as the program would, and removes them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,11 @@ use pagewise_model::{Compressor, Refusal};
 
 use crate::machine::{Loans, Thing, made, read};
 
-/// Lends zram devices and nothing else.
+/// Provides zram devices and nothing else.
 #[derive(Debug)]
 pub(crate) struct ZramLender {
     loans: Loans,
-    /// Numbers of those that are out.
+    /// Numbers of the devices that exist.
     pub(crate) out: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -23,7 +23,7 @@ impl ZramLender {
     }
 }
 
-/// Writes a setting of a device; the kernel's refusal is an answer.
+/// Writes a setting of a device; the kernel's error is returned.
 fn set(device: u32, file: &str, value: &str) -> Result<(), Refusal> {
     let refused =
         |error: std::io::Error| Refusal::new(format!("{file} {value}"), error.to_string());
@@ -45,7 +45,8 @@ impl Lender for ZramLender {
         let number: u32 = read("/sys/class/zram-control/hot_add").parse().expect("a number");
         let sysfs = PathBuf::from(format!("/sys/block/zram{number}"));
         let own = Thing::zram(number).expect("the device that was made");
-        // given back already, unless the test failed; then the number may be that of somebody else's device
+        // removed already, unless the test failed; then the number may be that of somebody else's
+        // device
         let is_own = own.is_there_in_shell();
         self.loans
             .promise(&format!("! {is_own} || echo {number} > /sys/class/zram-control/hot_remove"));
@@ -62,7 +63,7 @@ impl Lender for ZramLender {
 
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal> {
         let number = u32::try_from(loan.0).expect("it was one");
-        // whoever lists block devices may have it open for a moment
+        // a program that lists block devices may have it open for a moment
         crate::machine::write(&format!("/sys/block/zram{number}/reset"), "1");
         crate::machine::write("/sys/class/zram-control/hot_remove", &number.to_string());
         self.out.lock().expect("unpoisoned").retain(|&one| one != number);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process of ours in a cgroup of ours is watched: what it leaves alone is idle, what it uses is not.
+//! Watches a test process in a test cgroup: memory that it does not use is idle, memory that it
+//! uses is not.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ fn survey(group: &Group, more: &[&str]) -> Value {
     serde_json::from_str(&ran.out).expect("a document")
 }
 
-/// Idle anonymous memory of the group while `act` is done again and again: when the bits are cleared depends on how busy
-/// the machine is.
+/// Idle anonymous memory of the cgroup while `act` is repeated, because the moment when the
+/// accessed bits are cleared depends on the load.
 fn idle_while(group: &Group, held: &mut Held, mut act: impl FnMut(&mut Held)) -> (u64, Value) {
     let document = std::thread::scope(|scope| {
         let watch = scope.spawn(|| survey(group, &["--for", "3s"]));
@@ -43,13 +44,13 @@ fn what_a_process_leaves_alone_is_idle_and_what_it_uses_is_not() {
     let of_group = &document["groups"][0];
     assert_eq!(of_group["limit"]["value"], json!(400 * MIB));
     assert!(of_group["current"]["value"].as_u64() >= Some(60 * MIB), "{of_group}");
-    // the limit is far too high for it, and three seconds prove little
+    // the limit is far too high, and three seconds of observation prove little
     assert_eq!(of_group["advice"]["verdict"], "could-be", "{of_group}");
     assert_eq!(of_group["advice"]["confidence"], "low");
     let size = of_group["advice"]["size"].as_u64().expect("a size");
     assert!(size >= of_group["hot"].as_u64().expect("bytes") && size < 200 * MIB, "{of_group}");
 
-    // every sixteenth page is written: 4 MiB, or all of it in huge pages
+    // every sixteenth page is written: 4 MiB, or all of it if it is in huge pages
     let (used, _) = idle_while(&group, &mut held, |held| assert_eq!(held.obey("write"), "done"));
     assert!(used + 3 * MIB <= alone, "{used} of {alone}");
 }

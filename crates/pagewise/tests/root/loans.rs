@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is borrowed from this machine goes back: at the end, after an error, a panic, a Ctrl-C, and
-//! by the next start after a kill.
+//! Temporary changes (loans) to this machine are undone: at the end of the run, after an error, a
+//! panic or a Ctrl-C, and by the next start after a kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -13,23 +13,23 @@ use crate::machine::{Lent, Loans, Thing};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The size of every device of `examples/borrow.rs`, and of no other.
+/// The size of every device of `examples/borrow.rs`, and of no other device.
 const SIZE: u64 = (8 << 20) + (17 << 12);
 
-/// Knobs whose change for a moment nobody feels.
+/// Settings that can be changed for a moment without any effect on programs.
 const KNOBS: [(&str, &str); 3] = [
     ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
     ("vm.dirty_background_bytes", "/proc/sys/vm/dirty_background_bytes"),
     ("vm.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
 ];
 
-/// A folder of state of our own, and the promise to empty it.
+/// A state folder for this test; dropping it undoes all loans in it.
 struct Place {
-    // these two are dropped first: they need the folder
+    // these two are dropped first, because they need the folder
     _loans: Loans,
     lent: Lent,
     folder: TempDir,
-    /// Devices of others without a size.
+    /// Zram devices without a size that existed before.
     others: BTreeSet<Thing>,
 }
 
@@ -38,7 +38,7 @@ impl Place {
         let folder = pagewise_testkit::folder_on_disk();
         let mut loans = Loans::new();
         let (state, program) = (folder.path().join("state"), env!("CARGO_BIN_EXE_pagewise"));
-        // a borrower ends when we do, but perhaps not at once
+        // `borrow` ends when this test does, but perhaps not at once
         loans.promise(&format!(
             "for i in $(seq 60); do PAGEWISE_LOCK='{}' PAGEWISE_STATE='{}' '{program}' undo \
              > /dev/null && break; sleep 1; done",
@@ -61,7 +61,7 @@ impl Place {
         command
     }
 
-    /// One that has taken everything and waits.
+    /// Starts `borrow`, and returns when it has made all changes and waits.
     fn borrower(&self, loans: &[&str]) -> Borrower {
         let mut child = self.borrow(&[&["once"], loans].concat()).spawn().unwrap();
         let mut lines = Vec::new();
@@ -75,7 +75,7 @@ impl Place {
         panic!("not ready, {}: {lines:?}", child.wait().unwrap());
     }
 
-    /// One that comes to its end by itself.
+    /// Runs `borrow` until it ends by itself.
     fn borrowed(&self, loans: &[&str]) -> Output {
         let mut command = self.borrow(&[&["once"], loans].concat());
         command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap()
@@ -88,8 +88,9 @@ impl Place {
         command.output().unwrap()
     }
 
-    /// A run that was killed before it could say which device it made: a device that somebody else made in the same
-    /// moment may be it, as long as that has no size either.
+    /// Runs `undo`, and repeats it while it is uncertain: a run that was killed while it created a
+    /// device has not recorded its number, so a device without a size that somebody else created at
+    /// that moment may be it.
     fn undo_for_certain(&self, arguments: &[&str]) -> Output {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
@@ -103,7 +104,7 @@ impl Place {
         }
     }
 
-    /// What an undo that goes well did: each thing, and how it ended.
+    /// What a successful undo did: each change, and its outcome.
     fn undone(&self) -> Vec<(String, String)> {
         let ended = self.undo_for_certain(&["--json"]);
         let complaint = String::from_utf8_lossy(&ended.stderr);
@@ -126,12 +127,13 @@ impl Place {
         names.filter(|entry| entry.as_ref().unwrap().file_type().unwrap().is_file()).count()
     }
 
-    /// Nothing of ours is left on the machine, and the knobs are as they were.
+    /// Checks that nothing of the runs is left on the machine, and that the settings are as before.
     #[track_caller]
     fn assert_nothing_left(&self, before: &Machine) {
         assert_eq!((&Machine::now(), self.lent.there()), (before, Vec::new()));
         assert_eq!((self.journals(), self.swap_files()), (0, 0));
-        // of a device without a size that no journal names, only time tells whose it is: ours would stay
+        // a device without a size that no journal names may be somebody else's, which is removed
+        // soon; ours would stay
         let new: Vec<Thing> = without_size().difference(&self.others).cloned().collect();
         let until = Instant::now() + Duration::from_secs(60);
         while new.iter().any(Thing::is_there) {
@@ -147,7 +149,7 @@ struct Borrower {
 }
 
 impl Borrower {
-    /// What it said of the newest loan of that kind.
+    /// What it printed about its newest loan of this kind.
     fn place(&self, kind: &str) -> String {
         let message = self.lines.iter().rev().find_map(|line| line.strip_prefix(kind));
         message.unwrap_or_else(|| panic!("no {kind} in {:?}", self.lines)).trim().to_owned()
@@ -164,7 +166,7 @@ impl Borrower {
     }
 }
 
-/// What a loan may change. Of zram devices those of our size: other tests and people have devices too.
+/// What loans may change. Of zram devices only those of our size, because others have devices, too.
 #[derive(Debug, PartialEq, Eq)]
 struct Machine {
     zram: Vec<String>,
@@ -180,7 +182,7 @@ impl Machine {
     }
 }
 
-/// The zram devices that are there, with their sizes.
+/// The existing zram devices, with their sizes.
 fn devices() -> impl Iterator<Item = (String, u64)> {
     let names = std::fs::read_dir("/sys/block").unwrap().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -195,7 +197,7 @@ fn without_size() -> BTreeSet<Thing> {
     sizeless.filter_map(|(name, _)| Thing::zram(name.strip_prefix("zram")?.parse().ok()?)).collect()
 }
 
-/// Areas of our devices' size: the kernel takes a page of it for itself.
+/// Swap areas of our devices' size less one page, which the kernel uses for its header.
 fn swaps() -> Vec<String> {
     let text = crate::machine::read("/proc/swaps");
     let ours = ((SIZE >> 10) - 4).to_string();
@@ -258,7 +260,7 @@ fn what_a_killed_run_left_is_put_back_by_undo() {
     assert_eq!(place.undo(&[]).stdout, b"nothing to put back\n");
 }
 
-/// The process that joined; it takes a moment to.
+/// Waits for the process that joins the cgroup, which takes a moment.
 fn wait_for_member(group: &str) -> String {
     for _ in 0..6000 {
         let members = crate::machine::read(&format!("{group}/cgroup.procs"));
@@ -303,8 +305,8 @@ fn a_second_run_is_refused_and_told_who_borrows() {
     assert!(place.borrowed(&["zram"]).status.success());
 }
 
-/// One lock for a machine: two runs with two folders of state would fight over one knob. The shell has
-/// a `/run` of its own, so that no run of this machine is in the way.
+/// There is one lock for the machine, because two runs with two state folders could change the same
+/// setting. The shell has its own `/run`, so that other runs on this machine do not matter.
 #[test]
 fn two_runs_with_two_folders_of_state_do_not_borrow_at_once() {
     let place = Place::new();
@@ -341,7 +343,7 @@ fn two_runs_with_two_folders_of_state_do_not_borrow_at_once() {
     assert_eq!(Machine::now(), before);
 }
 
-/// What a full or read-only disk keeps from being noted is put back all the same.
+/// What is undone cannot be recorded on a full or read-only disk, but it is undone nevertheless.
 #[test]
 fn undo_puts_back_what_a_journal_on_a_read_only_disk_names() {
     let place = Place::new();
@@ -412,7 +414,7 @@ fn a_journal_that_cannot_grow_ends_the_run_and_all_goes_back() {
     place.assert_nothing_left(&before);
 }
 
-/// Who owns a folder above the journals can put others in their place, each of them as root's own.
+/// The owner of a folder above the journals can replace them by other files owned by root.
 #[test]
 fn journals_below_a_folder_of_somebody_else_are_not_believed() {
     let place = Place::new();
@@ -486,7 +488,8 @@ fn swap_is_refused_beside_the_hosts_own_unless_it_is_allowed() {
     place.assert_nothing_left(&before);
 }
 
-/// Kills at any moment leave nothing after the next start. PAGEWISE_KILLS says how often.
+/// After kills at random moments, the next start leaves nothing behind. PAGEWISE_KILLS sets how
+/// often.
 #[test]
 fn killed_at_random_moments_nothing_is_left() {
     let kills = std::env::var("PAGEWISE_KILLS").map_or(30, |kills| kills.parse().unwrap());
@@ -501,7 +504,8 @@ fn killed_at_random_moments_nothing_is_left() {
         let arguments = [&["ever", &seed_word], &loans[..], &more[..]].concat();
         let mut child = place.borrow(&arguments).spawn().unwrap();
         let mut listed = BufReader::new(child.stdout.take().unwrap());
-        // every second one from its first loan on, also where the machine is slow to start it
+        // every second one is killed only after its first loan, also if the machine starts it
+        // slowly
         if seed % 2 == 0 {
             let mut line = String::new();
             while !line.starts_with("taken ") {
@@ -512,7 +516,7 @@ fn killed_at_random_moments_nothing_is_left() {
                 );
             }
         }
-        // a golden ratio's steps spread the moments evenly
+        // steps of the golden ratio spread the moments evenly
         let moment = seed * 618_034 % 1_000_000;
         std::thread::sleep(std::time::Duration::from_micros(5_000 + moment / 4));
         child.kill().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What borrows devices and cgroups of this machine, one test after the other. Root; run by
-//! `cargo xtask test --root`, or `cargo test -p pagewise --test root thp::` for some of them.
+//! Tests that change devices and cgroups of this machine, one after the other. They need root; run
+//! by `cargo xtask test --root`, or some of them by `cargo test -p pagewise --test root thp::`.
 
 #![allow(
     clippy::disallowed_methods,

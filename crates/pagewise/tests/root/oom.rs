@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process of ours is killed by the limit of a cgroup of ours, and the kernel log of this machine
-//! says so. Nothing else of the machine is short of memory.
+//! A test process is killed at the limit of a test cgroup, and the kernel log of this machine
+//! reports it. Nothing else on the machine is short of memory.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Instant;
@@ -13,10 +13,10 @@ use crate::program::{empty_folder, run};
 
 const MIB: u64 = 1 << 20;
 
-/// A name like the end of the line that says who was killed, with a line end in it.
+/// A process name like the end of the log line that names the killed process, with a newline in it.
 const HOSTILE: &str = "a\n) total-vm:1k";
 
-/// The report of the process and what is said of it.
+/// The kill of the process, and its explanation.
 fn told(pid: u32) -> (Value, Value) {
     let ran = run(&["doctor", "--oom", "--json", "--interval", "0"]);
     assert_eq!(ran.status, 3, "{}", ran.err);
@@ -50,7 +50,7 @@ fn a_kill_by_a_limit_is_read_back_whatever_the_victim_is_called() {
     assert_eq!(kill["victim"]["name"], json!("a\\u{a}) total-vm:1k"));
     assert_eq!(kill["group_memory"]["memory"]["limit"], json!(32 * MIB));
     assert!(kill["victim"]["anon"].as_u64().unwrap() > 24 * MIB, "{kill}");
-    // the clock of the kernel's log is not set by NTP, as ours is
+    // the clock of the kernel log is not adjusted by NTP, unlike ours
     let ago = kill["seconds_ago"].as_f64().unwrap();
     assert!(ago <= began.elapsed().as_secs_f64() + 5.0, "{kill}");
     let task = kill["tasks"].as_array().unwrap().iter().find(|task| task["pid"] == pid).unwrap();
@@ -64,7 +64,7 @@ fn a_kill_by_a_limit_is_read_back_whatever_the_victim_is_called() {
         "{title}"
     );
 
-    // the finding is the group's, and a report says so first
+    // the finding is about the cgroup, and a report says so first
     let ran = run(&["doctor", "--json", "--interval", "0"]);
     let document: Value = serde_json::from_str(&ran.out).expect("a document");
     let findings = document["findings"].as_array().unwrap();

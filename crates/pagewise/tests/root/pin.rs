@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Code of a program in a cgroup of ours that streams a file larger than its limit: it stays in memory if it is pinned.
+//! The code of a program in a cgroup that streams a file larger than its limit stays in memory if
+//! it is pinned.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,12 +15,12 @@ use pagewise_testkit::folder_on_disk;
 
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 100 * MIB;
-/// What is left for the code and the file: a program with data fills the rest. Without it, the kernel finds enough
-/// pages that were read once.
+/// Bytes that remain for the code and the file: a program with data fills the rest. Without that
+/// program, the kernel finds enough pages to reclaim that were read only once.
 const LEFT: u64 = 30 * MIB;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pagewise");
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct Ends(Child);
 
 impl Drop for Ends {
@@ -50,20 +51,20 @@ fn done(command: &mut Command) {
     assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{command:?}");
 }
 
-/// Drops what nobody has mapped of a file from the page cache.
+/// Drops the unmapped pages of a file from the page cache.
 fn forget(program: &Path) {
     let input = format!("if={}", program.display());
     done(Command::new("dd").args([&input, "iflag=nocache", "count=0", "status=none"]));
 }
 
-/// Bytes that a process has read, its recordings' own text included.
+/// Bytes that a process has read with system calls.
 fn bytes_read(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).expect("it runs");
     text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).expect("a count")
 }
 
-/// Starts the program in the group, waits until it has mapped its code, and stops it with SIGSTOP: how much of its code
-/// it reads again while memory is short would depend on how busy the machine is.
+/// Starts the program in the cgroup, waits until it has mapped its code, and stops it with SIGSTOP:
+/// otherwise how much of its code it reads again under memory pressure would depend on the load.
 fn start(group: &Group, program: &Path, output: &Path) -> Ends {
     let mut command = group.command(program);
     command.args(["capture", "--every", "1s", "--for", "1h"]).arg(output);
@@ -73,7 +74,7 @@ fn start(group: &Group, program: &Path, output: &Path) -> Ends {
     loop {
         let code = mapped_code(pid, program);
         assert!(Instant::now() < until, "{code} KiB of code after two minutes");
-        // it has read as much as all before once more, so it has done the same again
+        // it has read as much again as before, so it has executed the same code again
         if code > 1024 && bytes_read(pid) >= 2 * before.0 {
             if code == before.1 {
                 kill_process(Pid::from_child(&child.0), Signal::STOP).unwrap();
@@ -85,13 +86,13 @@ fn start(group: &Group, program: &Path, output: &Path) -> Ends {
     }
 }
 
-/// Reads the file three times while data fills the group but for the process and what is left.
+/// Reads the file three times, while data fills the cgroup except for the process and [`LEFT`].
 fn press(group: &Group, pid: u32, stream: &Path) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let anon = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let anon: u64 = anon.trim().trim_end_matches(" kB").parse().unwrap();
     let size = LIMIT - anon * 1024 - LEFT;
-    // it keeps that many of the last bytes, until its input ends
+    // tail keeps that many of the last bytes, until its input ends
     let mut data = group.command(Path::new("tail"));
     data.args(["-c", &size.to_string()]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut data = Ends(data.spawn().unwrap());
@@ -102,7 +103,8 @@ fn press(group: &Group, pid: u32, stream: &Path) {
     }
 }
 
-/// A document of several lines ends with a line of its own; the program goes on.
+/// The first of the documents that the program prints: several lines, of which the last has no
+/// indentation.
 fn first_document(from: impl BufRead) -> String {
     let mut text = String::new();
     for line in from.lines().map(Result::unwrap) {
@@ -118,7 +120,7 @@ fn first_document(from: impl BufRead) -> String {
 fn code_that_is_pinned_stays_while_files_stream_through_memory() {
     let (group, folder) = (Group::with_limit(LIMIT), folder_on_disk());
     let (program, stream) = (folder.path().join("program"), folder.path().join("stream"));
-    // its pages belong to the group that reads them first
+    // pages are charged to the cgroup that reads them first
     done(group.command(Path::new("cp")).arg(PROGRAM).arg(&program));
     done(Command::new("sync").arg(&program));
     std::fs::File::create(&stream).unwrap().set_len(4 * LIMIT).unwrap();
@@ -149,7 +151,7 @@ fn code_that_is_pinned_stays_while_files_stream_through_memory() {
     let locked = own.unwrap()["locked"].as_u64().unwrap();
     press(&group, pid, &stream);
     let after = mapped_code(pid, &program) * 1024;
-    // the kernel removes a few mappings before it sees that the page is locked; the page stays in memory
+    // the kernel unmaps a few pages before it notices that they are locked; they stay in memory
     assert!(after >= locked / 100 * 97 && locked > MIB, "{locked} bytes locked, {after} mapped");
     drop(held);
     assert!(pin.0.wait().unwrap().success(), "it ends with the program");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory that only root can arrange or read, looked at: swapped, merged, on devices, of others.
+//! Sampling memory that only root can arrange or read: swapped, merged, on devices, of other users.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,14 +23,14 @@ fn looked(source: &Source, choice: Choice) -> (Vec<u8>, Sample) {
     (bytes, sampler.finish())
 }
 
-/// KiB of anonymous and shared memory of a process, as its part of what it shares. Files are left out: how many
-/// others map a library changes all the time.
+/// KiB of anonymous and shared memory of a process, as its proportional share. Files are left out,
+/// because the number of processes that map a library changes all the time.
 fn pss(pid: u32) -> u64 {
     rollup(pid, "Pss_Anon") + rollup(pid, "Pss_Shmem")
 }
 
-/// What is to change by a look, or not: KiB of anonymous memory of the host and of the targets (their
-/// proportional size), KiB in swap, minor and major faults of our thread.
+/// Values that sampling should or should not change: KiB of anonymous memory of the host and of the
+/// targets (their proportional size), KiB in swap, minor and major faults of this thread.
 fn state(pids: &[u32]) -> [i64; 5] {
     let signed = |number: u64| i64::try_from(number).expect("a size");
     let sum = |of: &dyn Fn(u32) -> u64| pids.iter().map(|pid| signed(of(*pid))).sum();
@@ -43,9 +43,10 @@ fn state(pids: &[u32]) -> [i64; 5] {
     [anon, sum(&pss), sum(&|pid| rollup(pid, "Swap")), fault(7), fault(9)]
 }
 
-/// Looks at every page several times, and prints what that changed: a row of the table in
-/// docs/measured/scan.md, for which PAGEWISE_LOOKS is 31. Medians, and what the host's memory did while nobody looked for as long, after every
-/// fifth time: the rest of the machine does not hold still.
+/// Samples every page several times, and prints the changes: a row of the table in
+/// docs/measured/scan.md, which was made with PAGEWISE_LOOKS=31. It prints medians, and for
+/// comparison the changes of the host's memory during equally long pauses after every fifth time,
+/// because the rest of the machine keeps changing.
 fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
     let times =
         std::env::var("PAGEWISE_LOOKS").map_or(5, |times| times.parse().expect("how often"));
@@ -81,7 +82,7 @@ fn prints_what_changes(what: &str, pids: &[u32], source: &Source) {
     assert_eq!(major, 0, "{what}: {changes:?}");
 }
 
-/// A memory cgroup of our own with a limit, and its path below the hierarchy's root.
+/// Creates a memory cgroup with a limit; returns its path below the root of the hierarchy.
 fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
     let (mount, file) = if Path::new("/sys/fs/cgroup/memory").exists() {
         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
@@ -90,7 +91,7 @@ fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
     };
     let path = format!("/pagewise-test-{}", std::process::id());
     let folder = format!("{mount}{path}");
-    // what was in it may take a moment to be gone
+    // processes that were in it may take a moment to vanish
     loans.promise(&format!("for i in $(seq 600); do rmdir '{folder}' && break; sleep 0.1; done"));
     made(&Thing::Path(folder.clone().into()));
     run("mkdir", &[&folder]);
@@ -154,9 +155,9 @@ fn merged_pages_stay_merged_and_are_shown_once() {
     let (_, sample) = looked(&Source::Process(target.pid()), Choice::Count(4000));
     assert!(sample.parts[0].sampled_shared.get() > 3000, "{:?}", sample.parts);
 
-    // ksmd may still be merging the last ones; what is taken apart becomes fewer
+    // ksmd may still be merging the last pages; unsharing would lower the number
     assert!(merged() + 16 > merged_before, "{merged_before} to {}", merged());
-    // unsharing would raise it
+    // unsharing would raise the proportional size
     let after = pss(target.pid());
     assert!(after < before + 256, "KiB: {before} to {after}");
     prints_what_changes("16 MiB merged by KSM", &[target.pid()], &Source::Process(target.pid()));
@@ -237,7 +238,7 @@ fn other_users_are_read_on_request_only() {
     assert!(sample.sampled().get() > MIB);
 }
 
-/// `pagewise scan` of a process as the user nobody: its exit status, and what it complains of.
+/// `pagewise scan` of a process as the user nobody: its exit status, and its error message.
 fn scanned_by_nobody(pid: u32) -> (Option<i32>, String) {
     let output = output_as_nobody(&["scan", "--exact", "--pid", &pid.to_string()]);
     (output.status.code(), String::from_utf8(output.stderr).expect("what tests need"))
@@ -262,14 +263,14 @@ fn who_may_not_look_is_told_why() {
         assert_eq!(status, Some(1), "{complaint}");
         assert!(complaint.contains(why), "{why}: {complaint}");
     }
-    // root may
+    // root may read it
     let (_, sample) = looked(&Source::Process(secretive.pid()), Choice::Exact);
     assert!(sample.sampled().get() > MIB);
 }
 
 #[test]
 fn a_frozen_process_is_looked_at() {
-    // outlives the loans: frozen it could not end
+    // declared before the loans, so dropped after them: a frozen process could not end
     let target = Target::start("hold 4");
     let mut loans = Loans::new();
     let (mount, file, frozen, thawed) = if Path::new("/sys/fs/cgroup/freezer").exists() {
@@ -318,7 +319,8 @@ fn all_of_the_host_is_one_population() {
     assert!(sample.pages().get() >= 16 * MIB);
 }
 
-/// Of another user's processes there is no estimate of nothing: what, why and what to do are said.
+/// For processes of another user, the output says what was refused, why, and what to do, instead of
+/// an empty estimate.
 #[test]
 fn processes_of_another_user_are_refused_by_name() {
     use std::os::unix::process::CommandExt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every signal that asks a program to end does what Ctrl-C does: what is lent goes back, and no core
-//! is dumped.
+//! Every signal that asks a program to end has the effect of Ctrl-C: temporary changes are undone,
+//! and no core is dumped.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,7 +12,7 @@ use crate::machine::{Place, read, run};
 const ENDING: [&str; 4] = ["-QUIT", "-HUP", "-TERM", "-INT"];
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 
-/// Does not outlive its test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Running {

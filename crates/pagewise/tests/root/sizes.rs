@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! This kernel's zram and we agree on every page of eight kinds of memory.
+//! Our sizes agree with this kernel's zram on every page of eight kinds of memory.
 
 use crate::agreement::{Compared, Said, apart, images};
 use crate::example::example;
@@ -7,7 +7,7 @@ use crate::machine::{Loans, read, run, write};
 use pagewise_pages::codec::Algorithm;
 use pagewise_pages::kernel::Kernel;
 
-/// The algorithms of this kernel that we size.
+/// The algorithms of this kernel whose sizes we can compute.
 fn offered(id: u32) -> Vec<Algorithm> {
     let all = read(&format!("/sys/block/zram{id}/comp_algorithm")).replace(['[', ']'], "");
     all.split_whitespace().filter_map(|name| name.parse().ok()).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise scan` of a process whose memory lock is held by somebody who waits for something else.
+//! `pagewise scan` of a process whose mmap lock is held by a task that waits for something else.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ fn who_does_not_answer_is_left_behind_and_said() {
     let folder = tempfile::tempdir().unwrap();
     let mount = folder.path().to_str().unwrap();
     let mut loans = Loans::new();
-    // also lets go of whoever is stuck: nobody answers any more
+    // also frees the stuck process, because no server answers any more
     loans.promise(&format!("umount --lazy --force '{mount}'"));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/root/server.py");
     let mut server = Command::new("python3")

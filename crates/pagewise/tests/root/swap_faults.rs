@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens in swap, measured on this machine; and that nothing of it is left.
+//! Measures swap-in on this machine, and checks that nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,7 @@ const PAGES: u64 = 2048;
 
 const CLUSTER: &str = "/proc/sys/vm/page-cluster";
 
-/// A run of the example, and the folder that it keeps its tokens in.
+/// A run of the example `swap_faults`, and the folder for its tokens.
 struct Run {
     child: Child,
     told: BufReader<ChildStderr>,
@@ -37,18 +37,18 @@ impl Run {
         Self { child, told: listed, tokens }
     }
 
-    /// What it has lent so far.
+    /// All loans that it has made so far.
     fn lent(&self) -> Vec<Thing> {
         let list = std::fs::read_to_string(self.tokens.path().join("lent")).unwrap_or_default();
         list.lines().filter_map(Thing::parse).collect()
     }
 
-    /// What of it is there now.
+    /// Those of its loans that exist now.
     fn there(&self) -> Vec<Thing> {
         self.lent().into_iter().filter(Thing::is_there).collect()
     }
 
-    /// Waits until so many measurements were made.
+    /// Waits until this many measurements were made.
     fn until(&mut self, done: u32) {
         let requested = format!("{done} of ");
         let mut line = String::new();
@@ -69,7 +69,7 @@ impl Run {
         serde_json::from_slice(&out).unwrap()
     }
 
-    /// Its children in the group: the worker, not the worker's own child.
+    /// Its children in the cgroup: the workers, not the children of workers.
     fn workers(&self) -> Vec<u32> {
         let own = self.child.id();
         let is_child = |pid: &u32| {
@@ -97,7 +97,8 @@ fn kill(pid: u32) -> bool {
     kill_process(pid, Signal::KILL).is_ok()
 }
 
-/// What was measured and what was not, each combination once per round.
+/// The numbers of measurements that were made and that failed; each combination must be there once
+/// per round.
 fn accounted(found: &Value) -> (u64, u64) {
     let sum = |list: &str, name: &str| {
         found[list].as_array().unwrap().iter().map(|one| one[name].as_u64().unwrap()).sum()
@@ -120,7 +121,7 @@ fn swap_is_measured_and_nothing_is_left() {
     check(&found, 2, PAGES, &CLUSTERS);
     tell("here", &found, &CLUSTERS);
     for row in found["rows"].as_array().unwrap() {
-        // a guest's clock of the processor may be too coarse for this
+        // a guest's CPU clock may be too coarse for this
         let times = ["p50_ns", "mean_ns", "in_cpu_ns_per_page", "out_cpu_ns_per_page"];
         assert!(times.iter().all(|name| number(&row[*name]) > 0.0), "{row}");
     }
@@ -143,20 +144,20 @@ fn killed_at_any_moment_nothing_is_left() {
         run.until(done);
         std::thread::sleep(Duration::from_millis(milliseconds));
         let workers = run.workers();
-        // nothing is begun or given back between the look and the end
+        // stopped, so that nothing is created or removed between reading the list and the kill
         kill_process(Pid::from_child(&run.child), Signal::STOP).unwrap();
         let lent = run.there();
         run.child.kill().unwrap();
         run.child.wait().unwrap();
-        // before the first measurement the group is lent
+        // the cgroup exists before the first measurement
         assert!(!lent.is_empty(), "killed after {done}, while nothing was borrowed");
-        // the watcher of the loans and the kernel's signals to the workers take their time
+        // the helper that undoes loans and the kernel's signals to the workers take some time
         let is_back = (0..6000).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             run.there().is_empty() && read(CLUSTER) == before
         });
         assert!(is_back, "killed after {done}: {:?} are left", run.there());
-        // whoever inherits them may not have asked yet how they ended
+        // they may be zombies until the process that inherits them has reaped them
         let lives = |pid: &u32| {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             status.contains("State:") && !status.contains("State:\tZ")
@@ -170,7 +171,7 @@ fn a_killed_worker_costs_its_round_and_the_rest_comes() {
     let (_folder, image) = folder();
     let mut run = Run::start(&image, &["pages=2048", "rounds=2", "clusters=0,3"]);
     run.until(3);
-    // several, for one may have answered already and just end
+    // several, because one may have answered already and be about to end
     let mut killed = BTreeSet::new();
     while killed.len() < 8 && run.child.try_wait().unwrap().is_none() {
         let workers = run.workers().into_iter().filter(|pid| !killed.contains(pid));
@@ -206,7 +207,7 @@ fn what_cannot_be_measured_is_said() {
     assert_eq!(accounted(&unknown), (6, 1), "{unknown}");
     assert_eq!(unknown["troubles"][0]["what"], "nonsense");
 
-    // the first round is measured whole, however late it is
+    // the first round is measured completely, however late it is
     let late = Run::start(&image, &["pages=2048", "rounds=100000", "seconds=0"]).finish();
     assert_eq!((&late["ended"], accounted(&late)), (&"out_of_time".into(), (24, 0)), "{late}");
 

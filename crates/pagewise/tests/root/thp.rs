@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages of real processes: made from outside, within a budget, and never where it would copy.
+//! Huge pages of real processes: made from outside, within a limit on growth, and never where pages
+//! would be copied.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -79,7 +80,7 @@ fn what_a_fork_shares_is_never_copied() {
     let done = collapse(held.pid(), &[]);
     assert_eq!(number(&done, "/collapsed"), 0, "{done}");
     assert_eq!(number(&done, "/left_alone/shared"), 32, "{done}");
-    // a copy would be ours alone, and not half of what two share
+    // a copy would belong to this process alone, instead of being half of what two share
     assert!(held.anon() < before + 4096, "{before} → {} KiB", held.anon());
     held.obey("reap");
     assert_eq!(number(&collapse(held.pid(), &[]), "/collapsed"), 32);
@@ -92,11 +93,12 @@ fn watching_collapses_again_once_the_sharer_is_gone() {
     let pid = held.pid().to_string();
     let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "200ms"];
     let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
-    // by the second time it has begun, whenever that was
+    // by the second time the watch must have started
     for _ in 0..2 {
         held.obey("fork");
         held.obey("write");
-        // writing to what a child shares splits: every 16th page means every block
+        // writing to pages shared with a child splits huge pages: every 16th page, so every huge
+        // page
         assert!(held.huge() <= 1024, "{} KiB", held.huge());
         held.obey("reap");
         held.wait_until("huge again", |held| held.huge() >= 64 * 1024);
@@ -107,7 +109,8 @@ fn watching_collapses_again_once_the_sharer_is_gone() {
     let done: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
     assert_eq!(done["stopped"], "the target has ended");
     assert!(number(&done, "/collapsed") >= 64, "{done}");
-    // the process itself is twice as large without the sharer: only what collapsing took must be within the limit
+    // without the child, the process's own share is twice as large: only growth caused by
+    // collapsing must be within the limit
     assert_eq!(number(&done, "/growth"), 0, "{done}");
 }
 
@@ -120,7 +123,7 @@ fn who_switches_huge_pages_off_while_watched_is_left_alone_until_it_takes_that_b
     let both = ["--json", "thp", "collapse", "--pid", &pid, "--pid", &beside];
     let words = [&both[..], &["--watch", "--every", "100ms"]].concat();
     let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
-    // it has begun when it makes good what a fork has cost
+    // the watch has started once it repairs the effect of a fork
     for order in ["fork", "write", "reap"] {
         held.obey(order);
     }
@@ -128,7 +131,8 @@ fn who_switches_huge_pages_off_while_watched_is_left_alone_until_it_takes_that_b
     for order in ["fork", "write", "off", "reap"] {
         held.obey(order);
     }
-    // what is watched with it becomes huge again twice: between the two this one was looked at, too
+    // the process that is watched with it becomes huge again twice, so this one was checked in
+    // between
     for _ in 0..2 {
         for order in ["fork", "write", "reap"] {
             other.obey(order);
@@ -154,7 +158,8 @@ fn evidence_has_a_moment_for_each_phase_and_a_page() {
     let words = ["--json", "thp", "collapse", "--pid", &pid, "--watch", "--every", "1s"];
     let counter = format!("echo >> {}; cut -d. -f1 /proc/uptime", looks.display());
     let evidence = ["--evidence", path, "--counter", &counter];
-    // the target is read, then the counter asked: after two more lines what is so now was read
+    // target and counter are read in this order, so after two more lines the current state was
+    // recorded
     let wait_for_a_look = |held: &mut Held| {
         let lines = || std::fs::read_to_string(&looks).map_or(0, |text| text.lines().count());
         let before = lines();
@@ -163,11 +168,11 @@ fn evidence_has_a_moment_for_each_phase_and_a_page() {
     let watch = pagewise(&[&words[..], &evidence].concat()).stdout(Stdio::piped()).spawn();
     let watch = watch.expect("a watch");
     held.wait_until("huge", |held| held.huge() >= 64 * 1024);
-    // so that both are seen, and not as one
+    // a pause, so that both states are recorded separately
     wait_for_a_look(&mut held);
     held.obey("fork");
     wait_for_a_look(&mut held);
-    // a fork that nobody ends would stay
+    // without this, the forked child would stay
     held.obey("reap");
     drop(held);
     let ended = watch.wait_with_output().expect("an end");
@@ -181,7 +186,7 @@ fn evidence_has_a_moment_for_each_phase_and_a_page() {
     let shared = moments.iter().any(|moment| number(moment, "/shared") >= 60 * MIB);
     let last = moments.last().expect("moments");
     assert!(shared && number(last, "/collapsed") == 32, "{lines}");
-    // on a busy machine the counter may take too long now and then
+    // under load the counter may sometimes take too long
     let requests = moments.iter().filter_map(|moment| moment["requests"].as_u64());
     assert!(requests.clone().count() > 0 && requests.min() > Some(0), "{lines}");
     let page = read("report.html");
@@ -269,7 +274,7 @@ fn bloat_is_found_by_contents_and_split() {
         assert_eq!(ran.status, 0, "{}", ran.err);
         serde_json::from_str(&ran.out).expect("JSON")
     };
-    // a quarter is zeros: that is no bloat
+    // a quarter of zeros is not bloat
     let found = restrain(held.pid(), &[]);
     assert_eq!((number(&found, "/huge_pages"), number(&found, "/bloated")), (16, 0), "{found}");
     assert_eq!(number(&found, "/zeros"), 8 * MIB);
@@ -296,7 +301,7 @@ fn run_makes_glibc_ask_and_hands_on_how_it_ended() {
     };
     let huge = |held: &Held| crate::held::rollup(held.child_of(), "AnonHugePages");
     let on = started("--on");
-    // glibc forgets to ask in some starts; the check then collapses
+    // glibc misses the setting in some starts; then the check collapses the memory
     let (mut on, mut off) = (on, started("--off"));
     on.wait_until("huge", |on| huge(on) > 48 * 1024);
     off.wait_until("checked", |_| {
@@ -313,7 +318,7 @@ fn run_makes_glibc_ask_and_hands_on_how_it_ended() {
     assert!(String::from_utf8_lossy(&wrong.expect("it runs").stderr).contains("maybe"));
 }
 
-/// A program in a container, started with this in its environment.
+/// A program in a container, started with PAGEWISE_THP set to `asks`.
 fn started(container: &Group, memory: &str, asks: Option<&str>) -> Held {
     let mut command = container.command(&program());
     Held::started(command.args(memory.split(' ')).envs(asks.map(|asks| ("PAGEWISE_THP", asks))))
@@ -370,8 +375,8 @@ fn each_container_has_its_own_budget_over_all_passes_and_late_ones_are_found() {
     let watch = pagewise(&words).stdout(Stdio::piped()).spawn().expect("a watch");
     let mut late = started(&second, "map 32 1 1", Some("on"));
     late.wait_until("found", |late| late.huge() >= 32 * 1024);
-    // the first one comes first in each pass; some passes more, in each of which it could grow again: after each of
-    // these the late one is huge again
+    // in each pass the first one comes first; so when the late one is huge again, another pass has
+    // given the first one a chance to grow
     let grown = one.anon();
     for _ in 0..4 {
         for order in ["fork", "write", "reap"] {
@@ -408,7 +413,7 @@ fn signals_reach_the_command_that_is_run() {
     let began = Instant::now();
     let mut run = Command::new(env!("CARGO_BIN_EXE_pagewise"));
     let mut run = run.args(["thp", "run", "--", "sleep", "600"]).spawn().expect("it runs");
-    // from then on it hands signals on
+    // once it has a child, it forwards signals
     let children = format!("/proc/{0}/task/{0}/children", run.id());
     while std::fs::read_to_string(&children).is_ok_and(|list| list.trim().is_empty()) {
         assert!(began.elapsed() < Duration::from_secs(120), "nothing was started");

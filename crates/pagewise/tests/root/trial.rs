@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise trial` with real settings and cgroups: each run has what its arm says, and all goes back.
+//! `pagewise trial` with real settings and cgroups: each run has the settings of its arm, and all
+//! are restored.
 
 use std::io::Read as _;
 use std::ops::ControlFlow;
@@ -20,7 +21,7 @@ use serde_json::Value;
 
 use crate::machine::{Place, Thing, made, read, said};
 
-/// A knob whose change for a moment nobody feels.
+/// A setting that can be changed for a moment without any effect on programs.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
@@ -66,13 +67,13 @@ fn swappiness_of_a_command_in_a_limited_cgroup() {
         let values = &run["values"];
         assert!(values["peak-memory"].as_f64().unwrap() <= f64::from(12 << 20), "{run}");
         assert!(values["refaults"].as_f64().unwrap() > 0.0, "32 MiB do not fit: {run}");
-        // its own reclaim is counted by a cgroup of version 2 and else by nobody
+        // only cgroup v2 counts the reclaim of a single cgroup
         let listed = values["scanned"].as_f64();
         assert!(listed.is_none_or(|scanned| scanned > 0.0), "{run}");
     }
 }
 
-/// A cgroup of version 1 keeps the swappiness that it was made with.
+/// A cgroup of v1 keeps the swappiness that was set when it was created.
 #[test]
 fn swappiness_reaches_the_cgroup() {
     let place = Place::new();
@@ -88,7 +89,7 @@ fn swappiness_reaches_the_cgroup() {
     }
 }
 
-/// Text without an end of line, which tail keeps until there is one: half as much again as the limit.
+/// Text without a newline, which tail keeps until there is one: half as much again as the limit.
 const EATER: &str = "yes 'text of some length' | tr '\\n' ' ' | head -c 48M | tail > /dev/null";
 const LIMIT: u64 = 32 << 20;
 
@@ -115,7 +116,7 @@ fn eating(arms: Vec<TrialArm>) -> Experiment {
 }
 
 impl Place {
-    /// With what the program itself lends by, in this very process.
+    /// Runs the experiment in this process, with the lender that the program itself uses.
     fn conducted(&self, experiment: &Experiment) -> Vec<TrialRun> {
         experiment.check().unwrap();
         let state = self.folder.path().join("state");
@@ -131,7 +132,8 @@ impl Place {
     }
 }
 
-/// Two tiers, a file, and none at all, for a command that does not fit.
+/// Arms with two tiers, with a file, and without swap, for a command that does not fit into its
+/// limit.
 #[test]
 fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
     let place = Place::new();
@@ -166,7 +168,7 @@ fn arms_bring_their_own_swap_and_the_one_without_is_killed() {
         assert!(used > f64::from(8 << 20) && used <= f64::from(72 << 20), "{used}");
         assert!(run.values["swapped-out"] > 2048.0, "{run:?}");
         let pool = run.values.get("pool").copied();
-        // text shrinks
+        // text is compressible
         let is_small = |pool: f64| pool > 0.0 && pool < f64::from(8 << 20);
         assert_eq!(pool.is_some_and(is_small), run.arm == "tiers", "{run:?}");
         assert_eq!(pool.is_some(), run.arm == "tiers", "{run:?}");
@@ -189,15 +191,16 @@ fn zswap_parameters() -> Vec<String> {
     values
 }
 
-/// What stands behind the name.
+/// The value of this name in /proc/meminfo.
 fn meminfo(name: &str) -> String {
     let text = read("/proc/meminfo");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line of meminfo");
     line.trim_start_matches(':').trim().to_owned()
 }
 
-/// One arm has zswap in front of its file, one has the file alone: zswap keeps pages, the file does not see
-/// them, and the pages that came in are counted alike. Afterwards zswap is off and empty, as before.
+/// One arm has zswap in front of its file, the other the file alone: zswap stores pages, which are
+/// then not written to the file, and swap-ins are counted in the same way. Afterwards zswap is off
+/// and empty, as before.
 #[test]
 fn an_arm_with_zswap_has_its_pages_there_and_the_other_none() {
     let (place, before) = (Place::new(), zswap_parameters());
@@ -237,7 +240,7 @@ fn an_arm_with_zswap_has_its_pages_there_and_the_other_none() {
     assert_eq!(metric("swap-ins").lack, None);
 }
 
-/// A compressor that the kernel has not is refused before anything runs, and nothing stays.
+/// A compressor that the kernel lacks is refused before anything runs, and nothing stays changed.
 #[test]
 fn an_arm_whose_compressor_the_kernel_lacks_is_refused() {
     let (place, before) = (Place::new(), zswap_parameters());
@@ -249,7 +252,7 @@ fn an_arm_whose_compressor_the_kernel_lacks_is_refused() {
     assert_eq!(zswap_parameters(), before);
 }
 
-/// The kernel's log is that of the whole host: processes of other cgroups in it are nobody's victims here.
+/// The kernel log covers the whole host: killed processes of other cgroups must not count.
 #[test]
 fn neighbours_that_are_killed_meanwhile_are_no_victims() {
     let mut place = Place::new();
@@ -307,7 +310,7 @@ fn is_journal(entry: std::io::Result<std::fs::DirEntry>) -> bool {
     entry.unwrap().file_name().to_string_lossy().ends_with(".journal")
 }
 
-/// Somebody else's swap, here a device of the test, is on: an arm without any must not use it.
+/// Swap of somebody else (here a device of the test) is on: an arm without swap must not use it.
 #[test]
 fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     let mut place = Place::new();
@@ -323,7 +326,7 @@ fn an_arm_without_swap_uses_none_although_the_host_has_some() {
         assert_eq!(matches!(run.end, RunEnd::OutOfMemory { .. }), is_none, "{run:?}");
         assert_eq!(run.values["swap-used"] == 0.0, is_none, "{run:?}");
     }
-    // and one that brings swap would share it: that is refused
+    // an arm with its own swap would share the host's: that is refused
     let shares = vec![TrialSwap::File { size_bytes: 1 << 20, priority: None }];
     let arms = vec![arm("a", None), arm("b", None), arm("c", Some(shares))];
     let runs =
@@ -333,7 +336,7 @@ fn an_arm_without_swap_uses_none_although_the_host_has_some() {
     drop(place);
 }
 
-/// Without a cgroup nobody but the process group knows them.
+/// Without a cgroup, the processes can only be found by their process group.
 #[test]
 fn killed_without_root_it_leaves_no_processes() {
     let place = Place::new();
@@ -364,7 +367,7 @@ fn a_command_that_its_limit_kills_is_told() {
     assert!(said(&ended).contains("killed for lack of memory"), "{}", said(&ended));
 }
 
-/// The settings go back with the next undo; the command and what it started end.
+/// The settings are restored by the next undo; the command and its children end.
 #[test]
 fn killed_it_leaves_nothing() {
     let (place, before) = (Place::new(), read(KNOB));
@@ -383,7 +386,8 @@ fn killed_it_leaves_nothing() {
     wait_for(|| pids_in(&pids).iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
 }
 
-/// Stopped after somebody else has set what is borrowed, it does not say that all was given back.
+/// If somebody else changed a setting meanwhile, the message must not claim that everything was
+/// restored.
 #[test]
 fn stopped_it_says_what_was_not_given_back() {
     let (mut place, before) = (Place::new(), read(KNOB));
@@ -409,7 +413,7 @@ fn stopped_it_says_what_was_not_given_back() {
     assert!(place.output(&["undo"]).status.success());
 }
 
-/// Does not outlive its test.
+/// A process that is killed when the test ends.
 struct Killed(Child);
 
 impl Killed {
@@ -437,7 +441,7 @@ fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
-/// The answer is not lost with it.
+/// If the disk is full, the evidence is lost but the answer is printed.
 #[test]
 fn a_full_disk_costs_the_folder_and_not_the_answer() {
     let mut place = Place::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise tune` on this machine: a setting that a finding names is changed and kept; Ctrl-C undoes it.
+//! `pagewise tune` on this machine: a setting that a finding names is changed and kept; Ctrl-C
+//! undoes it.
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use serde_json::json;
 use crate::applied::{KNOB, Site, json_of};
 use crate::machine::{read, said, write};
 
-/// With 0 the kernel never compacts memory for a large block: a finding.
+/// With 0 the kernel never compacts memory for a large allocation, which is a finding.
 const WRONG: &str = "0";
 const DEFAULT: &str = "500";
 
@@ -61,7 +62,8 @@ fn tune_that_is_stopped_while_it_watches_undoes_the_plan() {
     assert_eq!((&left["plans"], &left["runs"]), (&json!([]), &json!([])));
 }
 
-/// The command prints the setting, so that the arm with the larger value is better, and certainly so.
+/// The command prints the setting itself as the result, so the arm with the larger value is better
+/// without any doubt.
 #[test]
 fn what_a_trial_has_shown_is_planned_applied_and_undone() {
     let site = Site::new();

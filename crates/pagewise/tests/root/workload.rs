@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Workloads in a cgroup that is too small for them, with a zram device of their own.
+//! Workloads in a cgroup that is too small for them, with a zram device for the test.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
@@ -11,10 +11,10 @@ use pagewise_model::lend::{GroupSpec, Lender, SwapArea, SwapSpec, ZramSpec};
 use pagewise_workload::{WorkloadSummary, said};
 use tempfile::TempDir;
 
-/// A group of a limited size, given back at the end or by whoever watches.
+/// A cgroup with a limit, removed at the end of the test, or by the helper that watches the test.
 struct Short {
     group: String,
-    // dropped before the folder of its tokens
+    // dropped before the folder with its tokens
     _lender: LoansLender,
     _tokens: TempDir,
     _alone: MutexGuard<'static, ()>,
@@ -53,7 +53,7 @@ impl Short {
     }
 }
 
-/// Pages that this machine has swapped out.
+/// The number of pages that this machine has swapped out since boot.
 fn swapped_out() -> u64 {
     let all = crate::machine::read("/proc/vmstat");
     let line = all.lines().find_map(|line| line.strip_prefix("pswpout "));
@@ -87,18 +87,19 @@ fn swap_goes_on_where_its_data_does_not_fit() {
     }
 }
 
-/// A run of `words` in which the kernel did not end the runner, too: it may, where the runner is not
-/// spared and sends something just then.
+/// Runs `words` until the kernel did not also kill the runner, which may happen if the runner has
+/// no OOM protection and allocates at that moment.
 fn told(short: &Short, words: &[&str]) -> Output {
     let killed = |run: &Output| run.status.signal() == Some(9);
     let mut runs = std::iter::repeat_with(|| short.run(words)).take(20);
     runs.find(|run| !killed(run)).expect("of 20 runners one that lived")
 }
 
-/// Without swap the kernel ends one of them; both outcomes are told, and nothing is left.
+/// Without swap, the kernel kills one of the processes; in both cases the outcome is printed, and
+/// nothing is left behind.
 ///
-/// The programs are read before, by us: what the group itself read of them it would drop and read
-/// again, for a minute and more, before the kernel says that memory is out.
+/// The program files are read first, outside of the cgroup: pages charged to the cgroup would be
+/// dropped and read again for a minute or longer before the kernel kills.
 #[test]
 fn where_memory_is_out_it_is_told() {
     let few = Command::new(env!("CARGO_BIN_EXE_pagewise"))

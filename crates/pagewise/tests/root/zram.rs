@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram device of our own, seen by the program in every state that a device can be in.
+//! A zram device of the test, as reported in every state that a device can have.
 
 use crate::machine::{Loans, pagewise_json};
 use serde_json::Value;

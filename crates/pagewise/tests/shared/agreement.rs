@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The same pages sized by a kernel and by us: images of real memory, and how far both are apart.
+//! The same pages sized by a kernel and by us: images of real memory, and how far the results
+//! differ.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -11,10 +12,10 @@ use pagewise_pages::kernel::Kernel;
 use pagewise_pages::{aging, same};
 
 pub(crate) const PAGE: usize = 4096;
-/// Of each kind of memory, taken evenly over all of it.
+/// Pages of each kind of memory, taken at equal distances.
 const PAGES: usize = 800;
 
-/// A program that waits with its memory in use, and ends with the test.
+/// A program that waits with its memory in use, and is killed when the test ends.
 struct Alive(Child);
 
 impl Drop for Alive {
@@ -24,10 +25,11 @@ impl Drop for Alive {
     }
 }
 
-/// Those whose pages are the same in every run on one machine. Programs draw seeds and addresses anew.
+/// Images whose pages are the same in every run on one machine. Programs choose random seeds and
+/// addresses.
 const FIXED: [&str; 4] = ["binary", "text", "random", "made up"];
 
-/// Kinds of memory, each with so many pages.
+/// The kinds of memory, each with [`PAGES`] pages.
 pub(crate) fn images() -> Vec<(&'static str, Vec<u8>)> {
     let binary = largest_library();
     vec![
@@ -49,7 +51,7 @@ const NODE: &str = "const rows = []; for (let n = 0; n < 60000; n++) \
     rows.push({id: n, name: `user-${n}`, at: new Date(n * 1e6).toISOString()}); \
     globalThis.kept = [rows, JSON.stringify(rows)]; console.log('ready'); process.stdin.resume();";
 
-/// Starts a program, waits for its word, and dumps its memory with `pagewise scan`.
+/// Starts a program, waits until it prints `word`, and dumps its memory with `pagewise scan`.
 fn of_process(program: &str, arguments: &[&str], word: Option<&str>) -> Vec<u8> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -86,7 +88,8 @@ fn dumped(pid: u32) -> Vec<u8> {
 fn redis() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("redis");
-    // the server itself, without the package that would start it as a service
+    // redis-check-rdb is the server's binary; the package that starts redis as a service is not
+    // needed
     let mut server = Command::new("redis-check-rdb");
     server
         .arg0("redis-server")
@@ -131,7 +134,8 @@ fn random() -> Vec<u8> {
     bytes
 }
 
-/// Runs of zeros, copies and noise, of the lengths at which streams change their instructions.
+/// Runs of zeros, copies and random bytes, of the lengths at which compressed streams use other
+/// instructions.
 fn made_up() -> Vec<u8> {
     let mut random = 4711_u64;
     let mut draw = |end: usize| {
@@ -154,7 +158,7 @@ fn made_up() -> Vec<u8> {
     of_file(&image)
 }
 
-/// Whole pages, taken evenly.
+/// Whole pages of a file, taken at equal distances.
 fn of_file(bytes: &[u8]) -> Vec<u8> {
     let pages: Vec<&[u8]> = bytes.chunks_exact(PAGE).collect();
     let every = pages.len().div_ceil(PAGES).max(1);
@@ -162,11 +166,11 @@ fn of_file(bytes: &[u8]) -> Vec<u8> {
     pages.into_iter().step_by(every).flatten().copied().collect()
 }
 
-/// What a kernel said of an image: the size of each page, and the memory used at the end.
+/// A kernel's results for an image: the size of each page, and the memory used at the end.
 pub(crate) struct Said {
     pub(crate) sizes: Vec<usize>,
     pub(crate) used: u64,
-    /// After each round of overwriting.
+    /// Memory used after each round of overwriting.
     pub(crate) worn: Vec<u64>,
 }
 
@@ -184,7 +188,7 @@ impl Said {
     }
 }
 
-/// How far we are apart from a kernel.
+/// How far our results differ from a kernel's.
 #[derive(Debug)]
 pub(crate) struct Apart {
     pub(crate) pages: usize,
@@ -193,13 +197,14 @@ pub(crate) struct Apart {
     theirs: usize,
     pub(crate) used: u64,
     pub(crate) said_used: u64,
-    /// The most that wear makes of it.
+    /// Our upper estimate of memory used after overwriting.
     worn: u64,
 }
 
 impl Apart {
-    /// The most that wear may make of an image of this name. Our upper end is that of an interval, which the pool of a
-    /// small image exceeds now and then (by 0.35 % where it was seen): where pages are others in each run, by chance.
+    /// The limit for memory used after overwriting. Our upper estimate is the end of an interval,
+    /// which the pool of a small image sometimes exceeds (by 0.35 % where it was seen): images
+    /// whose pages differ in each run get a tolerance.
     pub(crate) fn most_worn(&self, name: &str) -> u64 {
         if FIXED.contains(&name) { self.worn } else { self.worn + self.worn / 20 }
     }
@@ -234,7 +239,7 @@ pub(crate) fn apart(image: &[u8], kernel: Kernel, algorithm: Algorithm, said: &S
     }
 }
 
-/// What was compared so far for one kernel and algorithm.
+/// The comparisons so far for one kernel and algorithm.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     ours: usize,
@@ -242,7 +247,7 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// Prints a row. No page may differ where nothing else was promised.
+    /// Adds a row and prints it. No page may differ unless a tolerance is given.
     pub(crate) fn add(&mut self, what: &str, apart: &Apart, within: Option<f64>) {
         println!(
             "| {what} | {} of {} | {:+.3} % | {} | {} |",
@@ -259,7 +264,7 @@ impl Compared {
         }
     }
 
-    /// The total over all images, to so many percent.
+    /// Checks the total over all images, within this many percent.
     pub(crate) fn check(&self, what: &str, within: Option<f64>) {
         let percent = percent(self.ours, self.theirs);
         println!("| {what} | all | {percent:+.3} % | | |");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The example programs that cargo builds beside the tests, and what a guest needs to run one.
+//! The example programs that cargo builds next to the tests, and what a guest needs to run one.
 //!
-//! They are linked dynamically, so that they need not be linked a second time for guests; these get the
-//! libraries beside them, at the same paths.
+//! They are linked dynamically, so that they need not be linked again for guests; their libraries
+//! are sent into the guest, at the same paths.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_pagewise")).with_file_name("examples").join(name)
 }
 
-/// Options of `pagewise lab guest` that put it there as `/name`.
+/// Options of `pagewise lab guest` that send the program into the guest as `/name`.
 pub(crate) fn into_guest(name: &str) -> Vec<String> {
     let program = example(name);
     let listed = Command::new("ldd").arg(&program).output().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The example `swap_faults`: pages for it, and what it says.
+//! The example `swap_faults`: pages for it, and its results.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(crate) const KINDS: [&str; 3] = ["private", "forked", "shmem"];
 pub(crate) const ORDERS: [&str; 2] = ["sequential", "random"];
 
-/// Writes pages that are all different, half of them noise; each sixteenth is zeros.
+/// Writes pages that are all different, half of each random; every sixteenth page is zeros.
 pub(crate) fn image(folder: &Path, pages: u64) -> PathBuf {
     let mut state = 88_172_645_463_325_252_u64;
     let mut noise = || {
@@ -29,7 +29,7 @@ pub(crate) fn image(folder: &Path, pages: u64) -> PathBuf {
     path
 }
 
-/// What was measured of one combination; a panic where it was not.
+/// The row of one combination; panics if it was not measured.
 pub(crate) fn row<'a>(found: &'a Value, kind: &str, order: &str, cluster: u64) -> &'a Value {
     let is_it = |row: &&Value| {
         row["memory"] == kind && row["access"] == order && row["page_cluster"] == cluster
@@ -42,7 +42,7 @@ pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Pages that one fault brought, for each page-cluster.
+/// Pages swapped in by one fault, for each page-cluster.
 pub(crate) fn pages_per_fault(
     found: &Value,
     kind: &str,
@@ -53,7 +53,7 @@ pub(crate) fn pages_per_fault(
     clusters.iter().map(of).collect()
 }
 
-/// What must be true on any kernel.
+/// Checks what must be true on any kernel.
 pub(crate) fn check(found: &Value, rounds: u64, pages: u64, clusters: &[u64]) {
     assert_eq!(found["ended"], "complete");
     assert_eq!(found["troubles"], Value::Array(Vec::new()));
@@ -87,13 +87,13 @@ pub(crate) fn check(found: &Value, rounds: u64, pages: u64, clusters: &[u64]) {
     assert_eq!(choice["implied"], Value::Null, "two rounds are too few to imply anything");
 }
 
-/// Whether the kernel reads ahead for a kind of memory, as was judged.
+/// Whether the kernel reads ahead for a kind of memory, according to the result.
 pub(crate) fn is_read_ahead(found: &Value, kind: &str) -> bool {
     let effects = found["effects"].as_array().unwrap();
     effects.iter().any(|effect| effect["memory"] == kind && effect["reads_ahead"] == true)
 }
 
-/// A line of a table for people.
+/// Prints a line of a table.
 pub(crate) fn tell(label: &str, found: &Value, clusters: &[u64]) {
     for kind in KINDS {
         for order in ORDERS {

@@ -6,7 +6,8 @@ use std::process::Command;
 
 pub(crate) use pagewise_testkit::{ProgramRun, empty_folder, finish};
 
-/// The program with these arguments and none of the caller's colour settings. Root's runs may borrow.
+/// The program with these arguments, without the caller's colour settings. As root, waits for its
+/// turn to change the machine.
 pub(crate) fn pagewise(arguments: &[&str]) -> Command {
     pagewise_testkit::take_turn();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
@@ -17,12 +18,12 @@ pub(crate) fn pagewise(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs it to completion.
 pub(crate) fn run(arguments: &[&str]) -> ProgramRun {
     finish(&mut pagewise(arguments))
 }
 
-/// Runs it to its end in a folder.
+/// Runs it to completion in a folder.
 pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> ProgramRun {
     finish(pagewise(arguments).current_dir(folder))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reports of the OOM killer, to be spoiled.
+//! Reports of the OOM killer for tests to change.
 
 use pagewise_model::{
     Bytes, Limit, Name, OomConstraint, OomGroup, OomHost, OomInvoker, OomKill, OomTask, OomUsage,
@@ -8,7 +8,7 @@ use pagewise_model::{
 
 use super::{gib, mib};
 
-/// A process that was killed, with this anonymous memory and 1 MiB of shmem.
+/// A killed process with this anonymous memory and 1 MiB of shmem.
 pub fn victim(pid: u32, name: &str, anon: Bytes) -> OomVictim {
     OomVictim {
         pid,
@@ -31,17 +31,17 @@ fn invoker(name: &str) -> Option<OomInvoker> {
     Some(OomInvoker { name, gfp_mask, order: 0, oom_score_adj: 0 })
 }
 
-/// What was used of a limit, and how often the limit was reached.
+/// The usage of a limit, and how often the limit was reached.
 pub fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
     Some(OomUsage { usage, limit, reached })
 }
 
-/// A kill an hour ago, 44 seconds after boot, of which nothing else is known.
+/// A kill an hour ago, 44 seconds after boot, without any other details.
 pub fn blank(source: Source) -> OomKill {
     OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
 }
 
-/// A service that may not swap, at its limit.
+/// A kill at the limit of a service that is barred from swapping.
 pub fn by_limit() -> OomKill {
     let zero = Limit::Bytes(Bytes::new(0));
     OomKill {
@@ -64,7 +64,7 @@ pub fn by_limit() -> OomKill {
     }
 }
 
-/// A machine without swap that ran out.
+/// A kill on a machine without swap that ran out of memory.
 pub fn by_host() -> OomKill {
     let zero = Some(Bytes::new(0));
     OomKill {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A healthy machine to spoil: every rule is silent on [`calm`], and a test changes one thing.
+//! A simulated healthy machine: no rule fires on [`calm`], and a test changes one thing.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
@@ -12,35 +12,35 @@ use pagewise_model::{
 
 pub mod kills;
 
-/// How far the two ends of every test interval lie apart.
+/// The length of every test interval in seconds.
 pub const SECONDS: f64 = 10.0;
 
-/// So many MiB.
+/// Converts MiB to bytes.
 pub fn mib(mib: u64) -> Bytes {
     Bytes::new(mib << 20)
 }
 
-/// So many GiB.
+/// Converts GiB to bytes.
 pub fn gib(gib: u64) -> Bytes {
     Bytes::new(gib << 30)
 }
 
-/// What a file that is one value says.
+/// The value of a file that has a single value.
 pub fn file<T>(path: &str, value: T) -> Reading<T> {
     Reading::found(value, Source::file(path))
 }
 
-/// What a line of a file says.
+/// The value of a line of a file.
 pub fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
     Reading::found(value, Source::line(path, number))
 }
 
-/// What a file that is one word says.
+/// The word in a file that has a single word.
 pub fn word(path: &str, word: &str) -> Reading<Name> {
     file(path, Name::from(word))
 }
 
-/// What a file with several words says, of which the active one is in brackets.
+/// The choice in a file with several words, of which the active one is in brackets.
 pub fn choice(path: &str, active: &str) -> Reading<Choice> {
     file(path, Choice { active: Name::from(active), available: vec![Name::from(active)] })
 }
@@ -54,7 +54,7 @@ pub fn set(host: &mut Snapshot, name: &str, value: u64) {
     host.vmstat = others.into_iter().chain([this]).collect();
 }
 
-/// Takes a counter of `/proc/vmstat` away.
+/// Removes a counter of `/proc/vmstat`.
 pub fn unset(host: &mut Snapshot, name: &str) {
     let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
     host.vmstat = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
@@ -82,14 +82,14 @@ pub fn knob(host: &mut Snapshot, name: &str, value: &str) {
     host.knobs.push(KnobReading { knob, instance: None, live, default: knob.default });
 }
 
-/// Whether the kernel has zram; nothing is known of other features.
+/// Sets whether the kernel has zram; nothing is known about other features.
 pub fn capability(host: &mut Snapshot, state: FeatureState) {
     let evidence = word("/sys/module/zram", "probed").evidence().into_iter().collect();
     host.capabilities =
         vec![Capability { feature: "zram", doc: "compressed RAM", state, evidence }];
 }
 
-/// Sets the averages over 10 and 60 seconds, in percent.
+/// Sets the PSI averages over 10 and 60 seconds, in percent.
 pub fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
     stall.avg10 = line("/proc/pressure/memory", 1, Percent::new(ten));
     stall.avg60 = line("/proc/pressure/memory", 1, Percent::new(sixty));
@@ -128,7 +128,7 @@ pub fn on_nvme(host: &mut Snapshot, used: Bytes) {
     host.zswap.accept_threshold_percent = file(&accepts, Percent::new(90.0));
 }
 
-/// A device of 4 GiB.
+/// A zram device of 4 GiB.
 pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     let path = format!("/sys/block/zram{id}");
     let raw = used_as == ZramUse::NotInitialised;
@@ -155,7 +155,8 @@ pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     zram
 }
 
-/// A zmerge device of 4 GiB that is a swap tier, in this mode, and what it looked for.
+/// A zmerge device of 4 GiB that is a swap tier in this mode, with these numbers of lookups that
+/// found a copy and that did not.
 pub fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
     const FOLDER: &str = "/sys/block/zmerge0";
     let at = |name: &str, value| file(&format!("{FOLDER}/{name}"), value);
@@ -172,7 +173,7 @@ pub fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
     Zram { driver: Driver::Zmerge, merging: Some(merging), ..device }
 }
 
-/// A zone of 8 GiB with low at 64 MiB.
+/// A zone of 8 GiB whose low watermark is 64 MiB.
 pub fn zone(name: &str, free_pages: u64) -> Zone {
     let at = |number, pages| line("/proc/zoneinfo", number, Pages::new(pages));
     Zone {
@@ -186,7 +187,7 @@ pub fn zone(name: &str, free_pages: u64) -> Zone {
     }
 }
 
-/// A cgroup of version 2 with 1 GiB of memory, without a limit and without pressure.
+/// A v2 cgroup with 1 GiB of memory, without a limit and without pressure.
 pub fn group(path: &str) -> Cgroup {
     let folder = format!("/sys/fs/cgroup{path}");
     let mut group = Cgroup {
@@ -204,7 +205,7 @@ pub fn group(path: &str) -> Cgroup {
     group
 }
 
-/// A process with this anonymous memory, of which so much is in huge pages.
+/// A process with this anonymous memory, of which `huge` is in huge pages.
 pub fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     Process {
         pid: 4121,
@@ -216,7 +217,7 @@ pub fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     }
 }
 
-/// Huge pages of 2 MiB, by count.
+/// A hugetlb pool of 2 MiB pages, by numbers of pages.
 pub fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
     let at = |name: &str, count| {
         file(&format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"), count)
@@ -231,7 +232,7 @@ pub fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
     }
 }
 
-/// A zone whose free memory is in blocks of every order.
+/// A zone with these numbers of free blocks of each order.
 pub fn blocks(blocks: [u64; 11]) -> FreeBlocks {
     FreeBlocks::new(0, Name::from("Normal"), line("/proc/buddyinfo", 3, blocks.to_vec()))
 }
@@ -327,7 +328,7 @@ fn fill_thp(host: &mut Snapshot) {
     thp.khugepaged.run_queue_wait = file("/proc/40/schedstat", Nanos::new(2_000_000_000));
 }
 
-/// [`host`] at both ends: nothing moves.
+/// [`host`] at both ends of the interval: nothing changes.
 pub fn calm() -> Interval {
     still(host())
 }
@@ -340,22 +341,22 @@ pub fn still(host: Snapshot) -> Interval {
     Interval { start, end }
 }
 
-/// [`host`] with a change that holds at both ends.
+/// [`host`] with a change at both ends of the interval.
 pub fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
     let mut host = host();
     change(&mut host);
     still(host)
 }
 
-/// Takes a Reading's value away, as a kernel without the file would.
+/// Makes a reading absent, as on a kernel without the file.
 pub fn erase<T: Quantity>(reading: &mut Reading<T>) {
     *reading = Reading::absent("erased by a test", reading.source.clone());
 }
 
-/// The name of a Reading, and what takes it away.
+/// The name of a reading, and a function that makes it absent.
 pub type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
 
-/// Every Reading that a rule may look at.
+/// Every reading that a rule may use.
 pub fn erasers() -> Vec<Eraser> {
     let mut all: Vec<Eraser> = Vec::new();
     macro_rules! one {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An image of an ext4 file system, as a power loss left it → its files, after e2fsck.
+//! Reads the files of an ext4 image as a power loss left it, after e2fsck.
 //!
-//! e2fsck replays the journal and repairs the rest, and debugfs copies folders out of the image: nothing is
-//! mounted.
+//! e2fsck replays the journal and repairs the rest, and debugfs copies folders out of the image:
+//! nothing is mounted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,41 +10,41 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a path is.
+/// What a path refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// A file: its mode and what is in it.
+    /// A file: its mode and contents.
     File(u32, Vec<u8>),
-    /// A symbolic link to there.
+    /// A symbolic link and its target.
     Link(PathBuf),
     /// A folder and its mode.
     Folder(u32),
 }
 
-/// Everything below a folder, by its path from there.
+/// Everything below a folder, by relative path.
 pub type Tree = BTreeMap<String, Node>;
 
-/// Where images are repaired and read, one after the other.
+/// A folder in which images are repaired and read, one after the other.
 #[derive(Debug)]
 pub struct FileSystem {
     folder: tempfile::TempDir,
 }
 
 impl FileSystem {
-    /// In memory: e2fsck would wait for a disk at each image.
+    /// In memory, because on a disk e2fsck would wait for the disk at each image.
     ///
     /// # Panics
-    /// If there can be no folder in `/dev/shm`.
+    /// If no folder can be created in `/dev/shm`.
     #[must_use]
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir_in("/dev/shm").expect("a folder in memory") }
     }
 
-    /// Repairs this image, and copies these folders out of it. They are in the folder that is answered until the
-    /// next image is read.
+    /// Repairs this image, and copies these folders out of it. The returned folder contains them
+    /// until the next image is read.
     ///
     /// # Errors
-    /// What e2fsck or debugfs say if the image cannot be repaired or read.
+    /// The output of e2fsck or debugfs if the image cannot be repaired or read.
     ///
     /// # Panics
     /// If these programs are missing, or the copies cannot be made.
@@ -115,7 +115,7 @@ pub fn read_tree(folder: &Path) -> Tree {
 mod tests {
     use super::*;
 
-    /// An image with a file and a link in it, by the tools themselves.
+    /// An image with a file and a link in it, made with the same tools.
     fn image() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let (from, image) = (folder.path().join("from"), folder.path().join("image"));

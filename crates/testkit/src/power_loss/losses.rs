@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recording → disks as power losses can leave them.
+//! A recording → the disks that power losses can leave.
 //!
-//! What was flushed is on the disk. Of the writes after the last flush each may be on it or not, whatever their
-//! order, and one may be on it with a part of its sectors. For each flush there are first the disk that has none of
-//! the later writes, and each disk that has the first of them, in order; then subsets at random. A disk that is
-//! equal to an earlier one is not counted.
+//! What was flushed is on the disk. Each write after the last flush may be on it or not, in any
+//! order, and one may be on it with only some of its sectors. For each flush, the first disks are
+//! the one without any of the later writes, and those with the first one, two, ... of them in
+//! order; then follow random subsets. A disk that equals an earlier one is not counted.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,10 +26,10 @@ pub struct PowerLoss {
     pub kept: Vec<KeptWrite>,
 }
 
-/// A write that was not flushed and is on the disk.
+/// A write that was not flushed and is on the disk nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptWrite {
-    /// Which entry it is.
+    /// The index of its entry.
     entry: usize,
     /// The sectors that are on the disk, if it was torn.
     sectors: Option<Range<usize>>,
@@ -56,20 +56,21 @@ impl fmt::Display for PowerLoss {
 /// How many disks are made, and which.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// This many, if there are so many different ones.
+    /// This many, if that many different disks exist.
     pub count: usize,
-    /// Decides which subsets are chosen.
+    /// Seed for choosing subsets.
     pub seed: u64,
 }
 
-/// How often subsets are drawn for one that is new.
+/// How many random subsets are tried to find a new one.
 const TRIES: usize = 20;
-/// How often all flushes are gone through until there are enough disks.
+/// How many times all flushes are visited until there are enough disks.
 const PASSES: usize = 8;
-/// The superblock of ext4 is written whole: e2fsck repairs a torn one from a copy, which small disks do not have.
+/// The superblock of ext4 is never torn: e2fsck would repair it from a copy, which small disks do
+/// not have.
 const SUPERBLOCK: Range<usize> = 1024..2048;
 
-/// Makes the disks of power losses between two entries, all different, and answers how many there are.
+/// Makes different disks of power losses between two entries, and returns their number.
 pub fn replay(
     recording: &Recording,
     span: &Range<usize>,
@@ -102,7 +103,7 @@ pub fn replay(
                 taken += losses.filter(|loss| take(&mut disk, loss)).count();
             }
             passed += unflushed.len();
-            // what other intervals could not give is taken here
+            // what earlier intervals could not provide is made here
             let missing = sampling.count.saturating_sub(before);
             let due = before + (missing * passed).div_ceil(writes.max(1));
             for _ in 0..TRIES * due.saturating_sub(taken) {
@@ -120,7 +121,7 @@ pub fn replay(
     taken
 }
 
-/// From behind a flush up to the next one.
+/// Intervals from after a flush up to the next one.
 fn intervals(recording: &Recording, span: &Range<usize>) -> Vec<Range<usize>> {
     let is_flush = |entry: &usize| recording.entries[*entry] == Entry::Flush;
     let before = (0..span.start).rev().find(is_flush).map_or(0, |flush| flush + 1);
@@ -135,7 +136,8 @@ fn writes_in(recording: &Recording, interval: &Range<usize>) -> Vec<usize> {
     interval.clone().filter(is_write).collect()
 }
 
-/// None of the writes, the first one, the first two, ...; and all when everything up to the flush was requested.
+/// None of the writes, the first one, the first two, ...; and all of them, with everything up to
+/// the flush requested.
 fn in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
     let kept = |count: usize| {
         writes[..count].iter().map(|entry| KeptWrite { entry: *entry, sectors: None }).collect()
@@ -179,7 +181,7 @@ fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Rang
     (end - start < sectors).then_some(start..end)
 }
 
-/// A disk while it is written to, with a sum that is equal for equal disks.
+/// A disk while it is written to, with a checksum that is equal for equal disks.
 struct Disk {
     bytes: Vec<u8>,
     sum: u64,
@@ -201,7 +203,7 @@ impl Disk {
         self.flushed = until;
     }
 
-    /// Shows the disk after a loss, and takes it back.
+    /// Applies a loss, shows the disk, and restores it.
     fn lose<T>(
         &mut self,
         recording: &Recording,
@@ -249,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// Behind the superblock.
+    /// A sector after the superblock.
     const AT: usize = SUPERBLOCK.end / SECTOR;
 
     fn write(sector: usize, bytes: &[u8]) -> Entry {
@@ -275,7 +277,8 @@ mod tests {
         disks
     }
 
-    /// Every subset of the writes after a flush, and every run of sectors of one of them; nothing twice.
+    /// Tests every subset of the writes after a flush, and every run of sectors of one of them; no
+    /// disk appears twice.
     #[test]
     fn what_was_flushed_stays_and_the_rest_may_be_lost() {
         let entries = vec![
@@ -294,7 +297,8 @@ mod tests {
         assert_eq!(found.len(), expected.len());
     }
 
-    /// The last flush has one disk only: the others come from the flush before, in a second pass.
+    /// The last flush allows only one disk: the others are taken from the flush before, in a second
+    /// pass.
     #[test]
     fn what_the_last_flush_cannot_give_is_taken_from_others() {
         let mut entries: Vec<Entry> = (0..4).map(|sector| write(sector, b"x")).collect();
@@ -313,7 +317,7 @@ mod tests {
         assert!(!is_torn(0) && is_torn(1));
     }
 
-    /// Two writes to one place: the later one wins where both are there.
+    /// Of two writes to the same place, the later one wins if both are on the disk.
     #[test]
     fn writes_to_one_place_keep_their_order() {
         let entries = vec![write(0, b"a"), write(0, b"b"), Entry::Flush];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A log of what a disk was told to write → the disks that power losses can leave behind, and their files.
+//! A log of the writes to a disk → the disks that power losses can leave, and their files.
 //!
-//! [`Recording`] is the log, [`PowerLoss`] is one moment and the writes that reached the disk until then, and
-//! [`FileSystem`] repairs such a disk as a boot does and reads its files.
+//! [`Recording`] is the log, [`PowerLoss`] is a moment and the writes that reached the disk before
+//! it, and [`FileSystem`] repairs such a disk as a boot would, and reads its files.
 
 mod file_system;
 mod losses;

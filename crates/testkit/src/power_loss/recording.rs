@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A log in the format of the kernel's dm-log-writes, which QEMU's blklogwrites writes, too → [`Recording`].
+//! A log in the format of the kernel's dm-log-writes, which QEMU's blklogwrites also writes →
+//! [`Recording`].
 //!
-//! The log has no entries of its own for what happens above the disk. The guest therefore writes a *mark* behind
-//! the file system: a sector that begins with [`MARK`]. Marks are no part of the disk.
+//! The log has no entries for events above the disk. The guest therefore writes a *mark* after the
+//! end of the file system: a sector that begins with [`MARK`]. Marks are not part of the disk.
 //!
-//! QEMU logs a write when it gets it, not when the write has completed. A write that was on its way when a flush
-//! was requested therefore counts as flushed. Linux waits for the writes that must be on the disk before it requests
-//! a flush.
+//! QEMU logs a write when it receives it, not when the write has completed. A write that was in
+//! flight when a flush was requested therefore counts as flushed. Linux waits for the writes that
+//! must be on the disk before it requests a flush.
 
 use std::fmt;
 use std::ops::Range;
 
-/// How a mark begins.
+/// The first bytes of a mark.
 const MARK: &[u8] = b"pagewise-mark ";
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
 const FLUSH: u64 = 1;
-/// The unit of a torn write; the sectors of a log are as large or larger.
+/// The unit of a torn write in bytes; the sectors of a log are at least as large.
 pub(super) const SECTOR: usize = 512;
-/// In sectors: no disk of a test is larger.
+/// Maximum sectors of a write: no test disk is larger.
 const LONGEST_WRITE: u64 = 1 << 21;
 
-/// What a disk was told.
+/// A request to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// To write.
+    /// Write these bytes.
     Write {
-        /// Where, in bytes.
+        /// Offset in bytes.
         at: usize,
         /// Whole sectors.
         data: Vec<u8>,
     },
-    /// To make everything before this durable.
+    /// Make all earlier writes durable.
     Flush,
-    /// Nothing: the guest said where it is.
+    /// No request: a mark of the guest.
     Mark(String),
 }
 
-/// A file system at the start, and all that was written to it.
+/// A file system at the start, and all requests after that.
 #[derive(Debug)]
 pub struct Recording {
     /// The file system when the log begins.
     pub start: Vec<u8>,
-    /// In the order of the log.
+    /// The requests, in the order of the log.
     pub entries: Vec<Entry>,
 }
 
@@ -59,10 +60,10 @@ impl fmt::Display for BadLog {
 impl std::error::Error for BadLog {}
 
 impl Recording {
-    /// Reads a log. What was written behind the end of `start` are marks.
+    /// Parses a log. Writes after the end of `start` are marks.
     ///
     /// # Errors
-    /// If the log is cut short, or has entries that are neither writes, flushes nor marks.
+    /// If the log is truncated, or has entries that are neither writes, flushes nor marks.
     pub fn parse(start: Vec<u8>, log: &[u8]) -> Result<Self, BadLog> {
         let [magic, version, count] = [0, 8, 16].map(|at| number(log, at).unwrap_or_default());
         let sector = log
@@ -83,10 +84,10 @@ impl Recording {
         Ok(Self { start, entries })
     }
 
-    /// The entries after this mark, up to the other one.
+    /// The entries after mark `first`, up to mark `last`.
     ///
     /// # Panics
-    /// If there are no such marks.
+    /// If these marks do not exist.
     #[must_use]
     pub fn between(&self, first: &str, last: &str) -> Range<usize> {
         let find = |text: &str| {
@@ -106,7 +107,7 @@ impl Recording {
     }
 }
 
-/// The entry there, and where the next one is.
+/// The entry at an offset, and the offset of the next one.
 fn parse_entry(
     log: &[u8],
     at: usize,
@@ -119,7 +120,7 @@ fn parse_entry(
     if flags == FLUSH && sectors == 0 {
         return Ok((Entry::Flush, data));
     }
-    // the length of a text, which other loggers write for a mark
+    // `text` is the length of a text, which other loggers write for a mark
     if flags != 0 || text != 0 || sectors > LONGEST_WRITE {
         let found = format!("flags {flags:#x}, {sectors} sectors, {text} bytes of text");
         return Err(format!("expected a flush or a write, found {found}"));
@@ -149,7 +150,7 @@ fn number(log: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A log as QEMU writes it.
+    /// A log in the form that QEMU writes.
     fn log_of(entries: &[Entry], disk: usize) -> Vec<u8> {
         let mut log = vec![0; SECTOR];
         let fields = [MAGIC, VERSION, entries.len() as u64, SECTOR as u64];

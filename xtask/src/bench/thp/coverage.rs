@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What finding a process's huge pages costs: half a GiB of small pages, and ten thousand mappings.
+//! The cost of reading the huge page coverage of a process: with half a GiB of small pages, and
+//! with ten thousand mappings.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::bench::table::{Promise, Row, Unit};
 use crate::run;
 
-/// A program that holds memory as it is told, until this is dropped.
+/// A program that holds memory as requested, which ends when this is dropped.
 struct Held(Child);
 
 impl Held {
@@ -34,7 +35,8 @@ impl Drop for Held {
     }
 }
 
-/// `cost` looks so often at each; by the blocks, which is what is promised, and at every page beside it.
+/// `cost` reads the coverage in `rounds` rounds; the promise is for reading block by block, and
+/// reading every page is measured for comparison.
 pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<[Option<Row>; 4]> {
     let small = looked(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
     let many = looked(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
@@ -54,7 +56,7 @@ struct Looked {
     process: Vec<f64>,
 }
 
-/// Each round is a process of its own, which looks five times either way and tells the middles.
+/// In each round a new process reads the coverage five times in both ways, and prints the medians.
 fn looked(cost: &Path, held: &Held, rounds: u16, key: &str) -> Result<Looked> {
     let pid = held.0.id().to_string();
     let mut looked = Looked::default();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages made from outside: what looking costs, and what a real redis-server gains, keeps over a
-//! BGSAVE and gets back.
+//! Collapsing huge pages from outside: what reading the coverage costs, and what a real
+//! redis-server gains, what it keeps during a BGSAVE, and what it gets back afterwards.
 //!
-//! Two equal servers run side by side and only the second one is collapsed; each is asked in turn, so
-//! that a pair of numbers saw the same machine. What is compared is the server's own processor time.
+//! Two equal servers run at the same time and only the second one is collapsed; both are measured
+//! alternately, so that the two numbers of a pair are from the same machine state. The servers' own
+//! CPU time is compared.
 
 mod coverage;
 mod redis;
@@ -19,12 +20,12 @@ use crate::run;
 use redis::{Asked, Redis};
 
 const KEYS: u64 = 2_000_000;
-/// Keys that change while it saves.
+/// The number of keys that change while the server saves.
 const CHANGED: u32 = 60_000;
-/// Of what the canary saves in the same minute a GET saves so much.
+/// Promised minimum: the saving of a GET, as a share of what the canary saves in the same minute.
 const LEAST_SHARE: f64 = 0.5;
 const LEAST_SHARE_SINGLY: f64 = 0.1;
-/// Fewer pairs than these are no answer.
+/// The minimum number of pairs.
 const LEAST: u16 = 7;
 
 pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
@@ -36,14 +37,14 @@ pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
     table::print(machine, rows)
 }
 
-/// Two servers that hold the same; the second one is collapsed.
+/// Two servers with the same contents; the second one is collapsed.
 struct Pair<'a> {
     program: &'a Path,
     small: Redis,
     huge: Redis,
 }
 
-/// What every cycle of saving and collapsing again adds to.
+/// The measurements of all cycles of saving and collapsing again.
 #[derive(Default)]
 struct Cycles {
     left_by_save: Vec<f64>,
@@ -108,7 +109,8 @@ impl<'a> Pair<'a> {
         ])
     }
 
-    /// The CPU of a GET of the second server per that of the first, in changing order.
+    /// The CPU time of a GET of the second server relative to the first, measured in alternating
+    /// order.
     fn per_small(&self, run: u16, how: Asked) -> Result<f64> {
         if run % 2 == 0 {
             let small = self.small.gets(how)?;
@@ -122,7 +124,8 @@ impl<'a> Pair<'a> {
         (0..runs).map(|run| self.per_small(run, how)).collect()
     }
 
-    /// What a random access takes in huge pages per small ones, on this machine in this minute.
+    /// The time of a random access in huge pages relative to small pages, on this machine at this
+    /// moment.
     fn canary(&self) -> Result<f64> {
         let mut canary = run::program(self.program);
         let said = run::output(canary.args(["--json", "thp", "--canary"]))?;
@@ -130,7 +133,7 @@ impl<'a> Pair<'a> {
         number(&document, "/huge_per_small")
     }
 
-    /// Saves while keys change and a collapse is asked for; then collapses again.
+    /// Saves while keys change and a collapse is attempted; then collapses again.
     fn cycle(&self, run: u16, cycles: &mut Cycles) -> Result<()> {
         self.huge.save()?;
         self.huge.change(CHANGED)?;
@@ -156,8 +159,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What collapsing saved of a GET, of what the canary saves of a random access in the same minutes. The
-/// two servers are not quite equal before: what they differ by is taken out.
+/// The relative saving of a GET by collapsing, divided by the canary's saving of a random access in
+/// the same minutes. The ratio of the two servers before collapsing is divided out.
 fn shares(collapsed: &[f64], equal: &[f64], canaries: &[f64]) -> Result<Vec<f64>> {
     let median = |values: &[f64]| Spread::of(values).map(|spread| spread.median);
     let (equal, canary) = median(equal).zip(median(canaries)).context("no pair was measured")?;
@@ -165,7 +168,7 @@ fn shares(collapsed: &[f64], equal: &[f64], canaries: &[f64]) -> Result<Vec<f64>
     Ok(collapsed.iter().map(|ratio| (1.0 - ratio / equal) / (1.0 - canary)).collect())
 }
 
-/// Processor time of a collapse for each GiB that it made huge.
+/// CPU time of a collapse for each GiB that it collapsed.
 fn cost_per_gib(collapse: &Value) -> Result<f64> {
     let gib = number(collapse, "/collapsed")? * 2.0 / 1024.0;
     ensure!(gib > 0.0, "nothing was collapsed: {collapse}");

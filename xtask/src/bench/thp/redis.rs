@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A redis-server of our own with many small keys, which `redis-benchmark` asks over one connection: in batches of a
-//! thousand, the cheapest request there is, or one request at a time, as most clients do. In a batch the
-//! server makes one call of the kernel for many requests, so that finding memory is more of its time.
+//! A redis-server with many small keys, which `redis-benchmark` queries over one connection: in
+//! batches of a thousand, the cheapest kind of request, or one request at a time, as most clients
+//! do. In a batch the server makes one system call for many requests, so that memory accesses are a
+//! larger share of its time.
 //!
-//! It listens on a socket in a folder of ours, where it also saves to; folder and server are gone with
-//! this, also if we are killed.
+//! It listens on a socket in a temporary folder, to which it also saves; folder and server vanish
+//! when this is dropped, also if this process is killed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,11 +18,11 @@ use crate::bench::way_back::WayBack;
 use crate::run;
 
 const VALUE: usize = 100;
-/// Starting or saving takes no longer.
+/// Time limit for starting and for saving.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A key of [`FILL`], chosen anew for each request.
+/// redis-benchmark replaces this by a random key of [`FILL`] for each request.
 const KEY: &str = "key:__rand_int__";
-/// Keys as redis-benchmark spells them.
+/// Creates keys with the names that redis-benchmark generates.
 const FILL: &str = "for key = 0, ARGV[1] - 1 do \
                     redis.call('SET', string.format('key:%012d', key), string.rep('x', ARGV[2])) end";
 
@@ -30,12 +31,12 @@ const FILL: &str = "for key = 0, ARGV[1] - 1 do \
 pub(super) enum Asked {
     /// A thousand at a time.
     Batches,
-    /// Each after the answer to the one before.
+    /// Each after the reply to the previous one.
     OneByOne,
 }
 
 impl Asked {
-    /// How many requests for one number of a pair, and how many at a time.
+    /// The number of requests for one measurement, and the number in a batch.
     const fn requests(self) -> (u32, u32) {
         match self {
             Self::Batches => (60_000, 1000),
@@ -52,15 +53,15 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    /// Starts one and fills it.
+    /// Starts a server and fills it.
     pub(super) fn start(name: &str, keys: u64) -> Result<Self> {
         let folder = format!("pagewise-bench-redis-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         let way_back = WayBack::new()?;
         way_back.promise(&format!("rm -rf {}", folder.display()))?;
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-        // Ends with us. Compressing what is saved would only take time; and redis switches huge pages off where it is
-        // not told to leave them.
+        // The server ends with this process. Compressing the saved file would only take time, and
+        // redis disables huge pages for itself unless told not to.
         let options = "--port 0 --unixsocket socket --appendonly no --daemonize no --loglevel warning \
                        --rdbcompression no --disable-thp no --save";
         let mut server = run::program("setpriv");
@@ -82,7 +83,7 @@ impl Redis {
         self.child.id()
     }
 
-    /// One request, by redis-cli; fails with what redis says.
+    /// Sends one request with redis-cli; an error contains redis's reply.
     fn ask(&self, words: &[&str]) -> Result<String> {
         let mut client = self.client("redis-cli");
         let output = client.arg("-e").args(words).output().context("redis-cli")?;
@@ -97,7 +98,7 @@ impl Redis {
         client
     }
 
-    /// So many requests, each of a key drawn at random.
+    /// Sends this many requests, each for a random key.
     fn benchmark(&self, (requests, at_a_time): (u32, u32), words: &[&str]) -> Result<()> {
         let mut client = self.client("redis-benchmark");
         client.args(["-q", "-c", "1", "-r", &self.keys.to_string()]);
@@ -107,19 +108,19 @@ impl Redis {
         Ok(())
     }
 
-    /// Changes so many keys at random.
+    /// Changes this many random keys.
     pub(super) fn change(&self, keys: u32) -> Result<()> {
         self.benchmark((keys, 1000), &["SET", KEY, &"y".repeat(VALUE)])
     }
 
-    /// Processor time of the server for each GET, in seconds.
+    /// CPU time of the server for each GET, in seconds.
     pub(super) fn gets(&self, how: Asked) -> Result<f64> {
         let before = self.processor_time()?;
         self.benchmark(how.requests(), &["GET", KEY])?;
         Ok((self.processor_time()? - before) / f64::from(how.requests().0))
     }
 
-    /// Begins to save: a fork shares all memory until it has written it.
+    /// Starts saving: the forked child shares all memory until it has written it.
     pub(super) fn save(&self) -> Result<()> {
         self.ask(&["BGSAVE"]).map(drop)
     }
@@ -138,14 +139,14 @@ impl Redis {
         Ok(())
     }
 
-    /// It works in one thread, the one that is told of.
+    /// The server's work is done by its main thread, which this file is about.
     fn processor_time(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.pid()))?;
         let nanos: f64 = text.split(' ').next().context("schedstat")?.parse()?;
         Ok(nanos / 1e9)
     }
 
-    /// A size of smaps_rollup, in bytes.
+    /// A size in smaps_rollup, in bytes.
     pub(super) fn size(&self, key: &str) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid()))?;
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -155,7 +156,7 @@ impl Redis {
         Ok(kib * 1024.0)
     }
 
-    /// The part of its own memory that is in huge pages.
+    /// The share of its anonymous memory that is in huge pages.
     pub(super) fn coverage(&self) -> Result<f64> {
         Ok(self.size("AnonHugePages")? / self.size("Anonymous")?)
     }

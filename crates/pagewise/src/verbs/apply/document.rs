@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file that somebody names → the plan in it.
+//! The plan file that the user names → the plan in it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use pagewise_model::{Name, Refusal};
 use pagewise_observe::UserFile;
 use serde_json::Value;
 
-/// A plan with two hundred files has half of that.
+/// Maximum size in bytes; a plan that writes two hundred files has half of it.
 const LONGEST: u64 = 16 << 20;
 const SCHEMA: &str = "pagewise/plan/1";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was measured → the answer: rows, and what follows from them.
+//! Measurements of `bench` → the answer: its rows, and the conclusions from them.
 
 use pagewise_bench::block::Bench;
 use pagewise_bench::picks;
@@ -53,7 +53,8 @@ fn input(measured: &BenchResults, drawn: &Drawn) -> BenchInput {
     }
 }
 
-/// The signed-rank interval of five pairs and fewer leaves no difference out at 95 %.
+/// With five pairs or fewer, the 95 % confidence interval of the signed-rank test always contains
+/// zero.
 const ROUNDS_TO_TELL: usize = 6;
 
 fn short_of_rounds(block: &Bench) -> String {

@@ -93,7 +93,7 @@ pub(crate) struct Bench {
     pub(crate) seed: u64,
 }
 
-/// The format of a table.
+/// The output format of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A table in plain text

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The same pages through the libraries that the kernel's algorithms descend from: for where no zram
-//! device can be had. No kernel, no block layer; memory used is what zsmalloc would make of the sizes.
+//! Measures the same pages with user-space compression libraries that correspond to the kernel's
+//! algorithms, for hosts on which no zram device can be created. Neither the kernel nor the block
+//! layer takes part; memory used is computed as zsmalloc would store the compressed sizes.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -42,7 +43,7 @@ pub(super) fn measured(
     Ok(BenchResults { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }
 
-/// What is asked for, else all that there is a library for.
+/// The requested algorithms, or else all that a library exists for.
 fn candidates(setting: &Setting<'_>) -> Vec<Compressor> {
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
     if setting.args.algorithm.is_empty() {
@@ -52,7 +53,7 @@ fn candidates(setting: &Setting<'_>) -> Vec<Compressor> {
     }
 }
 
-/// Why there is no library for it.
+/// Why an algorithm cannot be measured with a library.
 #[derive(Debug, thiserror::Error)]
 enum NoLibrary {
     #[error(transparent)]
@@ -77,7 +78,7 @@ fn measure_codec(
     Ok((store, filled))
 }
 
-/// Compressed pages in memory, a slot each, and what compresses them.
+/// The compressed pages in memory, one slot for each page, and the compressor.
 struct Packed {
     algorithm: Algorithm,
     page: usize,
@@ -90,7 +91,8 @@ fn lock<T>(what: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
 }
 
 impl Packed {
-    /// The same slots, with a packer of its own; nothing where there is no library.
+    /// A store over these slots with a compressor of its own; `None` if no library exists for the
+    /// algorithm.
     fn new(algorithm: Algorithm, page: usize, slots: Arc<[Mutex<Vec<u8>>]>) -> Option<Self> {
         Some(Self { algorithm, page, slots, packer: Mutex::new(Packer::new(algorithm)?) })
     }
@@ -99,7 +101,7 @@ impl Packed {
         lock(self.slots.get(number).ok_or(io::ErrorKind::UnexpectedEof)?)
     }
 
-    /// The slot that a request begins with.
+    /// The slot of the first page of a request.
     fn first_slot(&self, offset: u64) -> io::Result<usize> {
         usize::try_from(offset / self.page as u64).map_err(io::Error::other)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → what borrowed zram devices make of them, at the block layer and as swap.
+//! Measures pages on temporary zram devices, at the block layer and as swap.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::pages::Drawn;
 use super::times::Times;
 use super::{BenchResults, Setting, swap};
 
-/// Why there are no devices to measure.
+/// Why no zram device can be measured.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) struct NoDevices(pub(super) Refusal);
@@ -25,7 +25,7 @@ impl From<Refusal> for NoDevices {
 }
 
 /// # Errors
-/// [`NoDevices`] where the libraries can be measured instead.
+/// [`NoDevices`] if the compression libraries can be measured instead.
 pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<BenchResults> {
     if !rustix::process::geteuid().is_root() {
         let refused = Refusal::advised("borrowing devices needs root", "run it as root");
@@ -77,12 +77,13 @@ fn with(
     Ok(measured)
 }
 
-/// A folder may be written; anything else is only read.
+/// A folder is written to; a device or a file is only read.
 fn disk(path: std::path::PathBuf) -> Disk {
     if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
 }
 
-/// The algorithms that the kernel offers, as any zram device says; only where there is none, one is borrowed.
+/// The algorithms that this kernel's zram offers, read from any zram device; without a zram device,
+/// a temporary one is created.
 fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Compressor>, Refusal> {
     let tells =
         |device: &&Zram| device.driver == Driver::Zram && device.algorithm.value().is_some();
@@ -108,12 +109,12 @@ fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Compres
     Ok(all)
 }
 
-/// Whether this kernel's zram has levels.
+/// Whether this kernel's zram has compression levels (`algorithm_params`, Linux 6.11 and newer).
 fn has_levels(number: u32) -> bool {
     Path::new(&format!("/sys/block/zram{number}/algorithm_params")).exists()
 }
 
-/// The levels that people argue about, of the algorithms that there are.
+/// The levels that users most often ask about, of the algorithms that this kernel offers.
 fn levels(offered: &[Compressor]) -> Vec<Compressor> {
     const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
     let offers = |name: &str| offered.iter().any(|one| one.algorithm.as_str() == name);

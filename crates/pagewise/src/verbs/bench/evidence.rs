@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder that says all: the answer, every round, the table and the picture. No page contents.
+//! The folder of `--evidence`: the answer, every round, the table and the chart. It holds no page
+//! contents.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,8 @@ use pagewise_lab::redaction::Redaction;
 pub(super) struct Folder(PathBuf, Redaction);
 
 impl Folder {
-    /// Makes sure of it before anything is measured.
+    /// Creates the folder before anything is measured, so that an unusable path is reported at
+    /// once.
     pub(super) fn new(path: &Path, redaction: Redaction) -> anyhow::Result<Self> {
         output::empty_folder(path)?;
         Ok(Self(path.to_owned(), redaction))
@@ -41,7 +43,7 @@ impl Folder {
     }
 }
 
-/// A line for each round of each cell.
+/// One line for each round of each cell.
 fn rounds(measured: &BenchResults) -> String {
     let lines = measured.block.cells.iter().flat_map(|cell| {
         let who = label(&measured.block.entrants[cell.contestant]);

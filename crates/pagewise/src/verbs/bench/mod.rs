@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise bench`: the same pages in every algorithm, block by block and fault by fault.
+//! `pagewise bench`: measures the same pages with every algorithm, as block requests and as swap
+//! faults.
 
 mod answer;
 mod codecs;
@@ -51,7 +52,7 @@ pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::
     Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
-/// Processes are read only if it is their pages that are drawn.
+/// Processes are read only if the pages are sampled from processes.
 fn scope(args: &Bench) -> Scope {
     let source = &args.source;
     let named = [&source.file, &source.device, &source.core];
@@ -62,7 +63,7 @@ fn scope(args: &Bench) -> Scope {
     }
 }
 
-/// What every step needs.
+/// What every measurement needs.
 #[derive(Clone, Copy)]
 struct Setting<'a> {
     global: &'a Global,
@@ -72,17 +73,17 @@ struct Setting<'a> {
     stop: &'a Stop,
 }
 
-/// What came of all steps.
+/// The results of all measurements.
 struct BenchResults {
     layer: pagewise_model::BenchLayer,
     block: pagewise_bench::block::Bench,
-    /// All algorithms with one kind of memory, then one algorithm with all kinds.
+    /// First all algorithms with one kind of memory, then one algorithm with all kinds.
     swap: Vec<pagewise_bench::faults::FaultResults>,
     not_measured: Vec<pagewise_model::Refusal>,
     notes: Vec<String>,
 }
 
-/// On devices where that is possible, else as libraries.
+/// Measures on zram devices if that is possible, otherwise with the libraries.
 fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
     let why = if setting.args.codecs {
         return codecs::measured(setting, drawn, Vec::new());
@@ -96,7 +97,7 @@ fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Bench
 }
 
 impl Setting<'_> {
-    /// Calls `work` with a watch that shows progress until it is done.
+    /// Calls `work`, and shows its progress meanwhile.
     fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
         let shown = Measuring::start(self.global, what);
         let mut progress = |at: &Progress| shown.show_step(at.done, at.total, at.left, &at.what);

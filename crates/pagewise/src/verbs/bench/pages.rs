@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is named → the pages that everything is measured with.
+//! The source that the user names → the pages that all measurements use.
 //!
-//! Same-filled pages are left out: no algorithm ever sees one.
+//! Same-filled pages are left out: zram stores them without compressing them.
 
 use pagewise_bench::block::Pages;
 use pagewise_model::{Bytes, Refusal, Snapshot};
@@ -15,7 +15,7 @@ use pagewise_terminal::progress::PageBar;
 use crate::cli::Bench;
 use crate::verbs::scan::target;
 
-/// Pages, and where they are from.
+/// The pages, and their source.
 pub(super) struct Drawn {
     pub(super) pages: Pages,
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct Drawn {
     pub(super) notes: Vec<String>,
 }
 
-/// The least that fills a block of 32 KiB twice.
+/// The minimum number of pages: they fill a request of 32 KiB twice (with pages of 4 KiB).
 const FEWEST: usize = 16;
 
 pub(super) fn draw(
@@ -53,7 +53,8 @@ pub(super) fn draw(
     ))
 }
 
-/// To fill each device takes time whatever the budget: as much as goes into a few seconds.
+/// The size of the sample. Filling a device takes time, whatever the time limit is: the default
+/// size fills one within a few seconds.
 fn most(args: &Bench) -> Bytes {
     let usual = if args.quick { 64 << 20 } else { 256 << 20 };
     args.size.unwrap_or(Bytes::new(usual))
@@ -104,7 +105,7 @@ fn sampled(
     Ok(drawn)
 }
 
-/// Of one part its name, of several how many.
+/// The name of the only part, or the number of parts.
 fn name(sample: &Sample) -> String {
     match sample.parts.as_slice() {
         [one] => match one.pid {
@@ -115,7 +116,7 @@ fn name(sample: &Sample) -> String {
     }
 }
 
-/// What to know of a file that ends within a page.
+/// A note if the file ends within a page.
 fn cut_file(args: &Bench) -> Option<String> {
     let path = args.source.file.as_ref()?;
     let page = rustix::param::page_size() as u64;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The same pages swapped out and touched again: every algorithm with private memory, then one
-//! algorithm with every kind of memory and every `vm.page-cluster`; with `--zswap` each in zswap, too.
+//! Swaps the same pages out and touches them again: every algorithm with private memory, then one
+//! algorithm with every kind of memory and every `vm.page-cluster`; with `--zswap`, both also with
+//! zswap.
 
 use std::fs::File;
 use std::io::Write;
@@ -68,8 +69,9 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The folder for the swap file behind zswap, if zswap is to be measured; a machine without a disk has none.
-/// zswap is one for the whole host, so it is measured only where nobody else uses it.
+/// The folder for the swap file behind zswap, if zswap is to be measured; `None` inside on a
+/// machine without a disk. zswap is global to the host, so it is measured only if no other swap is
+/// in use.
 fn zswap(
     setting: &Setting<'_>,
     lender: &dyn Lender,
@@ -89,14 +91,15 @@ fn zswap(
     None
 }
 
-/// What zswap refused the first time, it would refuse again.
+/// Whether to measure this store again: what zswap refused in the first part it would refuse in the
+/// second.
 fn is_tried(measured: &BenchResults, store: &SwapStore) -> bool {
     let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
     let is_first = measured.swap.is_empty();
     is_first || store.kind == StoreKind::Zram || rows.any(|row| row.store == *store)
 }
 
-/// What is measured of zswap if it lacks the algorithm that is best for zram.
+/// The first zswap store that was measured, in case zswap lacks the best algorithm of zram.
 fn first_zswap(measured: &BenchResults) -> Option<SwapStore> {
     let mut rows = measured.swap.iter().flat_map(|rounds| &rounds.rows);
     rows.find(|row| row.store.kind == StoreKind::Zswap).map(|row| row.store.clone())
@@ -120,19 +123,19 @@ fn missing(trouble: &Unmeasured) -> Refusal {
     Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
 }
 
-/// Why pages that were named are not the ones that are swapped.
+/// Why swap is measured with other pages than the named ones.
 const STANDS_IN: &str = "swap is measured with synthetic pages that compress as well as the named pages, because the kernel could \
      swap the named pages to";
 const OTHER_SWAP: &str = "other swap, which is in use and may be on a disk";
 const ZSWAP_FILE: &str = "the swap file behind zswap";
 
-/// Whether what is swapped out could get to a device that is not ours.
+/// Whether the kernel could swap the named pages out to a swap area that is not from this program.
 fn other_swap(setting: &Setting<'_>) -> bool {
     let named = setting.args.mix.is_none();
     named && !setting.snapshot.tiers.is_empty()
 }
 
-/// So many made-up pages, in such a file.
+/// Writes `count` synthetic pages into an anonymous file.
 fn stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
     let mut file = File::from(memfd_create("pagewise-pages", MemfdFlags::CLOEXEC)?);
     let mut written = Ok(());
@@ -145,7 +148,7 @@ fn stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The first pages, in a file that has no name and is gone with us.
+/// The first pages, in an anonymous file (memfd) that vanishes with this process.
 fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     let bytes = drawn.pages.bytes();
     let requested = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());
@@ -154,7 +157,7 @@ fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Those that got a device before.
+/// The algorithms that were measured on a device at the block layer.
 fn devices(measured: &BenchResults) -> Vec<Compressor> {
     let device = |entrant: &Entrant| match entrant {
         Entrant::Algorithm { candidate, .. } => Some(candidate.clone()),
@@ -163,7 +166,7 @@ fn devices(measured: &BenchResults) -> Vec<Compressor> {
     measured.block.entrants.iter().filter_map(device).collect()
 }
 
-/// Original bytes per compressed byte, as the first algorithm found it.
+/// Original bytes per compressed byte, as measured with the first algorithm.
 fn ratio(measured: &BenchResults) -> Option<f64> {
     measured.block.entrants.iter().find_map(|entrant| match entrant {
         Entrant::Algorithm { filled, .. } => filled.original_per_compressed,
@@ -171,7 +174,7 @@ fn ratio(measured: &BenchResults) -> Option<f64> {
     })
 }
 
-/// The balanced pick, else the first.
+/// The winner of the balanced goal, or else the first algorithm.
 fn best(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best =
@@ -200,10 +203,10 @@ fn every_algorithm(
     }
 }
 
-/// The most that is written to the disk here; the block layer writes as much again at most.
+/// Maximum bytes that swap writes to the disk; the block layer writes at most as much again.
 const WEAR: usize = 256 << 20;
 
-/// The file is written anew in every round.
+/// Pages per round: each round writes the file anew.
 fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }

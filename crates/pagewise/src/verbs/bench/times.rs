@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--quick`, nothing or `--full` → how long each part may take, and how often it is repeated.
+//! `--quick`, the default or `--full` → how long each part may take, and how often it is repeated.
 
 use std::time::Duration;
 
@@ -7,27 +7,29 @@ use pagewise_model::Bytes;
 
 use crate::cli::Bench;
 
-/// Time and rounds.
+/// Time limits and numbers of rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    /// For the block layer, filling the devices included.
+    /// Time limit for the block layer, including filling the devices.
     pub(super) block: Duration,
-    /// Rounds of it; seven are the fewest that say something with three in a row by chance.
+    /// Rounds at the block layer. Seven are the fewest that still show a difference if three in a
+    /// row occur by chance.
     pub(super) block_rounds: u32,
-    /// For swap with every algorithm, and again for one algorithm with every kind of memory.
+    /// Time limit for swap with every algorithm, and again for one algorithm with every kind of
+    /// memory.
     pub(super) swap: Duration,
-    /// Rounds of it.
+    /// Rounds of each part of swap.
     pub(super) swap_rounds: u32,
-    /// Pages of one measurement of swap.
+    /// Pages in one measurement of swap.
     pub(super) swap_pages: usize,
-    /// Sizes of requests, in KiB: each is a cell more in every round.
+    /// Request sizes in KiB: each adds a cell to every round.
     block_kib: &'static [u64],
-    /// What all of it takes on a machine with nothing else to do.
+    /// Seconds that everything takes on an otherwise idle machine.
     seconds: u64,
 }
 
 const ALL: &[u64] = &[4, 8, 16, 32];
-/// What the goals are about: the smallest and the largest.
+/// The smallest and the largest size: the goals are computed from these.
 const ENDS: &[u64] = &[4, 32];
 
 impl Times {
@@ -47,7 +49,8 @@ impl Times {
             (_, true) => of((420, 21, ALL), (90, 9, 8192), 600),
             _ => of((36, 9, ALL), (11, 5, 2048), 45),
         };
-        // both parts of swap take as long again; that zswap is set up each time needs room in the limit
+        // each of the two parts takes `swap` longer with zswap; setting zswap up each time needs a
+        // higher limit
         if args.zswap {
             let seconds = times.seconds + 2 * times.swap.as_secs();
             Self { swap: 3 * times.swap, seconds, ..times }
@@ -56,12 +59,12 @@ impl Times {
         }
     }
 
-    /// Sizes of requests.
+    /// Request sizes.
     pub(super) fn blocks(&self) -> Vec<Bytes> {
         self.block_kib.iter().map(|kib| Bytes::new(kib << 10)).collect()
     }
 
-    /// What to expect, before it begins.
+    /// The sentence that announces how long the measurement takes.
     pub(super) fn expected(&self) -> String {
         let time = match self.seconds {
             ..120 => format!("{} s", self.seconds),

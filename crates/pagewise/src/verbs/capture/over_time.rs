@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise capture --every --for`: a recording over time.
 //!
-//! The file has its name from the start and grows with each reading, so that a power loss costs one reading
-//! and not an hour. Each reading is written as a whole: a file that ends early can be read up to there.
+//! The file has its final name from the start and grows with each reading, so that a power loss
+//! costs one reading instead of an hour. Each reading is written as a whole: a truncated file can
+//! be read up to its last complete reading.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,11 @@ use pagewise_terminal::{Global, Outcome, output};
 
 use crate::cli;
 
-/// A reading of many processes takes a good part of a second.
+/// The minimum of `--every`: a reading of many processes takes a good part of a second.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// A day at 10 s.
+/// The maximum number of readings: one day at 10 s.
 const MOST_READINGS: u32 = 8_640;
-/// How long Ctrl-C may take to be noticed.
+/// The longest sleep, so that Ctrl-C is noticed in time.
 const NOTICED: Duration = Duration::from_millis(200);
 
 pub(super) fn run(
@@ -45,7 +46,7 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// How many readings there are after the first one.
+/// The number of readings after the first one.
 fn readings(global: &Global, every: Duration, length: Duration) -> anyhow::Result<u32> {
     let [shown_every, shown_length] =
         [every, length].map(|time| duration::rough(time.as_secs_f64()));
@@ -72,7 +73,8 @@ fn readings(global: &Global, every: Duration, length: Duration) -> anyhow::Resul
     })
 }
 
-/// Everything that a recording holds but proportional sizes: they would take most of the time.
+/// Reads everything that a recording holds except proportional sizes (PSS), which would take most
+/// of the time.
 fn read() -> anyhow::Result<Tape> {
     let scope =
         Scope { process_rates: true, kernel_threads: true, ..Scope::everything(Duration::ZERO) };
@@ -81,14 +83,14 @@ fn read() -> anyhow::Result<Tape> {
     Ok(tape)
 }
 
-/// Why there are no more readings.
+/// Why the recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// The time is over.
+    /// The time given with `--for` is over.
     Whole,
     /// Ctrl-C.
     Stopped,
-    /// Nobody could open a larger recording.
+    /// One more reading would make the recording larger than pagewise can open.
     Full,
 }
 
@@ -102,7 +104,7 @@ impl Ended {
     }
 }
 
-/// When to read.
+/// The schedule of the readings.
 struct Readings<'a> {
     every: Duration,
     wanted: u32,
@@ -134,7 +136,8 @@ impl Readings<'_> {
         Ok(Ended::Whole)
     }
 
-    /// Whether the time came before Ctrl-C. A reading that is late is made up for by the next one.
+    /// Waits until `time`; returns false if Ctrl-C comes first. The schedule is absolute, so a late
+    /// reading does not delay the later ones.
     fn wait_until(&self, time: Instant) -> bool {
         while !self.stop.is_asked() {
             let left = time.saturating_duration_since(Instant::now());
@@ -147,13 +150,13 @@ impl Readings<'_> {
     }
 }
 
-/// The recording while it is written.
+/// The recording while it is being written.
 struct GrowingFile {
     path: PathBuf,
     stream: Stream<'static>,
-    /// The same file, to see and to set its length.
+    /// A second handle of the file, to read and to set its length.
     file: File,
-    /// Its length after the last whole reading.
+    /// The file's length after the last complete reading.
     whole: u64,
     readings: u32,
 }
@@ -176,7 +179,7 @@ impl GrowingFile {
         Bytes::new(self.whole)
     }
 
-    /// Adds a reading; where that fails, the file ends with the reading before.
+    /// Adds a reading; if that fails, truncates the file after the previous reading.
     fn add(
         &mut self,
         add: impl FnOnce(&mut Stream<'static>) -> std::io::Result<bool>,
@@ -192,7 +195,7 @@ impl GrowingFile {
         }
     }
 
-    /// The error of a write, after which only whole readings are left in the file.
+    /// Truncates the file to its complete readings, and describes the write error.
     fn cut(&self, error: &std::io::Error) -> anyhow::Error {
         let path = shown(&self.path);
         let left = match self.file.set_len(self.whole) {
@@ -207,7 +210,7 @@ impl GrowingFile {
         .into()
     }
 
-    /// Ends the file, and opens it as its reader will.
+    /// Completes the file, and opens it as its reader will.
     fn finish(self, ended: &Ended) -> anyhow::Result<Written> {
         let Self { path, stream, file, whole, readings } = self;
         let end = stream.finish().and_then(|()| file.sync_all());
@@ -232,7 +235,7 @@ impl GrowingFile {
     }
 }
 
-/// What was recorded.
+/// The finished recording.
 struct Written {
     path: PathBuf,
     size: Bytes,

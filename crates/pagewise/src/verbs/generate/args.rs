@@ -32,7 +32,7 @@ pub(crate) enum Noun {
     Undo,
 }
 
-/// Names that only this machine knows.
+/// Kinds of names that can only be read on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NameKind {
     /// Processes that have memory

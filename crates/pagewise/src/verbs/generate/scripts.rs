@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Completion scripts with the names that only the machine knows: processes, settings, experiments.
+//! Adds names that only the machine knows to completion scripts: processes, settings, experiments.
 //!
-//! The generated scripts know the words of the parser's table and offer files for other values. Here the values that
-//! `pagewise names` prints are added for bash, zsh and fish: by the names of options and values in the script. The
-//! dynamic completion of clap_complete was not chosen: it is unstable, and it starts the program for every word, also
-//! for those that a script can know.
+//! The scripts that clap generates know the words of the parser's table and offer files for all
+//! other values. For bash, zsh and fish, this module adds the values that `pagewise names` prints:
+//! it searches the script for the names of options and values. The dynamic completion of
+//! clap_complete was not chosen: it is unstable, and it starts the program for every word, also for
+//! words that a script can know.
 
 use clap::Command;
 use clap_complete::Shell;
 
-/// The script with names; those of other shells stay as they are. The script was generated from `command`.
+/// The script, generated from `command`, with the names added; scripts of other shells are returned
+/// unchanged.
 pub(super) fn with_names(shell: Shell, script: String, command: &Command) -> String {
     match shell {
         Shell::Bash => bash(&script),
@@ -19,7 +21,8 @@ pub(super) fn with_names(shell: Shell, script: String, command: &Command) -> Str
     }
 }
 
-/// Calls the generated function for everything but names.
+/// Wraps the generated function: names are completed here, everything else by the generated
+/// function.
 fn bash(script: &str) -> String {
     let script = script.replace("complete -F _pagewise ", "complete -F _pagewise_named ");
     format!("{BASH}\n{script}")
@@ -65,7 +68,7 @@ _pagewise_named() {
 }
 "#;
 
-/// Values are completed by the function that stands behind their name.
+/// In zsh, a value is completed by the function that follows its name in the script.
 fn zsh(script: &str) -> String {
     let script = script
         .replace(":PID:_default", ":PID:_pagewise_pids")
@@ -73,7 +76,7 @@ fn zsh(script: &str) -> String {
     let experiment = ":experiment -- Name of the experiment, or path of its file:_default";
     let named = experiment.replace(":_default", ":_pagewise_experiments");
     let script = script.replace(experiment, &named);
-    // the last lines call or register the function
+    // the last lines call or register the generated function, so the new functions go before them
     match script.rfind("if [ \"$funcstack[1]\"") {
         Some(end) => format!("{}{ZSH}\n{}", &script[..end], &script[end..]),
         None => script,
@@ -98,8 +101,9 @@ _pagewise_experiments() {
 }
 "#;
 
-/// An option stands in one line, which ends with `-r` if files are offered for its value. Words that are not behind an
-/// option, such as the subject of `explain`, are not in the generated script.
+/// In fish, each option has one line, which ends with `-r` if files are offered for its value.
+/// Positional arguments, such as the subject of `explain`, are missing from the generated script
+/// and are added.
 fn fish(script: &str, command: &Command) -> String {
     let mut with_names = String::with_capacity(script.len() + 2048);
     for line in script.lines() {
@@ -120,7 +124,7 @@ fn fish(script: &str, command: &Command) -> String {
     with_names
 }
 
-/// What a verb takes without an option, if that is one of a few words.
+/// Adds the positional arguments of a verb that have a fixed set of values.
 fn fish_words(script: &mut String, verb: &Command) {
     let values = verb.get_positionals().flat_map(clap::Arg::get_possible_values);
     let words: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();

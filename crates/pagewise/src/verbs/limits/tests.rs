@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise limits` over all recordings.
+//! Tests `pagewise limits` on all recordings.
 
 use pagewise_report::text::TextStyle;
 use pagewise_testkit::scene::{Scene, slugs};
@@ -17,8 +17,8 @@ fn check(shown: &str, width: usize) {
     assert!(widest <= Some(width), "{widest:?} of {width}\n{shown}");
 }
 
-/// No line is wider than the terminal, whichever group of whichever host is shown, and no command is missing
-/// where a size is suggested.
+/// No line is wider than the terminal, for every cgroup of every recorded host, and each suggested
+/// size comes with a command.
 #[test]
 fn limits_fit_into_80_and_120_columns() {
     for slug in slugs() {
@@ -36,7 +36,7 @@ fn limits_fit_into_80_and_120_columns() {
     }
 }
 
-/// A size is at least what is in use, in every recording.
+/// In every recording, a suggested limit is at least the memory in use.
 #[test]
 fn no_recorded_group_is_told_to_have_less_than_it_uses() {
     let mut sizes = 0;

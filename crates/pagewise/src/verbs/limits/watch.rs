@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Clears the accessed bits of a cgroup's processes, waits, and reads what was used meanwhile.
+//! Clears the accessed bits of a cgroup's processes, waits, and reads which memory was used
+//! meanwhile.
 //!
-//! Both calls take a process's memory lock, and whoever holds that may be waiting for a disk that does not
-//! answer. So a helper thread makes them; if it does not answer in time, it is left behind with its process,
-//! and another one goes on. How many processes are watched and how long the calls may take is limited.
+//! Clearing and reading both take the process's mmap lock, whose holder may be waiting for a disk
+//! that does not respond. So a helper thread makes the calls; if it does not answer in time, the
+//! thread is left behind with its process, and a new thread continues with the next process. The
+//! number of processes and the time for all calls are limited.
 
 use std::io;
 use std::path::Path;
@@ -19,19 +21,19 @@ use pagewise_terminal::Global;
 use pagewise_terminal::interrupt;
 use pagewise_terminal::progress::Spinner;
 
-/// Processes that are watched; the largest are.
+/// Maximum number of watched processes; the largest are chosen.
 const MOST: usize = 1000;
-/// Time that all calls of a kind may take together.
+/// Time limit for clearing, and again for reading, all processes.
 const BUDGET: Duration = Duration::from_secs(10);
 /// Time after which a call counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Threads that may be left behind with a stuck process.
+/// Maximum number of helper threads, and so of threads left behind with stuck processes.
 const MAX_STUCK: usize = 8;
-/// How often anonymous memory is read.
+/// Time between two readings of the cgroup's anonymous memory.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Watches the processes of the group for this time. Ctrl-C ends the program: there is nothing to undo, as
-/// the accessed bits are set again by every access.
+/// Watches the processes of the cgroup for this time. Ctrl-C simply ends the program, because
+/// nothing needs to be undone: every access sets the accessed bit again.
 pub(super) fn watch(
     global: &Global,
     group: &Name,
@@ -68,7 +70,7 @@ pub(super) fn watch(
     Ok(WatchedMemory { cost, processes, anon_peak })
 }
 
-/// The processes of the group and of those below it, the largest first.
+/// The processes of the cgroup and its descendants, the largest first.
 fn processes(host: &HostRoot, group: &Name) -> Vec<Process> {
     let scope = Scope { processes: ProcessScope::Everything, ..Scope::glance() };
     let mut inside = snapshot(host, &scope).processes.list;
@@ -77,7 +79,7 @@ fn processes(host: &HostRoot, group: &Name) -> Vec<Process> {
     inside
 }
 
-/// Those whose id does not belong to another process by now.
+/// Leaves out processes that have ended, also if their PID was reused meanwhile.
 fn still_the_same(before: &[Process], after: &[Process], pids: &[u32]) -> Vec<u32> {
     let began = |all: &[Process], pid: u32| -> Option<Millis> {
         all.iter().find(|process| process.pid == pid)?.start_time.get()
@@ -101,7 +103,7 @@ fn refuse_all(cleared: &[(u32, io::Result<()>)]) -> anyhow::Result<()> {
     Err(Refusal::advised(what, "run as root, or leave --for out").into())
 }
 
-/// Answers the most anonymous memory that the group had meanwhile.
+/// Waits, and returns the peak of the cgroup's anonymous memory meanwhile.
 fn wait(
     global: &Global,
     host: &HostRoot,
@@ -128,15 +130,15 @@ fn counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
     Some(CgroupCounters::new(Path::new(&folder), unified))
 }
 
-/// `anon` of version 2 includes the groups below, as `total_rss` of version 1 does.
+/// In cgroup v2, `anon` includes descendants; in v1, `total_rss` does.
 fn anonymous(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
     let stat = counters.stat(host);
     let total = stat.get("total_rss").get();
     total.or_else(|| stat.get("anon").get()).map(Bytes::new)
 }
 
-/// The call for each process, in a helper thread. Those that are stuck, or left when the time is over, are
-/// missing from the answer.
+/// Calls `call` for each process in a helper thread. The result lacks processes whose call is
+/// stuck, and those not reached within [`BUDGET`].
 fn each<T: Send + 'static>(
     pids: &[u32],
     call: fn(u32) -> io::Result<T>,
@@ -148,7 +150,7 @@ fn each<T: Send + 'static>(
         let (tell, told) = sync_channel(0);
         let work = rest.clone();
         let helper = move || {
-            // an error says that nobody listens any more
+            // sending fails if the receiver has stopped waiting for this thread
             work.into_iter().all(|pid| tell.send((pid, call(pid))).is_ok());
         };
         if std::thread::Builder::new().spawn(helper).is_err() {
@@ -165,7 +167,7 @@ fn each<T: Send + 'static>(
         if answered >= rest.len() {
             return done;
         }
-        // the next one is stuck: go on behind it
+        // the call for the next process is stuck: continue after it
         rest.drain(..=answered);
     }
     done
@@ -186,7 +188,7 @@ mod tests {
         assert!(each(&[], call).is_empty());
     }
 
-    /// A process whose memory lock is held costs its own turn, not the others'.
+    /// A process whose mmap lock is held delays the others only by [`PATIENCE`].
     #[test]
     fn a_stuck_process_is_passed_over() {
         let call = |pid: u32| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `merge --when-calm`: waits until PSI shows that a pass disturbs nobody.
+//! `merge --when-calm`: waits until PSI shows that a merge pass disturbs nobody.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use pagewise_terminal::Global;
 use pagewise_terminal::interrupt::{Interrupted, Stop};
 use pagewise_terminal::progress::Idling;
 
-/// PSI's averages move every two seconds.
+/// Time between two readings of PSI, whose averages change every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
-/// How soon Ctrl-C is answered.
+/// The longest sleep, so that Ctrl-C is noticed in time.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Waits; answers for how many seconds.
+/// Waits, and returns for how many seconds.
 pub(super) fn wait(
     global: &Global,
     host: &HostRoot,
@@ -55,7 +55,7 @@ fn nap(stop: &Stop, started: Instant) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why this is not a calm moment, in words.
+/// Why the machine is not calm, in words; `None` if it is.
 fn restless(psi: &Psi) -> anyhow::Result<Option<String>> {
     match unrest(psi) {
         None => Ok(None),

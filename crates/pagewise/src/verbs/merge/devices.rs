@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! As typed → the devices to merge, or why there is none.
+//! `--device` as typed → the zmerge devices to merge, or why there are none.
 
 use pagewise_apply::merge::MergeError;
 use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
 
-/// What is to be merged.
+/// The devices to merge.
 #[derive(Debug)]
 pub(super) struct MergeTarget<'a> {
     pub(super) devices: Vec<&'a Zram>,
-    /// Where all were asked for: those that cannot be, and why.
+    /// If no device was named: the devices that cannot be merged, and why.
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// Those that are named, each of which must do; without names all that do.
+/// The named devices, each of which must be mergeable; without names, all devices that are.
 pub(super) fn select<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,
@@ -25,7 +25,7 @@ pub(super) fn select<'a>(
     if requested.is_empty() { all(&snapshot.zmerge) } else { named(requested, &snapshot.zmerge) }
 }
 
-/// Those over which a pass runs: of those that are named, or of all.
+/// The named devices (without names, all) on which a merge pass is running.
 pub(super) fn select_running<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,
@@ -101,7 +101,7 @@ fn all(devices: &[Zram]) -> anyhow::Result<MergeTarget<'_>> {
     }
 }
 
-/// Why a device cannot be merged now, as far as looking tells.
+/// Why a device cannot be merged now, as far as the snapshot shows.
 fn hindrance(device: &Zram) -> Option<MergeError> {
     let merging = device.merging.as_ref();
     let mode = merging.and_then(|merging| merging.mode.value());
@@ -114,7 +114,7 @@ fn hindrance(device: &Zram) -> Option<MergeError> {
     (slots_left(device) > 0).then_some(MergeError::Running(device.id))
 }
 
-/// A device that is left out, and the reason without its name.
+/// A device that is left out, with the reason from the error (without the device's name).
 pub(super) fn left_out(device: &Zram, error: &MergeError) -> LeftOut {
     let why = error.to_string();
     let why = why.split_once(": ").map_or(why.as_str(), |(_, why)| why).to_owned();

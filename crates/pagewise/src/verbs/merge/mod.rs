@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise merge`: identical pages of zmerge devices stored once, now.
+//! `pagewise merge`: runs a merge pass on zmerge devices, so that identical pages are stored once.
 
 mod calm;
 mod devices;
@@ -20,10 +20,10 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use crate::cli::Merge as MergeArgs;
 use crate::input;
 
-/// The user stopped us, and the pass with us, if the module can end one.
+/// Error: the user stopped pagewise, and with it the merge pass, if the module can end one.
 #[derive(Debug)]
 pub(crate) struct PassLeft {
-    /// As `zmerge0`.
+    /// The device's name, such as `zmerge0`.
     device: String,
     /// Whether the pass has ended.
     has_ended: bool,
@@ -81,7 +81,8 @@ pub(super) fn run(
     for device in chosen.devices {
         match merge_device(global, args, &host, &interval.end, device, &stop) {
             Ok(merged) => done.devices.push(merged),
-            // somebody was faster, or it is gone: the others can be merged all the same
+            // another merge started meanwhile, or the device is gone: the other devices can still
+            // be merged
             Err(error) if args.device.is_empty() => {
                 done.left_out.push(devices::left_out(device, &error.downcast()?));
             }
@@ -99,7 +100,7 @@ pub(super) fn run(
     }
 }
 
-/// Ends the passes over these devices, and shows what they had merged.
+/// Ends the merge passes on these devices, and shows what they had merged until then.
 fn end_passes(
     global: &Global,
     interval: &Interval,
@@ -174,7 +175,7 @@ fn slots(device: &Zram, snapshot: &Snapshot) -> u64 {
     size.get() / snapshot.page_size().get().max(1)
 }
 
-/// The device as it is at this moment; `None` where it is gone.
+/// Reads the device again; `None` if it no longer exists.
 fn now(host: &HostRoot, name: &str) -> Option<Zram> {
     let devices = snapshot(host, &Scope::glance()).zmerge;
     devices.into_iter().find(|device| device.name() == name)

@@ -9,10 +9,10 @@ use pagewise_model::Refusal;
 use pagewise_model::plan::{Change, Plan};
 use pagewise_terminal::output;
 
-/// Others can write to it.
+/// Mode bits: write permission for the group and for others.
 const FOREIGN_WRITE: u32 = 0o022;
 
-/// Refuses a folder that is not ours alone, before anything is read.
+/// Refuses a folder that other users can write to, before anything is read from the host.
 pub(super) fn check(folder: &Path) -> anyhow::Result<()> {
     output::empty_folder(folder)?;
     let meta = std::fs::metadata(folder).with_context(|| folder.display().to_string())?;

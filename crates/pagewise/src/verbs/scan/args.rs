@@ -74,7 +74,7 @@ pub(crate) struct Scan {
     pub(crate) dump: Option<PathBuf>,
 }
 
-/// Whose pages: at most one of these.
+/// The source of the pages: at most one of these.
 #[derive(Debug, Default, Args)]
 #[group(id = "sources", multiple = false)]
 pub(crate) struct Sources {
@@ -103,7 +103,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Whether there is one.
+    /// Whether a source was named.
     pub(crate) fn is_named(&self) -> bool {
         let paths = [&self.file, &self.device, &self.core].into_iter().any(Option::is_some);
         let names = self.name.is_some() || self.cgroup.is_some();
@@ -111,7 +111,7 @@ impl Sources {
     }
 }
 
-/// How many pages.
+/// The value of `--sample`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Amount {
     Pages(u64),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of a source nobody used for two minutes, where the kernel keeps account of that and tells
-//! it without being written to; else why that is unknown, and what would tell.
+//! How much of a source is cold: not used for two minutes. It is read only from what the kernel
+//! already records; otherwise the answer says why it is unknown, and which tool would show it.
 //!
-//! - Multi-gen LRU: of memory cgroups, for root. Of one process it tells nothing.
-//! - `damon_stat`: of all memory together, free memory and files too. That is said beside, as no part
-//!   of it is known to be that which was looked at.
-//! - DAMON threads for one process, and page idle tracking: both tell only when they are written to,
-//!   which is not for a scan to do.
+//! - Multi-gen LRU: shows it for memory cgroups, to root, but not for single processes.
+//! - `damon_stat`: shows it only for all of memory together, including free memory and files. It is
+//! mentioned in the reason, because its share cannot be attributed to the scanned source.
+//! - DAMON threads for one process, and page idle tracking: both report only after writes to their
+//! control files, and a scan must not change the host.
 
 use pagewise_model::{
     GroupGenerations, Millis, Outcome, Pages, Percent, Reading, Snapshot, Source,
@@ -15,10 +15,10 @@ use pagewise_observe::{HostRoot, generations, idle_share, watched};
 
 use crate::cli::Sources;
 
-/// As long as published studies of cold memory take.
+/// Memory not used for this long is cold; published studies of cold memory use the same time.
 const COLD: Millis = Millis::new(120_000);
 
-/// Cold pages of a cgroup with those below it, or of all of the host.
+/// Cold pages of a cgroup including its descendants, or of the whole host.
 pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> Reading<u64> {
     let below = match (&source.cgroup, source.host) {
         (Some(path), _) => path.trim_start_matches("/sys/fs/cgroup").trim_matches('/'),
@@ -42,7 +42,7 @@ pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) 
     }
 }
 
-/// What `damon_stat` says, where it runs.
+/// What `damon_stat` reports, if it is running; otherwise empty.
 fn of_all(host: &HostRoot) -> String {
     let describe = |share: Percent| {
         let share = share.get();
@@ -51,7 +51,7 @@ fn of_all(host: &HostRoot) -> String {
     idle_share(host, COLD).get().map(describe).unwrap_or_default()
 }
 
-/// Why it is unknown of processes.
+/// Why cold memory of processes is unknown.
 fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
     const NOT: &str = "the kernel shows it for cgroups (--cgroup, --host), not for processes";
     let is_watched = watched(host).iter().any(|pid| source.pid.contains(pid));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--dump`: the pages that were looked at, one after the other, for `bench`. They hold whatever
-//! those programs held, so that only their owner may read the file. It gets its name once all of it
-//! is on the disk; until then, and after any failure, there is no file of that name.
+//! `--dump`: writes the sampled pages, one after the other, to a file for `bench`. The pages may
+//! hold secrets of the scanned programs, so only the owner may read the file. It gets its final
+//! name once all of it is on the disk; until then, and after any failure, no file of that name
+//! exists.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,20 +11,20 @@ use std::sync::Mutex;
 
 use crate::keeper::Keeper;
 
-/// A file that all threads write pages to.
+/// The dump file, to which all threads write pages.
 pub(super) struct Dump {
     file: Mutex<(BufWriter<File>, std::io::Result<()>)>,
     keeper: Keeper,
 }
 
 impl Dump {
-    /// Before this process gives up its rights.
+    /// Creates the file; call it before this process gives up its rights.
     pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
         let (keeper, file) = Keeper::start(path)?;
         Ok(Self { file: Mutex::new((BufWriter::new(file), Ok(()))), keeper })
     }
 
-    /// After an error nothing more is written; [`Self::finish`] tells it.
+    /// Adds a page. After an error nothing more is written; [`Self::finish`] returns the error.
     pub(super) fn page(&self, page: &[u8]) {
         let Ok(mut held) = self.file.lock() else { return };
         let (file, written) = &mut *held;

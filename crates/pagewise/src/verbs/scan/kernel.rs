@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a snapshot shows of its kernel → the one to imitate, and the algorithms that it offers.
+//! The snapshot → the kernel whose zram the estimates imitate, and the algorithms that it offers.
 
 use pagewise_model::{FeatureState, Snapshot, Zram};
 use pagewise_pages::codec::{Algorithm, DEFAULTS};
 use pagewise_pages::kernel::{Kernel, KernelTraits};
 
-/// The machine's own kernel.
+/// The kernel of this machine.
 pub(in crate::verbs) fn own(snapshot: &Snapshot) -> Kernel {
     let has_device = !snapshot.zram.is_empty();
     let parameters = is_present(snapshot, "zram.algorithm_params");
@@ -16,7 +16,7 @@ pub(in crate::verbs) fn own(snapshot: &Snapshot) -> Kernel {
     })
 }
 
-/// As a device that is set up shows.
+/// Bytes of a zram slot, computed from an initialised device.
 fn slot_bytes(snapshot: &Snapshot) -> Option<u64> {
     let page = snapshot.host.page_size.get()?.get();
     let of_device = |zram: &Zram| {
@@ -31,8 +31,8 @@ fn is_present(snapshot: &Snapshot, feature: &str) -> bool {
     known.any(|known| known.feature == feature && known.state == FeatureState::Present)
 }
 
-/// What its first device in compressed RAM offers, the active one first; where there is no device, all
-/// that any kernel offers.
+/// The algorithms of the first compressed RAM device, the active one first; without a device, all
+/// that any supported kernel offers.
 pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
     let Some(device) = snapshot.compressed().find_map(|zram| zram.algorithm.value()) else {
         return DEFAULTS.to_vec();
@@ -44,7 +44,7 @@ pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
     if all.is_empty() { DEFAULTS.to_vec() } else { all }
 }
 
-/// Of those the ones that take little time, for a look in passing: the active one in any case.
+/// The algorithms that are fast enough for the short sample of a report: always the active one.
 pub(super) fn cheap(snapshot: &Snapshot) -> Vec<Algorithm> {
     let mut all = offered(snapshot);
     let first = all.first().copied();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise scan`: what this memory would become.
+//! `pagewise scan`: estimates how small memory would become if it were compressed or merged.
 
 mod cold;
 mod dump;
@@ -27,7 +27,7 @@ pub(super) fn run(global: &Global, args: &Scan, started: CostMeter) -> anyhow::R
     let interval =
         host.interval(&Scope::everything(std::time::Duration::ZERO), || anyhow::Ok(()))?;
     let question = question(args, &interval.end);
-    let cold = cold::read_cold(&host.end, &interval.end, &args.source); // before looking makes pages warm
+    let cold = cold::read_cold(&host.end, &interval.end, &args.source); // before sampling: it accesses pages
     let mut looked = sampling::scan(global, args, &host.end, &interval.end, &question)?;
     looked.estimates.iter_mut().take(1).for_each(|whole| whole.cold = cold.clone());
     let cost = cost::so_far(started, &interval);
@@ -43,7 +43,7 @@ fn question(args: &Scan, snapshot: &Snapshot) -> Question {
     Question { kernel: args.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
 }
 
-/// What this kernel would do.
+/// The question for the running kernel: its zram, its algorithms.
 fn own_question(snapshot: &Snapshot) -> Question {
     let page = snapshot.page_size().get();
     let huge = snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
@@ -80,7 +80,8 @@ fn show(
     Ok(())
 }
 
-/// What the machine's memory would hold with the zram device that findings recommend, full of such memory.
+/// The effective memory of the machine if the zram device that findings recommend were full of
+/// pages like these.
 fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
     let algorithm = whole.algorithms.first()?;
@@ -91,13 +92,13 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 
-/// The estimate of everything comes first.
+/// The first estimate is the one of all parts together.
 type Estimates = Vec<Estimate>;
 
-/// For the report: a small sample of the largest processes that may be read.
+/// For `report`: a small sample of the largest processes that this user may read.
 ///
 /// # Errors
-/// Where no page could be read: why, and what would help.
+/// If no page could be read: why, and what would help.
 pub(super) fn glance(host: &HostRoot, snapshot: &Snapshot) -> anyhow::Result<Estimates> {
     let question = Question { algorithms: kernel::cheap(snapshot), ..own_question(snapshot) };
     sampling::glance(host, &target::largest(snapshot), &question)

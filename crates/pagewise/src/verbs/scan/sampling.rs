@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looks at pages, with as many threads as are worth it → estimates of everything and of each part.
+//! Reads pages, with as many threads as pay off → estimates of all pages together and of each part.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ use super::target;
 use super::worker::{self, Rules, Worker};
 use crate::cli::Scan;
 
-/// How near the compressed size of every algorithm is to be, in 95 of 100 samples.
+/// The relative error of every algorithm's compressed size that is aimed at, with 95 % confidence.
 const PRECISE: f64 = 0.02;
 
-/// What came of it.
+/// The result of a scan.
 pub(super) struct ScanOutcome {
-    /// Of everything first, then of each part where there are several.
+    /// First the estimate of all parts, then one for each part if there are several.
     pub(super) estimates: super::Estimates,
-    /// What the reader should know about the sample.
+    /// Notes for the reader about the sample.
     pub(super) notes: Vec<String>,
     pub(super) bytes_read: u64,
 }
 
-/// From here on this process reads the target's pages and prints, and can do nothing else.
+/// From here on this process can only read the target's pages and print.
 fn confine(target: &Target) {
     match target {
         Target::File(_) | Target::Device(_) | Target::Core(_) => Confinement::for_stored_pages(),
@@ -43,7 +43,7 @@ fn confine(target: &Target) {
     .enter();
 }
 
-/// Looks; afterwards this process can print and end, and nothing else.
+/// Samples the target; afterwards this process can only print and exit.
 pub(super) fn scan(
     global: &Global,
     args: &Scan,
@@ -84,7 +84,7 @@ pub(super) fn scan(
     Ok(looked(question, kind, &sample, tallies))
 }
 
-/// Who is refused is told the way on.
+/// Adds advice to the error if a process was refused.
 fn advised(error: OpenError) -> anyhow::Error {
     match error {
         OpenError::Process { why, .. } if why.is_refused() => {
@@ -96,7 +96,8 @@ fn advised(error: OpenError) -> anyhow::Error {
 
 const IF_REFUSED: &str = "`sudo pagewise scan --measure …` looks at processes of other users, too";
 
-/// An estimate of nothing would say that there is no memory, where it was refused.
+/// Returns an error if nothing could be read because access was refused; an estimate would say that
+/// there is no memory.
 fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     let mut refused = found.not_read.iter().filter(|unread| unread.why.is_refused());
     let Some(first) = refused.next().filter(|_| found.parts.is_empty()) else {
@@ -110,11 +111,12 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     Err(Refusal::advised(what, IF_REFUSED).into())
 }
 
-/// Pages that the report looks at in passing, and the time that it may take.
+/// Number of pages that a report samples, and the time limit for it.
 const GLANCE: u64 = 1000;
 const GLANCE_TIME: Duration = Duration::from_millis(300);
 
-/// A small sample, or why there is none. It is the last that a report does before it prints.
+/// A small sample, or why there is none. It is the last step before a report is printed, because it
+/// gives up rights.
 pub(super) fn glance(
     host: &HostRoot,
     target: &Target,
@@ -137,7 +139,7 @@ pub(super) fn glance(
     Ok(looked(question, "processes", &sample, tallies).estimates)
 }
 
-/// Why no page of the largest processes was read, and what would help.
+/// Why no page of the largest processes could be read, and what would help.
 fn nothing_read(sample: &Sample) -> String {
     let mut reasons = reasons(sample);
     reasons.extend(sample.partial.map(|why| why.to_string()));
@@ -157,7 +159,7 @@ fn nothing_read(sample: &Sample) -> String {
     )
 }
 
-/// As many pages as were asked for; where nothing was said, as many as make it precise.
+/// Samples the requested number of pages; by default, as many as [`PRECISE`] needs.
 fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], args: &Scan, shown: &PageBar) {
     let population = sampler.pages().get();
     let first = Choice::pages_of(target::choice(args), sampler.pages()).get();
@@ -166,7 +168,7 @@ fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], args: &Scan, shown: &
     if target::choice(args) != Choice::Precise {
         return;
     }
-    // twice: what the first pages say of the spread is itself uncertain
+    // twice, because the variance estimated from the first pages is itself uncertain
     for _ in 0..2 {
         let Some(all) = tally_of_all(workers) else { return };
         let needed = all.needed(PRECISE, population).saturating_sub(all.sampled());
@@ -183,7 +185,7 @@ fn tally_of_all(workers: &[Worker<'_>]) -> Option<Tally> {
     Some(Tally::of_all(question, workers.iter().flat_map(|worker| &worker.tallies)))
 }
 
-/// Each part's tally, from all threads.
+/// The tally of each part, merged from all threads.
 fn merged<'a>(
     question: &Question,
     workers: impl IntoIterator<Item = Worker<'a>>,
@@ -232,7 +234,7 @@ fn origin(kind: &str, name: Name, pid: Option<u32>, (part, sample): (&Part, &Sam
     }
 }
 
-/// Pages of nobody, for tests.
+/// An origin without an owner, for tests.
 #[cfg(test)]
 pub(super) fn nowhere(places: u64) -> Origin {
     let source = EstimateSource { kind: "file".into(), name: Name::default(), pid: None };
@@ -258,7 +260,7 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     }
 }
 
-/// Of processes that were named, some were refused. Of all of a host that is as expected.
+/// Says how many of the named processes were refused. For `--host` that is expected.
 fn refused(kind: &str, sample: &Sample) -> Option<String> {
     let refused = sample.not_read.iter().filter(|unread| unread.why.is_refused()).count();
     let all = processes(sample.parts.len() + sample.not_read.len());
@@ -266,9 +268,9 @@ fn refused(kind: &str, sample: &Sample) -> Option<String> {
         .then(|| format!("{refused} of {all} refused; {IF_REFUSED}; what follows is of the others"))
 }
 
-/// What an estimate is of. Where every page was asked for they come in order of address: those that
-/// were not shown are no part of it, as those that were are no sample of them. Of a process that ended
-/// only what was looked at is known to have been there: the rest is given back.
+/// The number of pages that an estimate stands for. An exact scan reads pages in address order; if
+/// it stops early, the pages that it read are no random sample, so the estimate covers only these.
+/// If a process ended, only its sampled pages are known to have existed.
 fn population(sample: &Sample, part: &Part) -> u64 {
     let seen_alone = sample.choice == Choice::Exact || part.ended.is_some();
     if seen_alone { part.sampled.get() } else { part.pages.get() }
@@ -284,7 +286,7 @@ fn partial(why: Partial, sample: &Sample) -> String {
     format!("{why} after {shown} of {all} pages; what follows is of those alone")
 }
 
-/// What a reader should know besides.
+/// Further notes for the reader.
 fn notes(sample: &Sample) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     if sample.sharing == Sharing::Proportional {
@@ -300,7 +302,7 @@ fn notes(sample: &Sample) -> Vec<String> {
     notes
 }
 
-/// Why processes were not read, each reason once with how many.
+/// Why processes were not read: each reason once, with the number of processes.
 fn reasons(sample: &Sample) -> Vec<String> {
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
     reasons.sort_unstable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! As typed → what to look at.
+//! The source options as typed → what to sample.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use pagewise_sample::{Choice, Options, Target};
 
 use crate::cli::{Amount, Scan, Sources};
 
-/// Whose pages, and what that is called.
+/// Finds the memory that the options name, and what to call it.
 pub(in crate::verbs) fn resolve(
     source: &Sources,
     snapshot: &Snapshot,
@@ -35,7 +35,7 @@ fn processes(pids: &[u32]) -> (Target, &'static str) {
     }
 }
 
-/// The processes whose command's name matches.
+/// The processes whose command name matches the glob.
 fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
     let glob = source.name.as_deref().unwrap_or_default();
     let pattern = Pattern::new(glob)?;
@@ -55,10 +55,10 @@ fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
     Ok(pids)
 }
 
-/// Processes that the report looks at in passing.
+/// Number of processes that a report samples.
 const LARGEST: usize = 16;
 
-/// The processes with the most memory that swap would take.
+/// The processes with the most swappable memory (anonymous and shmem).
 pub(super) fn largest(snapshot: &Snapshot) -> Target {
     let swappable = |process: &Process| {
         let sizes = [&process.rss_anon, &process.rss_shmem].into_iter().filter_map(Reading::get);
@@ -71,7 +71,7 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
     Target::Processes(all.into_iter().take(LARGEST).map(|(_, pid)| pid).collect())
 }
 
-/// How much of it.
+/// How many pages to read.
 pub(super) fn choice(args: &Scan) -> Choice {
     match (args.exact || args.duplicates, args.sample) {
         (true, _) => Choice::Exact,
@@ -80,8 +80,8 @@ pub(super) fn choice(args: &Scan) -> Choice {
     }
 }
 
-/// Pages that are compressed where all are looked at for duplicates alone: as many as keep every size
-/// within 2 % where sizes spread by one and a half times their mean.
+/// Number of pages to compress with --duplicates: keeps every size within 2 % if the standard
+/// deviation of the sizes is one and a half times their mean.
 const SIZED: u64 = 20_000;
 
 /// How many of `population` pages to compress.
@@ -101,7 +101,7 @@ fn asked(amount: Amount) -> Choice {
     }
 }
 
-/// How to look.
+/// The options of the sampler.
 pub(super) fn options(args: &Scan, stop: Arc<AtomicBool>) -> Options {
     Options {
         choice: choice(args),

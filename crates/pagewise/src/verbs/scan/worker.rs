@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages as they are shown → a tally for each part: one thread's work.
+//! One thread of a scan: receives pages, and keeps a tally for each part.
 //!
-//! Where duplicates are looked for, eight bytes are kept for each page. `--duplicates` may hold so many
-//! and no more: whenever a thread has more it keeps half the contents, for all its parts.
+//! To find duplicates, a thread keeps eight bytes (a hash) for each page. With `--duplicates` their
+//! number is limited: whenever a thread has more, it keeps only half of the possible hashes from
+//! then on, in all its parts.
 
 use pagewise_model::{Bytes, MemoryKind, Snapshot};
 use pagewise_pages::huge::PagePosition;
@@ -13,19 +14,19 @@ use pagewise_terminal::progress::PageBar;
 
 use super::dump::Dump;
 
-/// What all threads go by.
+/// What is the same for all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) question: &'a Question,
     pub(super) dump: Option<&'a Dump>,
     pub(super) shown: &'a PageBar,
-    /// Which pages are compressed.
+    /// The pages that are compressed, not only read.
     pub(super) lot: RandomDraw,
-    /// Pages of which each thread may keep eight bytes.
+    /// Number of pages for which each thread may keep eight bytes.
     pub(super) most_kept: usize,
 }
 
-/// One thread's work: its encoders, and a tally for each part.
+/// The state of one thread: its compressors, and a tally for each part.
 pub(super) struct Worker<'a> {
     pub(super) rules: Rules<'a>,
     engine: Engine,
@@ -49,7 +50,8 @@ impl<'a> Worker<'a> {
         &mut self.tallies[part]
     }
 
-    /// Halves until there is room again; a single content that fills it all ends the attempt.
+    /// Drops half of the hashes until they fit, at most 32 times: if all pages are equal, dropping
+    /// does not help.
     fn make_room(&mut self) {
         while self.kept > self.rules.most_kept && self.halvings < 32 {
             self.halvings += 1;
@@ -90,8 +92,8 @@ fn kind(kind: PageKind) -> MemoryKind {
     }
 }
 
-/// Pages of which eight bytes may be kept: a quarter of what the host has available holds them, and
-/// some megabytes besides.
+/// Number of pages for which eight bytes may be kept: they fill a quarter of the available memory
+/// less 32 MiB.
 pub(super) fn room(snapshot: &Snapshot) -> usize {
     const LEAST: u64 = 1 << 20;
     const BESIDES: u64 = 32 << 20;
@@ -107,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    /// However many pages there are, no more marks are kept than may be, and what is estimated then
-    /// holds the truth.
+    /// However many pages there are, the number of hashes stays within the limit, and the estimate
+    /// made from them contains the true value.
     #[test]
     fn what_is_kept_is_bounded() {
         let question = Question {

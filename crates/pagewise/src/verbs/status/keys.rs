@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A key → what the live view shows next. Pure.
+//! A key → what the live view shows next. Pure: no I/O.
 
 use pagewise_model::LiveSubject;
 use pagewise_report::live::LiveView;
 use pagewise_terminal::live::Key;
 
-/// A filter is no longer than this: names are not.
+/// Maximum length of a filter; names are not longer.
 const LONGEST: usize = 64;
 
-/// What a key asks for besides a change of the view.
+/// What a key asks for beyond changing the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyEffect {
-    /// Nothing.
+    /// Only that the view is drawn again.
     Shown,
     /// The end of the live view.
     Quit,
 }
 
-/// Takes a key; `rows` are what can be selected, as they are on the screen.
+/// Handles a key; `rows` are the rows on the screen, which can be selected.
 pub(super) fn press(view: &mut LiveView, key: Key, rows: &[LiveSubject]) -> KeyEffect {
     if view.is_typing {
         type_filter(view, key);
@@ -55,7 +55,8 @@ fn type_filter(view: &mut LiveView, key: Key) {
     }
 }
 
-/// The row after a step from the selected one; the first row if none is selected or it is gone.
+/// Moves the selection by `step`; selects the first row if none is selected or the selected row is
+/// gone.
 fn select(view: &mut LiveView, rows: &[LiveSubject], step: fn(usize) -> usize) {
     let at = rows.iter().position(|row| Some(row) == view.selected.as_ref());
     let next = at.map_or(0, step).min(rows.len().saturating_sub(1));
@@ -70,14 +71,14 @@ fn down(row: usize) -> usize {
     row.saturating_add(1)
 }
 
-/// Opens the selected row, else the first one.
+/// Opens the selected row, or the first one if none is selected.
 fn open(view: &mut LiveView, rows: &[LiveSubject]) {
     let selected = view.selected.as_ref().filter(|selected| rows.contains(selected));
     view.open = selected.or(rows.first()).cloned();
     view.selected.clone_from(&view.open);
 }
 
-/// Leaves what was entered last: help, an open row, the filter, the selection.
+/// Leaves what was entered last: help, an open row, the filter, or the selection.
 fn go_back(view: &mut LiveView) {
     if view.shows_help {
         view.shows_help = false;
@@ -185,8 +186,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pressed in windows of whatever size, a frame has the lines of its window, none of them is
-        /// wider, and nothing in it acts on the terminal.
+        /// For any keys and any window size, a frame has as many lines as its window, no line is
+        /// wider, and no part of it is a control sequence for the terminal.
         #[test]
         fn any_keys_and_sizes_give_frames_that_fit(
             steps in prop::collection::vec((any_key(), 1usize..130, 1usize..50), 1..40),

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys and time → which reading of a recording is shown. Pure.
+//! Keys and time → which reading of a recording is shown. Pure: no I/O.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pagewise_terminal::live::Key;
 
-/// Seconds of the recording that are played in one second.
+/// Playback speeds: seconds of the recording per second.
 const PACES: [u32; 5] = [1, 2, 5, 10, 60];
-/// Steps that follow each other faster are left out.
+/// The shortest wait in seconds; steps that are due earlier are skipped.
 const SHORTEST: f64 = 0.1;
-/// The longest wait for a step.
+/// The longest wait in seconds for one step.
 const LONGEST: f64 = 3600.0;
-/// No time and no number of a step is longer.
+/// The longest number or time that can be typed has this many characters.
 const LONGEST_TYPED: usize = 8;
 const DAY: f64 = 86_400.0;
 
-/// Which reading of a recording is shown, and how it goes on.
+/// Which reading of a recording is shown, and whether playback is running.
 #[derive(Debug, Clone)]
 pub(super) struct Playback {
     /// When each reading was taken: seconds since 1970, UTC.
     unix: Vec<f64>,
-    /// Seconds from the first reading to each; none is less than the one before.
+    /// Seconds from the first reading to each reading; never decreasing.
     offsets: Vec<f64>,
-    /// From 0, and less than there are.
+    /// Index of the shown reading, from 0.
     step: usize,
-    /// How far it was played, in the same seconds as `offsets`.
+    /// How far the recording was played, in seconds from the first reading.
     played: f64,
     pace: usize,
     pub(super) is_playing: bool,
@@ -34,7 +34,8 @@ pub(super) struct Playback {
 }
 
 impl Playback {
-    /// Paused at the first reading; `times` has Unix and monotonic seconds of each, and is not empty.
+    /// Paused at the first reading. `times` holds Unix and monotonic seconds of each reading, and
+    /// is not empty.
     pub(super) fn new(times: impl Iterator<Item = (f64, f64)>) -> Self {
         let (unix, clock): (Vec<f64>, Vec<f64>) = times.unzip();
         let mut offset = 0.0;
@@ -60,7 +61,7 @@ impl Playback {
         PACES[self.pace]
     }
 
-    /// Takes a key; false if it is for others.
+    /// Handles a key; returns false if the key is not about playback.
     pub(super) fn press(&mut self, key: Key) -> bool {
         self.refused = None;
         if self.typed.is_some() {
@@ -81,7 +82,7 @@ impl Playback {
         true
     }
 
-    /// Plays on; from the last step it begins anew.
+    /// Starts or pauses playback; at the last step it starts from the beginning.
     fn play_or_pause(&mut self) {
         let is_playing = !self.is_playing && self.last() > 0;
         if is_playing && self.step == self.last() {
@@ -116,7 +117,7 @@ impl Playback {
         }
     }
 
-    /// The step that was typed: its number, or a time of day in UTC.
+    /// The step that was typed, as its number or as a time of day in UTC.
     fn find(&self, typed: &str) -> Result<usize, String> {
         if typed.contains(':') {
             return self.find_time(typed).ok_or_else(|| {
@@ -132,18 +133,20 @@ impl Playback {
         })
     }
 
-    /// The first step at or after this time, on the first day on which there is one.
+    /// The first step at or after this time of day: on the day of the first reading, or else the
+    /// next day.
     fn find_time(&self, typed: &str) -> Option<usize> {
         let (time, exact) = parse_time(typed)?;
         let (first, last) = (*self.unix.first()?, *self.unix.get(self.last())?);
         let midnight = (first / DAY).floor() * DAY;
-        // a minute that the recording begins in is at its first step
+        // a time without seconds means a whole minute: if the recording begins in it, the first
+        // step matches
         let is_in = |at: &f64| at + exact > first && *at <= last;
         let at = [time, time + DAY].map(|time| midnight + time).into_iter().find(is_in)?;
         self.unix.iter().position(|unix| *unix >= at)
     }
 
-    /// So much time has passed.
+    /// Advances playback by the time that has passed.
     pub(super) fn advance(&mut self, passed: Duration) {
         if !self.is_playing {
             return;
@@ -154,7 +157,7 @@ impl Playback {
         self.is_playing = self.step < self.last();
     }
 
-    /// When the next step is due; `None` if none follows by itself.
+    /// Time until the next step; `None` while paused or at the last step.
     pub(super) fn next_in(&self) -> Option<Duration> {
         let next = self.offsets.get(self.step + 1).filter(|_| self.is_playing)?;
         let seconds = (next - self.played) / f64::from(self.pace());
@@ -162,7 +165,7 @@ impl Playback {
     }
 }
 
-/// The seconds since midnight of `12:31` or `12:31:05`, and how exact that is in seconds.
+/// Parses `12:31` or `12:31:05`: seconds since midnight, and the precision in seconds.
 fn parse_time(typed: &str) -> Option<(f64, f64)> {
     let mut parts = typed.split(':').map(|part| part.parse::<u32>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next());
@@ -185,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Readings every 10 s from 23:59:45 on.
+    /// A playback of readings every 10 s from 23:59:45 on.
     fn playback(steps: u32) -> Playback {
         let start = 20_000.0 * DAY + 86_385.0;
         Playback::new((0..steps).map(|step| {
@@ -294,8 +297,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pressed and however much time passes, the step is one of the recording, also if its clocks
-        /// are no clocks.
+        /// For any keys and times, the step is a valid index, also if the clocks in the recording
+        /// are invalid.
         #[test]
         fn the_step_is_always_one_of_the_recording(
             times in prop::collection::vec((0.0..1e12, 0.0..1e12), 1..20),

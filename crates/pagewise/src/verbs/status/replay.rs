@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status --watch --root FILE`: a recording in the live view.
+//! `pagewise status --watch --root FILE`: replays a recording in the live view.
 //!
-//! A step is shown as the live view would have shown it: rates are those since the step before, growth is that of the
-//! last six. So a jump reads some steps before the one that it leads to, and a step looks the same whichever way it
-//! was reached.
+//! A step is shown as the live view would have shown it: rates compare it with the step before,
+//! growth with the last six. So a jump first reads some steps before its target, and a step looks
+//! the same whichever way it was reached.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,11 +19,11 @@ use super::keys::{KeyEffect, press};
 use super::playback::Playback;
 use super::shown::{HISTORY, Shown, Source, show};
 
-/// Readings before a step from which its numbers are made.
+/// Number of readings before a step that its numbers depend on.
 const BEFORE: usize = 5;
-/// A step that is later than this is late because the program was stopped.
+/// A step that is due by more than this is late because the program was stopped (Ctrl-Z).
 const LATE: Duration = Duration::from_secs(1);
-/// A paused view waits for keys.
+/// How long a paused view waits for keys before it draws again.
 const PAUSED: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(global: &Global, path: &Path, screen: LiveScreen) -> anyhow::Result<Outcome> {
@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, path: &Path, screen: LiveScreen) -> anyhow::R
     show(&mut Recorded::new(replay), global, screen)
 }
 
-/// A recording.
+/// The replayed recording.
 struct Recorded {
     replay: Replay,
     reader: LiveReader,
@@ -41,7 +41,7 @@ struct Recorded {
     stalled: Vec<Option<u64>>,
     shown: Shown,
     position: LiveReplay,
-    /// When time was counted last.
+    /// When playback was last advanced.
     counted: Instant,
 }
 
@@ -58,7 +58,7 @@ impl Recorded {
         recorded
     }
 
-    /// Reads the step of the playback.
+    /// Reads the reading that playback has reached.
     fn follow(&mut self) {
         let (at, to) = (self.replay.at(), self.playback.step());
         if !(at..=at + BEFORE).contains(&to) {
@@ -67,7 +67,7 @@ impl Recorded {
         self.read_on(to);
     }
 
-    /// Reads the step of the playback and those before it from which its numbers are made.
+    /// Reads the reading that playback has reached, and those before it that its numbers depend on.
     fn read_anew(&mut self) {
         let to = self.playback.step();
         self.go_to(to.saturating_sub(BEFORE));
@@ -93,7 +93,7 @@ impl Recorded {
         self.show_position();
     }
 
-    /// Goes to a reading without looking at it.
+    /// Moves to a reading without evaluating the readings in between.
     fn go_to(&mut self, to: usize) {
         while self.replay.at() > to && self.replay.backward() {}
         while self.replay.at() < to && self.replay.forward() {
@@ -103,7 +103,7 @@ impl Recorded {
         }
     }
 
-    /// The pressure of the intervals up to this reading.
+    /// Fills in the pressure of the intervals up to this reading.
     fn show_pressure(&mut self) {
         let (at, times) = (self.replay.at(), self.replay.times());
         let (seconds, pressure) = (at.saturating_sub(HISTORY) + 1..=at)
@@ -166,7 +166,7 @@ impl Source for Recorded {
         self.counted + self.playback.next_in().unwrap_or(PAUSED)
     }
 
-    /// Of a recording, all rows are read in full.
+    /// A recording shows all rows in full, so the number of rows does not matter.
     fn update(&mut self, _rows: usize) {
         self.pass_time();
         self.follow();
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Twelve readings, one each 10 s from 12:30:00 UTC on; what changes has no steady growth.
+    /// Twelve readings, every 10 s from 12:30:00 UTC on; the changing values do not grow steadily.
     const STEPS: u32 = 12;
 
     fn tape(step: u32) -> Tape {
@@ -235,7 +235,7 @@ mod tests {
         Tape { page_size: Some(4096), ends: vec![end] }
     }
 
-    /// The recording, and how long it is after its first half.
+    /// The packed recording, and its length in bytes after the first half of the readings.
     fn packed() -> (Vec<u8>, usize) {
         let (mut timeline, capture) = Timeline::begin(&tape(0));
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -299,7 +299,8 @@ mod tests {
         );
     }
 
-    /// What one step shows is computed by hand from the readings: 7 (49,000 KiB) and 8 (64,000 KiB).
+    /// The expected values of one step are computed by hand from readings 7 (49,000 KiB) and 8
+    /// (64,000 KiB).
     #[test]
     fn rates_are_those_of_the_step_before_and_growth_that_of_six_readings() {
         let mut recorded = opened(&packed().0);
@@ -346,7 +347,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(12))]
 
-        /// Whatever is pressed, a step looks as if one had jumped to it from the start.
+        /// After any keys, a step looks the same as if the view had jumped to it from the start.
         #[test]
         fn a_step_looks_the_same_whichever_way_it_was_reached(keys in prop::collection::vec(any_key(), 1..30)) {
             let bytes = packed().0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a live view shows, from one reading to the next, and the loop that draws it.
+//! What a live view shows from one reading to the next, and the loop that draws it.
 
 use std::time::Instant;
 
@@ -13,16 +13,16 @@ use pagewise_terminal::{Global, Outcome, exit, screen};
 
 use super::keys::KeyEffect;
 
-/// Pressure of so many intervals is kept.
+/// Number of intervals whose pressure is kept.
 pub(super) const HISTORY: usize = 300;
 
-/// What the frames of a live view are made from.
+/// The source of the frames: the machine or a recording.
 pub(super) trait Source {
     fn frame(&self) -> LiveFrame<'_>;
     fn press(&mut self, key: Key) -> KeyEffect;
-    /// When something changes by itself.
+    /// When [`Self::update`] is due if no key is pressed.
     fn deadline(&self) -> Instant;
-    /// That time has come; the window has room for so many rows.
+    /// Called when the deadline has come; the window has room for `rows` rows.
     fn update(&mut self, rows: usize);
 }
 
@@ -56,7 +56,7 @@ pub(super) fn show(
     }
 }
 
-/// The last readings.
+/// The last two readings, and the history for the pressure chart.
 pub(super) struct Shown {
     pub(super) interval: Interval,
     pub(super) sample: LiveSample,
@@ -77,7 +77,7 @@ impl Shown {
         Self { interval, sample, verdict, seconds, pressure, kills_before, view }
     }
 
-    /// Begins anew: nothing has a rate.
+    /// Starts again from this reading: there is no reading before it, so nothing has a rate.
     pub(super) fn begin(&mut self, (end, sample): (Snapshot, LiveSample)) {
         self.interval = Interval::single(end);
         self.sample = sample;
@@ -106,12 +106,12 @@ impl Shown {
         }
     }
 
-    /// The rows as they are on the screen.
+    /// The rows that are on the screen.
     pub(super) fn rows(&self) -> Vec<LiveSubject> {
         shown_subjects(&self.sample, &self.view)
     }
 
-    /// What is to be read, of the processes in so many rows in full.
+    /// What to read next; processes in the rows that fit on the screen are read in full.
     pub(super) fn choice(&self, rows: usize) -> LiveChoice {
         let all = self.rows();
         let selected = all.iter().position(|row| Some(row) == self.view.selected.as_ref());
@@ -126,7 +126,7 @@ impl Shown {
         }
     }
 
-    /// What of the view decides what is read.
+    /// The parts of the view that decide what is read.
     pub(super) fn read_for(&self) -> (bool, Option<LiveSubject>) {
         (self.view.groups, self.view.open.clone())
     }

@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, every: Duration) -> anyhow::Result<Outcome> {
     show(&mut Watch::new(host, every), global, screen)
 }
 
-/// Why there is nothing to watch, or nothing to watch it on.
+/// Why the live view cannot run: nothing to watch, or no terminal to show it on.
 fn refusal(global: &Global) -> Option<Refusal> {
     let (why, next) = if global.json {
         ("--json prints one document, and a live view never ends", "pagewise status --json")
@@ -40,14 +40,14 @@ fn refusal(global: &Global) -> Option<Refusal> {
     Some(Refusal { next: Some(next.to_owned()), ..Refusal::new("status --watch", why) })
 }
 
-/// The machine itself.
+/// The live machine as a source of frames.
 struct Watch {
     host: HostRoot,
     reader: LiveReader,
     shown: Shown,
     every: Duration,
     deadline: Instant,
-    /// What the window had room for at the last update.
+    /// Number of rows that fitted into the window at the last update.
     rows: usize,
 }
 
@@ -58,7 +58,7 @@ impl Watch {
         Self { host, reader, shown, every, deadline: Instant::now() + every, rows: 0 }
     }
 
-    /// Adds the pressure of the last interval.
+    /// Adds the pressure of the last interval to the history.
     fn keep_pressure(&mut self) {
         let Shown { interval, seconds, pressure, .. } = &mut self.shown;
         let stalled = interval.change(|host| host.psi.memory.some.total_us.clone());
@@ -77,7 +77,7 @@ impl Source for Watch {
         self.shown.frame(None)
     }
 
-    /// Takes a key. What it opens is read at once, also if the view is frozen.
+    /// Handles a key. If the key opens something, that is read at once, even if the view is frozen.
     fn press(&mut self, key: live::Key) -> KeyEffect {
         let before = self.shown.read_for();
         let rows = self.shown.rows();
@@ -94,7 +94,7 @@ impl Source for Watch {
         self.deadline
     }
 
-    /// Reads everything, unless the view is frozen.
+    /// Reads the machine, unless the view is frozen.
     fn update(&mut self, rows: usize) {
         if rows > 0 {
             self.rows = rows;

@@ -21,7 +21,7 @@ pub(super) const THP: &str = "Show which memory is in huge pages, and which othe
     grow if the mapping were collapsed. To examine the mappings, the command takes 3 to 6 ms of CPU time for \
     each GiB of memory in small pages. The command reads no page contents.";
 
-/// Where huge pages are, and what can be done about it.
+/// Where huge pages are, and the subcommands that change it.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Thp {
@@ -48,7 +48,7 @@ pub(crate) struct Thp {
     pub(crate) what: Option<ThpAct>,
 }
 
-/// Whose memory: at most one of these.
+/// Selects processes: at most one of these.
 #[derive(Debug, Args)]
 #[group(id = "whose", multiple = false)]
 pub(crate) struct TargetArgs {
@@ -112,7 +112,7 @@ pub(crate) struct DropInArgs {
     pub(crate) switch: SwitchArgs,
 }
 
-/// What is wanted of huge pages: at most one of these.
+/// The requested huge page policy: at most one of these.
 #[derive(Debug, Args)]
 #[group(id = "switch", multiple = false)]
 pub(crate) struct SwitchArgs {
@@ -258,7 +258,8 @@ pub(crate) struct CollapseArgs {
     pub(crate) dry_run: bool,
 }
 
-/// How much more memory there may be, as a share of one. Collapsing a range doubles it at most.
+/// Parses --max-growth into a share of 1. The maximum is 100 %, because collapsing a range at most
+/// doubles its memory.
 pub(super) fn growth(text: &str) -> Result<f64, NotAPercentage> {
     Percent::parse_within(text, 0.0..=100.0).map(Percent::share)
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp --canary`: what walking page tables costs on this machine, in words and as JSON.
+//! `pagewise thp --canary`: measures what page walks cost on this machine; prints text or JSON.
 //!
-//! [`canary`] measures. Half of its memory is to be huge: that is collapsed here, as apply does it for other
-//! processes. With `--hugetlb` pages of the pools are measured in the same turns.
+//! [`canary`] measures. Half of its memory must be in huge pages, so it is collapsed here in the
+//! same way as apply collapses memory of other processes. With `--hugetlb`, hugetlb pages are
+//! measured in the same rounds.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::pools::Pools;
 use crate::cli::Thp;
 use crate::input;
 
-/// What was measured, and which pools were not.
+/// The measurement, and the hugetlb pools that were left out.
 #[derive(Debug)]
 struct CanaryOutcome {
     chased: ChaseResult,
@@ -32,7 +33,7 @@ pub(super) fn run(global: &Global, args: &Thp) -> anyhow::Result<Outcome> {
     let host = input::open(global)?;
     let mut pools = Pools::default();
     if args.hugetlb {
-        // the first Ctrl-C waits for what is borrowed to go back, which is a matter of seconds
+        // Ctrl-C takes effect only after the enlarged pools are restored, which takes seconds
         let _stop = Stop::listen()?;
         let seen = host.without_start().interval(&Scope::glance(), || anyhow::Ok(()))?.end;
         pools = Pools::open(&seen, SIZE);
@@ -56,7 +57,7 @@ fn measure(global: &Global, host: &HostRoot, pools: &mut Pools) -> anyhow::Resul
     Ok(CanaryOutcome { chased, left_out: std::mem::take(&mut pools.left_out) })
 }
 
-/// Collapses our own memory; the part of it that is huge afterwards.
+/// Collapses the memory of this process, and returns the share that is in huge pages afterwards.
 fn collapse_own(host: &HostRoot) -> anyhow::Result<f64> {
     let pid = std::process::id();
     let targets = CollapseTargets {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp collapse`: huge pages made from outside.
+//! `pagewise thp collapse`: collapses memory of running processes into huge pages
+//! (`process_madvise`).
 
 use std::time::Duration;
 
@@ -71,7 +72,7 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// Processes with their cgroups, and what limits these.
+/// Reads processes and their cgroups, with the limits of these.
 pub(super) fn scope() -> Scope {
     Scope { settings: false, ..Scope::everything(Duration::ZERO) }
 }
@@ -96,7 +97,7 @@ fn opted_in(
     Ok(Outcome::Done)
 }
 
-/// Which memory is in use, by DAMON; or why that is not known.
+/// Which memory the processes access, measured with DAMON, or why that is unknown.
 fn accesses(
     host: &HostRoot,
     snapshot: &Snapshot,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--counter CMD` → how many requests the target has served so far: the last number that the command
-//! prints. It is the user's own, runs in a shell twice a second, and has a second for it.
+//! `--counter CMD` → how many requests the target has served so far: the last number that the
+//! command prints. The user's command runs in a shell twice a second, and may take one second each
+//! time.
 
 use pagewise_model::Refusal;
 use std::io::Read;
@@ -8,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is longer is no number.
+/// Maximum bytes of output; more is not a number.
 const MOST: u64 = 1 << 16;
 
-/// Whether it counts at all, asked before anything is done.
+/// Runs the command once before anything else, and returns an error if it prints no number.
 pub(super) fn tried(counter: &str) -> anyhow::Result<()> {
     if asked(counter).is_some() {
         return Ok(());
@@ -21,7 +22,7 @@ pub(super) fn tried(counter: &str) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, next))
 }
 
-/// What it says now; `None` where it fails or takes too long.
+/// The current count; `None` if the command fails or takes too long.
 pub(super) fn asked(counter: &str) -> Option<u64> {
     let mut child = started(counter).ok()?;
     let answered = until_it_ends(&mut child);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp`: where huge pages are. A named process is looked at mapping by mapping, which
-//! only the machine itself allows: a recording holds no addresses.
+//! `pagewise thp`: where huge pages are. The mappings of a selected process are read one by one,
+//! which works only on the live machine, as a recording holds no addresses.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::{block, targets, walks};
 use crate::cli::Thp;
 use crate::input;
 
-/// Processes that are looked at mapping by mapping.
+/// Maximum number of processes whose mappings are read one by one.
 const MOST: usize = 8;
-/// How long one may take: what does not answer has its memory lock held by somebody.
+/// Time limit for one process: if it does not answer, its mmap lock is held.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
     let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let scope = Scope { settings: false, ..Scope::everything(global.smaps_budget) };
-    // only the host's own line has rates
+    // only the line of the whole host shows rates, so selected processes need no first reading
     let named = !whose.pid.is_empty() || whose.name.is_some();
     let host = if named && host.end.is_live() { host.without_start() } else { host };
     let interval = host.interval(&scope, || {

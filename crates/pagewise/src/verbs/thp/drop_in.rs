@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp drop-in`: a systemd drop-in that gives a unit huge pages, or takes them from it.
 //!
-//! systemd 260 can tell the kernel (`MemoryTHP=`); whether this one can is asked of it, not concluded from its
-//! version. Allocators are told by their variables, which the unit's own ones are merged with, because a drop-in
-//! replaces a variable as a whole.
+//! From version 260 on, systemd has a setting for the kernel's policy (`MemoryTHP=`); whether the
+//! installed systemd has it is read from systemd itself, not concluded from its version. Allocators
+//! are controlled by environment variables. These are merged with the unit's own ones, because a
+//! drop-in replaces the value of a variable as a whole.
 
 use std::process::Command;
 
@@ -13,12 +14,12 @@ use pagewise_terminal::{Outcome, output};
 use super::run::{Switch, inspect, variables};
 use crate::cli::DropInArgs;
 
-/// What systemd says of a unit.
+/// The properties that `systemctl show` prints of the unit.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
-    /// With its suffix.
+    /// The unit's name with its suffix.
     name: String,
-    /// Whether this systemd has `MemoryTHP=`.
+    /// Whether this systemd knows `MemoryTHP=`.
     has_setting: bool,
     environment: Vec<(String, String)>,
     program: Option<String>,
@@ -86,7 +87,7 @@ fn parse(shown: &str) -> Unit {
     unit
 }
 
-/// `A=1 "B=2 3"`, as systemd prints them.
+/// Parses `A=1 "B=2 3"`, as systemd prints variables.
 fn variables_of(all: &str) -> Vec<(String, String)> {
     let mut words = vec![String::new()];
     let (mut is_quoted, mut letters) = (false, all.chars());
@@ -104,7 +105,7 @@ fn variables_of(all: &str) -> Vec<(String, String)> {
     words.iter().filter_map(pair).collect()
 }
 
-/// `None` where nothing that systemd has would do it.
+/// The text of the drop-in; `None` if no setting of systemd has this effect.
 fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
     let mut lines = vec!["# Made by `pagewise thp drop-in`.".to_owned(), "[Service]".to_owned()];
     let kernel = match switch {
@@ -122,7 +123,7 @@ fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
         own.map(|(_, value)| value.clone())
     };
     let mut set = vec![(super::VARIABLE, switch.word().to_owned())];
-    // a process that the kernel gives no huge pages asks in vain
+    // variables have no effect if the kernel gives the process no huge pages anyway
     if !is_told {
         let program = inspect(&unit.program.clone().into_iter().collect::<Vec<_>>());
         set.extend(variables(switch, program.allocator, has));
@@ -131,7 +132,7 @@ fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
     Some(lines.join("\n") + "\n")
 }
 
-/// `%` begins a specifier, and quotes keep spaces.
+/// Quotes an assignment: `%` would begin a specifier, and quotes keep spaces.
 fn quoted(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{name}={value}\"")

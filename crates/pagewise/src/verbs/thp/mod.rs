@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp`: huge pages, seen and made.
+//! `pagewise thp`: shows and makes huge pages.
 
 mod canary;
 mod collapse;
@@ -22,7 +22,8 @@ use pagewise_terminal::{Global, Outcome};
 
 use crate::cli::{Thp, ThpAct};
 
-/// The variable by which an image, a unit or a user asks for huge pages: `on`, `off` or `advised`.
+/// The environment variable by which an image, a unit or a user requests huge pages: `on`, `off` or
+/// `advised`.
 const VARIABLE: &str = "PAGEWISE_THP";
 
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {
@@ -38,12 +39,12 @@ pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Re
     }
 }
 
-/// Size of a huge page; 2 MiB where the kernel does not say.
+/// Size of a huge page in bytes; 2 MiB if the kernel does not show it.
 fn block(snapshot: &Snapshot) -> u64 {
     snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get)
 }
 
-/// For what is done to the machine itself.
+/// Refuses `--root` for subcommands that act on the machine itself.
 pub(super) fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
     if global.root.is_none() {
         return Ok(());

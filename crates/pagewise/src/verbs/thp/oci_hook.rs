@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp oci-hook`: the configuration of a container that is about to be created, on standard input → the same
-//! with the variables by which its allocator asks for huge pages, on standard output.
+//! `pagewise thp oci-hook`: reads the configuration of a container that is about to be created from
+//! standard input, and prints it with the environment variables that make its allocator request
+//! huge pages.
 //!
-//! Podman and CRI-O run such hooks in their stage `precreate`. Where a container did not ask, or its configuration is
-//! not understood, it stays byte for byte as it was: a hook must keep no container from starting.
+//! Podman and CRI-O run such hooks in the stage `precreate`. If the container did not request huge
+//! pages, or the configuration is not understood, it is printed byte for byte as it was: a hook
+//! must not prevent a container from starting.
 
 use std::io::{IsTerminal, Read};
 
@@ -14,7 +16,8 @@ use serde_json::Value;
 use super::VARIABLE;
 use super::run::{Allocator, Switch, variables};
 
-/// The label by which an image or a container may ask, beside the variable.
+/// The annotation by which an image or a container may request huge pages, as well as by the
+/// variable.
 const ANNOTATION: &str = "dev.pagewise.thp";
 
 pub(super) fn run() -> anyhow::Result<Outcome> {
@@ -34,7 +37,7 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// `None` if the container did not ask.
+/// The changed configuration; `None` if the container did not request huge pages.
 fn changed(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut config: Value = serde_json::from_slice(given).map_err(|error| error.to_string())?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -70,7 +73,8 @@ fn changed(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
     serde_json::to_vec(&config).map(Some).map_err(|error| error.to_string())
 }
 
-/// The program lies in the container's file system, which is not there yet: only its name tells.
+/// Decides by the program's name alone: the container's file system does not exist yet, so the file
+/// cannot be read.
 fn is_java(program: &str) -> bool {
     program.rsplit('/').next() == Some("java")
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp collapse --opted-in`: the memory of programs that were started with `PAGEWISE_THP=on`, container by
-//! container, each within a budget of its own.
+//! `pagewise thp collapse --opted-in`: collapses memory of programs that were started with
+//! `PAGEWISE_THP=on`, for each container within its own limit on growth.
 //!
-//! Programs come and go, so each pass looks for them again. What earlier passes added to a container counts against
-//! its budget as long as one of its programs runs.
+//! Programs start and end, so each pass searches for them again. The growth that earlier passes
+//! caused in a container counts against its limit as long as one of its programs runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,21 +21,24 @@ use pagewise_terminal::{Global, output};
 
 use super::{VARIABLE, collapse};
 
-/// Waiting goes on in pieces, so that Ctrl-C is seen.
+/// The longest sleep, so that Ctrl-C is noticed in time.
 const PIECE: Duration = Duration::from_millis(100);
-/// How long a process may take to answer: its environment is in memory that somebody may have locked.
+/// Time limit for reading one environment: it is in the process's memory, and the process's mmap
+/// lock may be held.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was done for each container or unit, by the path of its cgroup: two users may have units of one name.
+/// Results for each container or unit. The key is the path of the cgroup, because two users may
+/// have units of the same name.
 pub(super) struct OptedIn {
     units: BTreeMap<String, UnitCollapse>,
     troubled: BTreeMap<String, String>,
-    /// Processes whose memory lock somebody holds: each question to one leaves a thread behind.
+    /// Processes whose mmap lock is held. They are not asked again, because each attempt leaves a
+    /// thread behind.
     stuck: BTreeSet<u32>,
 }
 
 impl OptedIn {
-    /// Collapses once, or until Ctrl-C where it is to watch.
+    /// Collapses once, or with --watch repeatedly until Ctrl-C.
     pub(super) fn run(
         global: &Global,
         host: &Recording,
@@ -93,7 +96,8 @@ impl OptedIn {
         }
     }
 
-    /// Once for each reason, as a pass follows every few seconds.
+    /// Prints why a container failed, but each reason only once, as a pass follows every few
+    /// seconds.
     fn tell(&mut self, cgroup: String, why: String) {
         if self.troubled.get(&cgroup) != Some(&why) {
             output::message(format_args!("{}: {why}", named(&cgroup)));
@@ -101,7 +105,7 @@ impl OptedIn {
         }
     }
 
-    /// Without anybody who asked, a single pass has found nothing, and nothing went wrong either.
+    /// Returns an error if every container failed. No container that opted in is not an error.
     fn end(self) -> anyhow::Result<Self> {
         if self.units.is_empty() && !self.troubled.is_empty() {
             let why = self.troubled.into_values().collect::<Vec<_>>().join("; ");
@@ -110,13 +114,13 @@ impl OptedIn {
         Ok(self)
     }
 
-    /// The sums, with each container.
+    /// The results of all containers, with their sums.
     pub(super) fn into_collapse(self) -> Collapse {
         Collapse::sum(self.units.into_values().collect())
     }
 
-    /// The programs that asked, by the cgroup of their container or unit; those without a whole huge page of memory
-    /// are not asked.
+    /// The processes that opted in, by the cgroup of their container or unit. The environment of
+    /// processes with less anonymous memory than one huge page is not read.
     fn find(&mut self, snapshot: &Snapshot, block: Bytes) -> BTreeMap<String, CollapseTargets> {
         let mut units: BTreeMap<String, CollapseTargets> = BTreeMap::new();
         let (own, all) = (std::process::id(), &snapshot.processes.list);
@@ -139,7 +143,8 @@ impl OptedIn {
         units
     }
 
-    /// A process that has ended, or that does not answer, has not asked.
+    /// Whether the process opted in; false if it has ended or its environment cannot be read in
+    /// time.
     fn has_asked(&mut self, pid: u32) -> bool {
         if self.stuck.contains(&pid) {
             return false;
@@ -185,7 +190,7 @@ fn wait(time: Duration, stop: &Stop) {
     }
 }
 
-/// The container or unit, as its own tools call it.
+/// The name of the container or unit in its own tools, or else the path of the cgroup.
 fn named(cgroup: &str) -> String {
     unit_of(&Name::from(cgroup)).unwrap_or_else(|| cgroup.to_owned())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages of the pools (hugetlb) for the canary: those that are free, or else borrowed by making a pool
-//! larger for as long as it runs. What cannot be had is said, and the others are measured.
+//! hugetlb pages for the canary: free pages of the pools, or else pages by which a pool is enlarged
+//! while the canary runs. A pool that cannot provide pages is reported, and the others are
+//! measured.
 
 use crate::host_loans::HostLoans;
 use anyhow::Context;
@@ -8,18 +9,18 @@ use pagewise_bench::pool::PoolMemory;
 use pagewise_model::lend::{KnobSetting, Lender};
 use pagewise_model::{Bytes, HugePool, Snapshot};
 
-/// Memory of each pool, and what was borrowed for it.
+/// The mapped hugetlb memory, and the temporary changes to the pools' sizes.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    /// The size of its pages.
+    /// The page size of the pool, and its memory.
     pub(super) memory: Vec<(Bytes, PoolMemory)>,
-    /// Why others are not among it.
+    /// Why other pools are not measured.
     pub(super) left_out: Vec<String>,
     loans: Option<HostLoans>,
 }
 
 impl Pools {
-    /// So many bytes of every pool that this machine has.
+    /// Maps this many bytes of every hugetlb pool of this machine.
     pub(super) fn open(seen: &Snapshot, bytes: usize) -> Self {
         let mut pools = Self::default();
         let known = seen.hugetlb.iter().filter(|pool| pool.node.is_none());
@@ -49,7 +50,7 @@ impl Pools {
         Ok(PoolMemory::map(bytes, pool.page_bytes)?)
     }
 
-    /// Makes the pool larger; where memory is too fragmented for that, it is as it was.
+    /// Enlarges the pool. If memory is too fragmented for that, the pool keeps its size.
     fn borrow(&mut self, page: Bytes, pages: u64) -> anyhow::Result<()> {
         if self.loans.is_none() {
             self.loans = Some(HostLoans::open(false)?);
@@ -62,7 +63,7 @@ impl Pools {
         Ok(())
     }
 
-    /// Gives all back: first the pages, then what the pools were made larger by.
+    /// Frees the pages, then restores the sizes of the pools.
     pub(super) fn end(mut self) {
         self.memory.clear();
         if let Some(loans) = self.loans.take() {

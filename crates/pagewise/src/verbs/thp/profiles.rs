@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp profiles`: settings that belong together, beside what this host has.
+//! `pagewise thp profiles`: sets of huge page settings, next to the current values of this host.
 
 use pagewise_decide::thp_profile::PROFILES;
 use pagewise_observe::Scope;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp restrain`: huge pages that are mostly zeros, found and split.
+//! `pagewise thp restrain`: finds huge pages that are mostly zeros, and splits them.
 //!
-//! Only contents tell: a huge page is in RAM as a whole. Every page is looked at by
-//! pagewise-sample, under its rules: other users' only with --measure; nothing is kept but counts.
+//! Only the contents show this, because a huge page is always in RAM as a whole. pagewise-sample
+//! reads every page under its rules: processes of other users only with --measure, and only counts
+//! are kept.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -70,7 +71,7 @@ fn all(
     Ok(restrain)
 }
 
-/// What was seen of a huge page.
+/// What was read of a huge page.
 #[derive(Debug, Clone, Copy, Default)]
 struct HugePageState {
     pages: u32,
@@ -104,7 +105,7 @@ fn sum(so_far: Option<Bytes>, more: Bytes) -> Option<Bytes> {
     Some(so_far.unwrap_or_default().saturating_add(more))
 }
 
-/// Counts zeros in every huge page; by its number.
+/// Counts the zero pages in every huge page; the key is the number of the huge page.
 fn contents(
     host: &HostRoot,
     pid: u32,
@@ -137,7 +138,7 @@ fn contents(
     Ok((seen.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner), partial))
 }
 
-/// Adds up, and answers the blocks that are zeros for more than half.
+/// Adds up the counts, and returns the numbers of huge pages that are zeros for more than half.
 fn tally(seen: &HashMap<u64, HugePageState>, page: u64, restrain: &mut Restrain) -> Vec<u64> {
     let mut bloated = Vec::new();
     for (&at, block) in seen {

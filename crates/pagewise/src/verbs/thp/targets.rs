@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--pid`, `--cgroup`, `--unit` or `--name` → processes, as a snapshot has them.
+//! `--pid`, `--cgroup`, `--unit` or `--name` → the processes of the snapshot that they select.
 
 use glob::Pattern;
 use pagewise_facts::groups;
@@ -8,17 +8,17 @@ use pagewise_model::{Name, Process, Refusal, Snapshot};
 use super::super::limits::by_unit;
 use crate::cli::TargetArgs;
 
-/// Who was meant.
+/// The selected processes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThpTargets {
     pub(crate) processes: Vec<(u32, Name)>,
-    /// The cgroup's path, as the snapshot has it.
+    /// The path of the selected cgroup, as in the snapshot.
     pub(crate) cgroup: Option<String>,
-    /// Every cgroup that one of them is in.
+    /// The cgroups of all selected processes.
     pub(crate) cgroups: Vec<String>,
 }
 
-/// `None` where nobody in particular was named.
+/// `None` if nothing was selected.
 pub(crate) fn resolve(
     whose: &TargetArgs,
     snapshot: &Snapshot,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise thp --page-walks`: what finding pages costs, counted by the processor for a while.
+//! `pagewise thp --page-walks`: counts with CPU performance counters for a while what page walks
+//! cost.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use pagewise_procmem::walks::{WalkCounters, WalkTarget};
 use pagewise_terminal::progress::Spinner;
 use pagewise_terminal::{Global, interrupt};
 
-/// Of these processes, or of the machine.
+/// Counts for these processes, or for the whole machine.
 pub(super) fn count(
     global: &Global,
     host: &HostRoot,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--evidence` of `thp collapse --watch`: what the target is, twice a second, from before the first
-//! collapse to its end; then a folder with all of it and a page.
+//! `--evidence` of `thp collapse --watch`: records the state of the target twice a second, from
+//! before the first collapse to the end; then writes all records and an HTML page into the folder.
 //!
-//! A thread of its own looks, so that a long pass has moments too; what that costs is not in the
-//! collapse's own processor time. However long it lasts, so many moments are kept: when there would be
-//! more, every second one goes, and they are taken half as often.
+//! A separate thread records, so that there are records during a long pass, too; its CPU time is
+//! not included in that of the collapse. The number of records is limited: when there would be
+//! more, every second one is dropped, and from then on they are taken half as often.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use pagewise_lab::redaction::Redaction;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MOST: usize = 2400;
-/// Waiting goes on in pieces, so that an end is seen.
+/// The longest sleep, so that the end is noticed in time.
 const PIECE: Duration = Duration::from_millis(50);
 
-/// A folder that will say how it went.
+/// A running recording, and the folder for its result.
 pub(super) struct Evidence {
     folder: PathBuf,
     counter: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Begins to look at these processes.
+    /// Starts to record these processes.
     pub(super) fn begin(
         folder: &Path,
         counter: Option<&str>,
@@ -65,12 +65,12 @@ impl Evidence {
         })
     }
 
-    /// So many blocks are collapsed by now.
+    /// Sets how many ranges are collapsed so far.
     pub(super) fn tell(&self, collapsed: u64) {
         self.collapsed.store(collapsed, Ordering::Relaxed);
     }
 
-    /// Ends it, and fills the folder.
+    /// Stops recording, and fills the folder.
     pub(super) fn fill(self, done: Collapsed<'_>, redaction: &Redaction) -> anyhow::Result<()> {
         self.end.store(true, Ordering::Relaxed);
         let moments = self.thread.join().unwrap_or_default();
@@ -94,7 +94,7 @@ fn lines(moments: &[WatchSample]) -> anyhow::Result<String> {
     moments.iter().map(|moment| Ok(serde_json::to_string(moment)? + "\n")).collect()
 }
 
-/// Waits before the first collapse, so that there is something to compare with.
+/// Waits before the first collapse, so that the records show the state before it.
 pub(super) fn before(time: Duration, stop: &AtomicBool) {
     let until = Instant::now() + time;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
@@ -115,7 +115,7 @@ impl WatchRound {
         let (began, mut every, mut moments) = (Instant::now(), EVERY, Vec::new());
         while !self.end.load(Ordering::Relaxed) {
             let looked = Instant::now();
-            // nobody is left, or may not be looked at: then that is all there is
+            // all processes have ended, or may not be read any more: the records end here
             let Ok(Some(moment)) = coverage::moment(&self.pids, self.block) else { break };
             moments.push(WatchSample {
                 seconds: began.elapsed().as_secs_f64(),
@@ -134,7 +134,7 @@ impl WatchRound {
     }
 }
 
-/// Leaves out every second one where there are too many.
+/// Drops every second record if there are too many.
 fn thinned(moments: &mut Vec<WatchSample>, most: usize) -> bool {
     if moments.len() < most {
         return false;

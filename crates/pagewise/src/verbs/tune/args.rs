@@ -45,7 +45,7 @@ pub(crate) struct Tune {
     pub(crate) watch: Duration,
 }
 
-/// The trial lasts longer than any such time.
+/// Parses --watch; the upper limit is there because the trial must last longer.
 fn watch(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let time = parse_duration(text).map_err(|error| error.to_string())?;

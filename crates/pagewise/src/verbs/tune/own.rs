@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Another verb of this program, as a process → the document that it prints.
+//! Runs another verb of this program as a process, and reads the JSON document that it prints.
 //!
-//! `scan` gives up the right to change anything before it reads memory, so it cannot run in the process that
-//! changes settings later. Documents go from one process to the next in memory, and never to a disk.
+//! `scan` gives up the right to change anything before it reads memory, so it cannot run in the
+//! process that changes settings later. Documents are passed between the processes in memory
+//! (memfd), never on a disk.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,15 +20,15 @@ use serde_json::Value;
 
 use crate::again;
 
-/// More than any of our documents has.
+/// Maximum bytes of a document; none of ours is larger.
 const LONGEST: u64 = 64 << 20;
 
-/// A document for a verb that reads a file.
+/// A document in memory, for a verb that reads a file.
 pub(super) struct Passed(File);
 
 impl Passed {
     pub(super) fn new(document: &Value) -> anyhow::Result<Self> {
-        // without CLOEXEC: the process that is started next opens it by its number
+        // without CLOEXEC, because the process that is started next opens the file by its number
         let mut file = File::from(memfd_create("pagewise-tune", MemfdFlags::empty())?);
         file.write_all(document.to_string().as_bytes())?;
         Ok(Self(file))
@@ -38,10 +39,10 @@ impl Passed {
     }
 }
 
-/// Runs a verb and reads its document. It shows its own progress and errors.
+/// Runs a verb and reads its document. The verb shows its own progress and errors.
 ///
 /// # Errors
-/// Where it ends with another status than 0, or somebody stops this program.
+/// If it exits with a status other than 0, or if somebody stops this program.
 pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::Result<Value> {
     let verb = words.first().copied().unwrap_or_default();
     let mut command = again::pagewise();
@@ -56,7 +57,7 @@ pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::
     let read = out.take(LONGEST).read_to_string(&mut text);
     let status = child.wait()?;
     read.with_context(|| format!("reading what pagewise {verb} printed"))?;
-    // a verb that hears Ctrl-C itself says so with its status
+    // a verb that handles Ctrl-C itself reports it with its exit status
     if stop.is_asked() || status.code() == Some(exit::STOPPED.into()) {
         bail!(Interrupted { after: begun.elapsed() });
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One guest for each of three Debian kernels, which answers everything that differs by kernel and needs
-//! no machine of its own: what a guest is given, which features the kernel has, what `pagewise scan` reads
-//! there of a process, its core and a cgroup; a plan that is applied and undone, what a killed run borrowed, and
-//! what zmerge keeps and hides.
+//! One guest for each of three Debian kernels. Each runs all checks that depend on the kernel and
+//! do not need a guest of their own: the guest's devices, the kernel's features, what `pagewise
+//! scan` reads of a process, its core and a cgroup; applying and undoing a plan, undoing a killed
+//! run's changes, and what zmerge stores and hides.
 //!
-//! Each answer stands behind its name, so a failure says which question it was. `make test` runs these; tests that
-//! need a machine of their own are in groups.
+//! Each output has a name, so a failure says which check it was. `make test` runs these; tests that
+//! need a guest of their own are in groups (`cargo xtask groups`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::loans;
 use crate::zmerge;
 use serde_json::{Value, json};
 
-/// The machine. Four disks: what is written to an image stays only where that was asked for.
+/// Describes the machine. It has four disks; images keep what is written only if that was asked for.
 const MACHINE: &str = r#"
 say algorithms cat /sys/block/zram0/comp_algorithm
 say controllers cat /sys/fs/cgroup/job/cgroup.controllers
@@ -37,8 +37,8 @@ say disks disks
 say capture pagewise capture --quiet --folder /out/host
 "#;
 
-/// A program that holds 4 MiB of text in a cgroup of its own, and what scan says of both, alive; then of
-/// the core that the kernel writes of it, and of half of that.
+/// Scans a process that holds 4 MiB of text in its own cgroup, and that cgroup; then the core that
+/// the kernel writes of the process, and the first half of that core.
 const SCAN: &str = r#"
 # one stream: what the shell says of the killed program would else come anywhere among the answers
 exec 2>&1
@@ -62,7 +62,7 @@ head -c $(($(stat -c %s core) / 2)) core > half
 get half look --core half
 "#;
 
-/// Which features the kernel has, by its own files, and what we say of them.
+/// The kernel's features according to its own files, and according to pagewise.
 const FEATURES: &str = r#"
 say lru_gen sh -c '[ -e /sys/kernel/mm/lru_gen/enabled ] && echo yes || echo no'
 say zswap sh -c '[ -e /sys/module/zswap/parameters/enabled ] && echo yes || echo no'
@@ -72,7 +72,7 @@ say modules lsmod
 get capabilities pagewise capabilities --json
 "#;
 
-/// A plan takes effect, is verified, and goes back.
+/// A plan takes effect, is verified, and is undone.
 const PLAN: &str = r#"
 mkdir -p /etc/sysctl.d /var/lib
 echo 0123456789abcdef0123456789abcdef > /etc/machine-id
@@ -92,8 +92,8 @@ say undo pagewise undo --all
 machine > /tmp/now; say plan-difference diff /tmp/machine /tmp/now
 "#;
 
-/// All of the host without multi-gen LRU, once damon_stat has measured; a process; the same process
-/// with a DAMON thread that watches it.
+/// Scans the whole host without multi-gen LRU, once damon_stat has measured; then a process; then
+/// the same process while a DAMON thread watches it.
 const DAMON: &str = r#"
 echo n > /sys/kernel/mm/lru_gen/enabled
 sleep 1000 &
@@ -122,7 +122,8 @@ fn guest_of_trixie_has_a_whole_machine_and_is_scanned() {
     scanned_by_cgroup(&asked("trixie", ""));
 }
 
-/// What watches memory in the newest kernel is told beside, as it says nothing of one process.
+/// In the newest kernel, damon_stat is mentioned in the reason only: it does not measure single
+/// processes.
 #[test]
 fn guest_of_sid_has_a_whole_machine_and_is_scanned_and_says_who_could_tell_what_is_cold() {
     let session = asked("sid", DAMON);
@@ -161,7 +162,7 @@ impl Images {
     }
 }
 
-/// Asks a guest of the suite, and checks all that is the same in each of them.
+/// Runs a guest of the suite, and checks what is the same in all of them.
 fn asked(suite: &str, more: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let images = Images::new(folder.path());
@@ -204,7 +205,7 @@ fn asked(suite: &str, more: &str) -> String {
     session
 }
 
-/// A knob, a file and a zram device.
+/// A plan with a knob, a file and a zram device.
 fn plan_file(folder: &Path) -> Vec<String> {
     let knob = json!({"action": "set-knob", "target": "vm.swappiness", "from": "60", "to": "77"});
     let zram = json!({
@@ -246,7 +247,7 @@ fn a_plan_takes_effect_and_goes_back(session: &str) {
     assert_eq!(answer(session, "plan-difference"), ("", "0"));
 }
 
-/// A guest takes little more than the program, and the files that are sent.
+/// Copies little more into the guest than the program and the requested files.
 fn it_comes_up(run: &Value, files: &[String]) {
     assert!(run["boot_cpu_seconds"].as_f64().unwrap() > 0.0, "{run:#}");
     assert_eq!(run["troubles"], json!([]), "{run:#}");

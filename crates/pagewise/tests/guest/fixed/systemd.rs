@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One guest with systemd that reboots once: a plan that `pagewise plan` makes there is applied, is in force after the
-//! reboot, is verified and undone. Before that, what needs systemd and no reboot: `tune`, and a unit's drop-in.
+//! One guest with systemd that reboots once: a plan that `pagewise plan` makes there is applied, is
+//! in force after the reboot, is verified and undone. Before that, checks that need systemd and no
+//! reboot: `tune`, and a drop-in for a unit.
 //!
 //! Longer sessions, with other plans and suites, are in the groups plan-systemd and plan-reboots.
 
@@ -31,7 +32,7 @@ say asks sh -c 'tr "\0" "\n" < /proc/$(systemctl show -p MainPID --value asks)/e
 systemctl stop asks
 "#;
 
-/// So little is available that a plan for the goal "ratio" adds a zram device.
+/// Fills memory until a plan for the goal "ratio" adds a zram device.
 const PLAN: &str = r#"
 echo 'vm.extfrag_threshold = 0' > /etc/sysctl.d/10-own.conf; sysctl -q vm.extfrag_threshold=0
 state > /root/before
@@ -96,7 +97,8 @@ fn a_drop_in_tells_the_allocators_of_a_unit(session: &str) {
     }
 }
 
-/// A finding's setting, kept after a trial with a timer, in the running kernel and in a file.
+/// Checks that the setting of a finding was kept after a trial with a timer, in the kernel and in a
+/// file.
 fn is_tuned(session: &str) {
     let tuned = document(session, "tune");
     assert_eq!(tuned["kept"], true, "{tuned:#}");

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Switching swap off, judged by the kernel: what `apply` refuses would have killed a process or failed, and what it
-//! does harms nobody.
+//! Switching swap off, checked against the kernel: if `apply` refuses, swapoff would have failed or
+//! caused a kill; if `apply` does it, no process is harmed.
 //!
-//! A process in a cgroup holds memory, a part of it in zram swap, and knows what it wrote. For each case the guest
-//! changes limits and swap, lets `apply` switch the zram swap off, and asks the process whether its memory is as it
-//! was. Where `apply` refuses, the guest runs swapoff itself.
+//! A process in a cgroup holds memory, part of it in zram swap, and knows its contents. For each
+//! case the guest changes limits and swap, lets `apply` switch the zram swap off, and then lets the
+//! process check its memory. If `apply` refuses, the guest runs swapoff itself.
 
 use serde_json::json;
 
 use crate::applied::{plan, step};
 use crate::boot::{SAY, answer_of_success, script};
 
-/// Whether the pages fit, and what is done to the machine before the area is switched off: words of the script.
+/// Name of the case, whether the pages fit, and words of the script that change the machine before
+/// swapoff.
 const CASES: [(&str, bool, &str); 20] = [
     ("other-swap", true, ""),
     ("no-other-swap", false, "other 0"),
@@ -144,7 +145,7 @@ fn guest_swap_is_switched_off_only_if_nobody_is_killed_for_it() {
         if fits {
             assert_eq!(line(format!("contents {name} ")), format!("contents {name} intact"));
         } else {
-            // the refusal was right
+            // apply refused: without it, the process must be harmed or swapoff must fail
             let without = line(format!("without {name} "));
             let is_harmed = number(without, "status") != 0 || number(without, "killed") > 0;
             assert!(is_harmed, "{without}\n{session}");

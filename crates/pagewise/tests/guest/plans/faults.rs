@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! System calls that fail, and kills, while a plan is applied or undone in a real kernel: afterwards each setting,
-//! file and swap area is as before, as planned, or named by a journal, and `pagewise undo` restores all of it.
+//! System calls that fail, and kills, while a plan is applied or undone in a real kernel:
+//! afterwards each setting, file and swap area is as before, as planned, or named in a journal, and
+//! `pagewise undo` restores all of them.
 //!
-//! strace makes one call of a run fail, or kills the program as it enters that call: so each write to the machine
-//! and each record of the journal is a boundary at which a run ends once. The plan sets a value, writes a new and
-//! an existing file, makes a link, makes a zram device, and switches off another one that holds data.
+//! strace makes one call of a run fail, or kills the program as it enters that call. So a run is
+//! interrupted once at each write to the machine and at each record of the journal. The plan sets a
+//! value, writes a new and an existing file, makes a link, makes a zram device, and switches off
+//! another one that holds data.
 //!
-//! `make test` tries a sample; `cargo xtask faults` tries more.
+//! The group `plan-faults` (`cargo xtask groups`) tries some of the calls; `cargo xtask faults`
+//! tries more.
 
 use std::process::Command;
 
@@ -17,19 +20,19 @@ use crate::boot::{SAY, answer, script};
 
 const EXISTING: &str = "/etc/sysctl.d/50-existing.conf";
 
-/// Reading calls are among them: a plan that cannot read a value must not write it.
+/// Calls that read are among them: if a plan cannot read a value, it must not write it.
 const CALLS: &str = "write openat read fsync fdatasync rename renameat renameat2 unlink unlinkat rmdir mkdir \
                      mkdirat symlink symlinkat swapon swapoff fchmod fchown ftruncate";
 
-/// `traced` runs strace.
+/// A shell function `traced` that runs strace.
 pub(crate) const TRACED: &str = r#"
 chmod 755 /opt/strace/*
 traced() { /opt/strace/ld.so --library-path /opt/strace /opt/strace/strace "$@"; }
 "#;
 
-/// Makes one call after the other fail, `$wanted` of the `$calls` that whole runs make. A script says before what it is
-/// about: functions `state` and `away`, which moves `/dev/shm/data` out of RAM, with its checksum `$sum`, and the
-/// commands `$apply` and `$undo`.
+/// Makes one call after the other fail, `$wanted` of the `$calls` that complete runs make. The
+/// script defines before this: the functions `state` and `away`, which swaps out `/dev/shm/data`
+/// (its checksum is `$sum`), and the commands `$apply` and `$undo`.
 pub(crate) const FAULTS: &str = r#"
 state > /tmp/before
 traced -f -qq -e trace=$calls -o /tmp/apply.trace $apply > /tmp/out 2>&1; say apply cat /tmp/out
@@ -104,7 +107,7 @@ apply="pagewise apply --yes --settle 0 /opt/plan.json"
 undo="pagewise undo --all"
 "#;
 
-/// How many calls fail.
+/// The number of calls to make fail.
 fn wanted() -> usize {
     std::env::var("PAGEWISE_PLAN_FAULTS")
         .map_or(16, |number| number.parse().expect("how many faults"))
@@ -135,7 +138,7 @@ fn steps() -> Vec<Value> {
     ]
 }
 
-/// strace of this machine with its libraries, to be sent into a guest that has none of them.
+/// Options that send strace and its libraries from this machine into a guest.
 pub(crate) fn strace() -> Vec<String> {
     let ran = Command::new("ldd").arg("/usr/bin/strace").output().expect("ldd runs");
     let listed = String::from_utf8(ran.stdout).unwrap();
@@ -148,7 +151,7 @@ pub(crate) fn strace() -> Vec<String> {
     paths.map(sent).chain(["--file=/usr/bin/strace:/opt/strace/strace".to_owned()]).collect()
 }
 
-/// What became of one fault: `fault apply write error=EIO 3 hit 1 status 1 was before …`.
+/// The result of one fault: `fault apply write error=EIO 3 hit 1 status 1 was before …`.
 #[derive(Debug)]
 struct Fault<'a> {
     line: &'a str,
@@ -162,7 +165,7 @@ impl<'a> Fault<'a> {
         at.map_or("", |at| self.words[at + 1])
     }
 
-    /// Why it is not as it should be.
+    /// What is wrong with the result; `None` if it is as it should be.
     fn trouble(&self) -> Option<&'static str> {
         let is_apply = self.words[1] == "apply";
         let [status, was, left] = ["status", "was", "journals"].map(|name| self.of(name));
@@ -200,13 +203,14 @@ fn guest_plan_whose_system_calls_fail_or_that_is_killed_is_undone() {
     assert_undone(&ran.out, wanted());
 }
 
-/// Which calls fail, and how many.
+/// Script variables: the system calls, and how many calls must fail.
 pub(crate) fn begin(wanted: usize) -> String {
     let calls = CALLS.split_whitespace().collect::<Vec<_>>().join(",");
     format!("calls={calls}\nwanted={wanted}\n")
 }
 
-/// So many calls failed in what a guest's [`FAULTS`] printed, and after each one `undo` restored all of it.
+/// Checks that this many calls failed according to the output of [`FAULTS`], and that `undo`
+/// restored everything after each.
 #[track_caller]
 pub(crate) fn assert_undone(session: &str, wanted: usize) {
     assert_eq!(answer(session, "difference"), ("", "0"), "{session}");

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Power losses while plans are applied and undone: whichever writes reached the disk, each file has its old or
-//! its new contents, and `pagewise undo` restores the old ones.
+//! Power losses while plans are applied and undone: whichever writes reached the disk, each file
+//! has its old or new contents, and `pagewise undo` restores the old ones.
 //!
-//! One guest applies and undoes plans; `/etc` and the folder of journals are on a small disk of their own, and QEMU
-//! logs what is written to it. The log is then replayed on this machine, without a guest: each disk that a power
-//! loss can leave is repaired by e2fsck, read by debugfs, judged, and given to `pagewise undo`. A second guest mounts
-//! some of these disks as they are, so that its kernel replays the journal of the file system, and undoes the plans
-//! there.
+//! One guest applies and undoes plans. `/etc` and the folder of journals are on a small disk, and
+//! QEMU logs all writes to it. The log is then replayed on this machine: each disk image that a
+//! power loss can leave is repaired by e2fsck, read by debugfs, checked, and given to `pagewise
+//! undo`. A second guest mounts some of these images unrepaired, so that its kernel replays the
+//! file system's journal, and undoes the plans there.
 //!
-//! `cargo xtask power-loss` runs the same test with more disks. Root is needed: `undo` gives files to root.
+//! `cargo xtask power-loss` runs the same test with more images. Root is needed: `undo` creates
+//! files owned by root.
 //!
-//! Steps that write no file are left out: their undo would change this machine.
+//! The plans contain only steps that write files: undoing others would change this machine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -33,14 +34,15 @@ use crate::applied::{UNIT, file, plan, step};
 use crate::boot::program;
 use crate::caches;
 
-/// The file system; marks are written behind it.
+/// Size of the file system in bytes; marks are written behind it.
 const DISK: usize = 12 << 20;
-/// Room for a mark.
+/// Bytes behind the file system, for the mark.
 const BEHIND: usize = 64 << 10;
-/// How many disks the second guest mounts.
+/// How many images the second guest mounts.
 const MOUNTED: usize = 20;
 
-/// A file that exists before the plan and spans several blocks, so that a part of it can be on the disk.
+/// Contents of a file that exists before the plan, long enough for several blocks, so that a part
+/// of it can be lost.
 fn long(word: &str) -> String {
     format!("# {word} contents\nvm.swappiness = 60\n").repeat(200)
 }
@@ -49,7 +51,7 @@ const OLD_GENERATOR: &str = "[zram0]\nzram-size = ram / 4\n";
 const NEW_GENERATOR: &str = "[zram0]\nzram-size = ram / 2\ncompression-algorithm = zstd\n";
 const EXISTING: &str = "/etc/sysctl.d/50-existing.conf";
 const GENERATOR: &str = "/etc/systemd/zram-generator.conf";
-/// What the test writes in place, to see that the judge notices.
+/// A file that the test overwrites in place, to prove that the check notices damage.
 const CARELESS: &str = "/etc/sysctl.d/60-careless.conf";
 
 fn change(id: &str, target: &str, from: &str, to: &str) -> Value {
@@ -60,7 +62,7 @@ fn link(id: &str, target: &str, to: &str) -> Value {
     step(id, json!({"action": "make-link", "target": target, "from": null, "to": to}))
 }
 
-/// A kind of plan, and its steps.
+/// The kinds of plans, and their steps.
 fn kinds() -> [(&'static str, Vec<Value>); 2] {
     let settings = vec![
         file("sysctl", "/etc/sysctl.d/90-pagewise.conf", "vm.swappiness = 77\n"),
@@ -89,8 +91,8 @@ fn kinds() -> [(&'static str, Vec<Value>); 2] {
     [("settings", settings), ("zram", zram)]
 }
 
-/// Makes the files that exist before, and applies and undoes each plan. A mark reaches the log without a flush: the
-/// kernel writes what it holds of a sector before it reads the sector directly.
+/// Creates the files that exist before, and applies and undoes each plan. A mark reaches QEMU's log
+/// without a flush: before a direct read of a sector, the kernel writes its cached data for it.
 const SCRIPT: &str = r#"
 set -e
 mark() {
@@ -138,7 +140,8 @@ mark "careless end"
 umount /var/lib/pagewise /etc /small
 "#;
 
-/// Mounts each disk as after a power loss, undoes the plans there, and compares it with the first one.
+/// Mounts each image as after a power loss, undoes the plans there, and compares the result with
+/// the first image.
 const MOUNT: &str = r#"
 mkdir -p /small /var/lib/pagewise
 state() { cd /etc && find . \( -type f -o -type l -o -type d \) -exec ls -ld {} \; | awk '{ print $1, $3, $4, $9, $10, $11 }' | sort -k 4
@@ -157,7 +160,7 @@ for disk in /dev/vd?; do
 done
 "#;
 
-/// Boots a small guest with these disks and runs a script in it; answers what it printed.
+/// Boots a small guest with these disks and runs a script in it; returns its output.
 fn boot(folder: &Path, disks: Vec<Disk>, script: &str, files: &[(&str, String)]) -> String {
     let mut guest =
         Guest::new(program().get_program().into(), vec!["sh".into(), "/opt/script".into()]);
@@ -182,7 +185,8 @@ fn boot(folder: &Path, disks: Vec<Disk>, script: &str, files: &[(&str, String)])
     output
 }
 
-/// Lets a guest apply and undo the plans on a new disk, or reads what an earlier run left in this folder.
+/// Lets a guest apply and undo the plans on a new disk, or reads the recording that an earlier run
+/// left in this folder.
 fn record(folder: &Path) -> Recording {
     let [start, image, log] = ["start", "image", "log"].map(|name| folder.join(name));
     if !log.exists() {
@@ -210,16 +214,16 @@ fn record(folder: &Path) -> Recording {
     Recording::parse(start, &fs::read(&log).unwrap()).unwrap()
 }
 
-/// The trees before and after a plan, and what is between.
+/// The files before and after a plan.
 struct Expected {
     old: Tree,
     new: Tree,
 }
 
-/// What a power loss may leave.
+/// The phase in which the power is lost, which decides what may be on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The command runs: old or new, file by file.
+    /// While the command runs, each file may be old or new.
     Between,
     /// `apply` has ended.
     Applied,
@@ -238,7 +242,7 @@ impl Phase {
 }
 
 impl Expected {
-    /// Adds what the steps of a plan write.
+    /// Computes the new files from the old ones and the steps of a plan.
     fn new(old: &Tree, steps: &[Value]) -> Self {
         let mut new = old.clone();
         for step in steps {
@@ -258,7 +262,7 @@ impl Expected {
         Self { old: old.clone(), new }
     }
 
-    /// Why this tree is none that a power loss may leave.
+    /// Returns an error if a power loss in this phase cannot leave these files.
     fn judge(&self, found: &Tree, phase: Phase) -> Result<(), String> {
         let paths: BTreeSet<&String> =
             [&self.old, &self.new, found].iter().flat_map(|it| it.keys()).collect();
@@ -287,14 +291,16 @@ impl Expected {
         Ok(())
     }
 
-    /// Whether it is the file beside a planned one that becomes it by a rename: no program reads that.
+    /// Whether this is the temporary file next to a planned one, before its rename: no program
+    /// reads it.
     fn is_staged(&self, path: &str) -> bool {
         let name = path.strip_suffix(".pagewise-new").and_then(|path| path.rsplit_once("/."));
         name.is_some_and(|(folder, name)| self.new.contains_key(&format!("{folder}/{name}")))
     }
 }
 
-/// Undoes what is in force in these copies, as after a boot, and says why the result is not the old tree.
+/// Undoes the plans in these copies, as after a boot; returns an error if the result differs from
+/// the old files.
 fn undo(copies: &Path, expected: &Expected, phase: Phase) -> Result<(), String> {
     let pagewise = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
@@ -327,18 +333,18 @@ fn undo(copies: &Path, expected: &Expected, phase: Phase) -> Result<(), String> 
     }
 }
 
-/// What was found on the disks of one kind.
+/// Totals over the images of one kind of plan.
 #[derive(Debug, Default)]
 struct Totals {
     disks: usize,
-    /// Different files and journals on them.
+    /// The number of different sets of files and journals.
     trees: usize,
     bad: Vec<String>,
-    /// Bad ones by their first word.
+    /// The numbers of bad images by the first word of the reason.
     reasons: BTreeMap<String, usize>,
 }
 
-/// Judges the disks of power losses within this part of the recording.
+/// Checks the images of power losses within this part of the recording.
 fn judge(
     recording: &Recording,
     (first, last): (&str, &str),
@@ -376,7 +382,7 @@ fn judge(
     Totals { trees: known.len(), ..totals }
 }
 
-/// Each disk has the same chance to be in the sample.
+/// Reservoir sampling: each image has the same chance to be in the sample.
 fn add_to_sample(
     sample: &mut Vec<Vec<u8>>,
     number: usize,
@@ -394,12 +400,12 @@ fn add_to_sample(
     }
 }
 
-/// A number from the environment: `cargo xtask power-loss` sets it.
+/// A number from the environment, which `cargo xtask power-loss` sets.
 fn number(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// The tree of `/etc` when the recording begins.
+/// The files of `/etc` at the start of the recording.
 fn old_tree(recording: &Recording) -> (Tree, Vec<u8>) {
     let begin = recording.between("begin", "begin").start;
     let (mut tree, mut image) = (Tree::new(), Vec::new());
@@ -411,7 +417,7 @@ fn old_tree(recording: &Recording) -> (Tree, Vec<u8>) {
     (tree, image)
 }
 
-/// Mounts disks in a guest, whose kernel repairs them, and undoes there.
+/// Mounts images in a guest, whose kernel repairs them, and undoes the plans there.
 fn mount(images: &[Vec<u8>]) {
     let folder = tempfile::tempdir().unwrap();
     let disks = images.iter().enumerate().map(|(number, image)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Changes that several cases share: what other machines look like.
+//! Changes to recorded hosts that several cases share.
 
 use crate::scene::Scene;
 
@@ -7,32 +7,34 @@ use crate::scene::Scene;
 pub(crate) const PLAIN: &str = "debian12-6.18-x86_64-24g-plain";
 /// A large process in huge pages.
 pub(crate) const THP: &str = "debian12-6.18-x86_64-24g-thp";
-/// A zram swap tier behind a swap file, both empty.
+/// A zram swap tier with a lower priority than a swap file, both empty.
 pub(crate) const BEHIND_FILE: &str = "debian12-6.18-x86_64-24g-zram-behind-file";
 /// The same, while a cgroup of 64 MiB swaps 130 MiB to the file.
 pub(crate) const BEHIND_FILE_USED: &str = "debian12-6.18-x86_64-24g-zram-behind-file-used";
 /// A zram swap tier alone, empty.
 pub(crate) const ZRAM_SWAP: &str = "debian12-6.18-x86_64-24g-zram-swap";
-/// The same, while a cgroup of 64 MiB swaps 130 MiB of text to it.
+/// A cgroup whose process was killed at its limit.
 pub(crate) const OOM_LIMIT: &str = "debian-trixie-6.12-x86_64-256m-oom-limit";
+/// [`ZRAM_SWAP`], while a cgroup of 64 MiB swaps 130 MiB of text to it.
 pub(crate) const ZRAM_SWAP_USED: &str = "debian12-6.18-x86_64-24g-zram-swap-used";
-/// Version 2: a group of 64 MiB works on 160 MiB, of which zram takes the rest.
+/// cgroup v2: a cgroup of 64 MiB uses 160 MiB, the rest of it in zram.
 pub(crate) const AT_LIMIT: &str = "debian-sid-7.2-x86_64-512m-zram-pressure";
-/// No swap; a kernel that has zswap with its shrinker.
+/// No swap; a kernel whose zswap has a shrinker.
 pub(crate) const ZSWAP_OFF: &str = "debian-sid-7.2-x86_64-256m-oom-host";
-/// A group of 40 MiB whose program on a disk does not fit beside its data, and no swap.
+/// A cgroup of 40 MiB whose program file does not fit into memory together with its data, and no
+/// swap.
 pub(crate) const SWAP_OFF: &str = "debian-trixie-6.12-x86_64-512m-swap-off";
 
-/// What the kernel prints above the tiers.
+/// The header line of /proc/swaps.
 const HEAD: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
-/// The tiers, each as `path kind size used priority` in KiB.
+/// Sets the swap tiers, each as `path kind size used priority` in KiB.
 pub(super) fn swaps(host: Scene, tiers: &[&str]) -> Scene {
     let lines: String = tiers.iter().map(|tier| format!("{tier}\n")).collect();
     host.file("proc/swaps", format!("{HEAD}{lines}"))
 }
 
-/// Memory pressure as PSI averages: some over 10 and 60 s, full over 10 and 60 s.
+/// Sets memory pressure (PSI averages): some over 10 and 60 s, full over 10 and 60 s.
 pub(super) fn pressure(host: Scene, averages: [&str; 4]) -> Scene {
     let [some10, some60, full10, full60] = averages;
     let text = format!(
@@ -42,13 +44,13 @@ pub(super) fn pressure(host: Scene, averages: [&str; 4]) -> Scene {
     host.file("proc/pressure/memory", text)
 }
 
-/// Somebody waits for memory, more than the thresholds.
+/// Tasks wait for memory for more than the thresholds.
 pub(super) fn waiting(host: Scene) -> Scene {
     pressure(host, ["14.00", "11.20", "4.00", "3.00"])
 }
 
-/// A working set that does not fit: what is dropped is read again, and tasks wait for it. Most of
-/// what is read from disk is new, so that it is no thrashing.
+/// A working set that does not fit: dropped pages are read again, and tasks wait for them. Most
+/// data read from disk is new, so this is not thrashing.
 pub(super) fn rereading(host: Scene) -> Scene {
     host.grow("workingset_refault_file", 100_000)
         .grow("pgsteal_file", 90_000)
@@ -61,7 +63,7 @@ pub(super) fn swap_off(host: Scene) -> Scene {
     swaps(host, &[]).line("proc/meminfo", "SwapTotal:", "SwapTotal:             0 kB")
 }
 
-/// A device of zram that has a size and holds `stored` bytes, of 40 % of that compressed.
+/// A zram device with a size that holds `stored` bytes, compressed to 40 %.
 pub(super) fn zram0(host: Scene, stored: u64) -> Scene {
     let compressed = stored * 2 / 5;
     let mm_stat = format!("{stored:8} {compressed:8} {compressed:8} 0 {compressed:8} 0 0 0 0\n");
@@ -71,12 +73,12 @@ pub(super) fn zram0(host: Scene, stored: u64) -> Scene {
         .file("sys/block/zram0/mm_stat", mm_stat)
 }
 
-/// The `mm_stat` of the device that is a swap tier.
+/// Sets the `mm_stat` of the device that is a swap tier.
 pub(super) fn mm_stat(host: Scene, columns: &str) -> Scene {
     host.file("sys/block/zram1/mm_stat", format!("{columns}\n"))
 }
 
-/// A kernel that has zram as a module, on disk and not loaded.
+/// A kernel with zram as a module, which is on disk and not loaded.
 pub(super) fn zram_not_loaded(host: Scene) -> Scene {
     host.without("sys/block/zram0")
         .without("sys/class/zram-control")
@@ -87,7 +89,7 @@ pub(super) fn zram_not_loaded(host: Scene) -> Scene {
         )
 }
 
-/// A mount beside those that are recorded.
+/// Adds a mount to the recorded ones.
 pub(super) fn mounted(host: Scene, line: &str) -> Scene {
     let text = host.text("end", "proc/self/mountinfo").expect("mounts are recorded");
     let text = format!("{text}{line}\n");
@@ -96,7 +98,7 @@ pub(super) fn mounted(host: Scene, line: &str) -> Scene {
 
 const GROUP: &str = "sys/fs/cgroup/system.slice/db.service";
 
-/// The same machine with cgroup version 2 alone, and one service in a group of its own.
+/// The same machine with cgroup v2 only, and one service in its own cgroup.
 pub(super) fn version_2(host: Scene) -> Scene {
     let root = "anon 70000000\nfile 3600000000\nshmem 9000000\n";
     let service = "anon 40000000\nfile 200000000\nshmem 0\npgmajfault 12\n";
@@ -120,12 +122,12 @@ const VERSION_2_MOUNTS: &str = "\
 31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate
 ";
 
-/// What the service's group met, its limit so many times.
+/// The `memory.events` of the service's cgroup, which reached its limit this many times.
 pub(super) fn group_events(reached_max: u32) -> String {
     format!("low 0\nhigh 0\nmax {reached_max}\noom 0\noom_kill 0\noom_group_kill 0\n")
 }
 
-/// Its pressure, as the share of the last minute.
+/// The memory pressure of the cgroup, as the share of the last minute.
 fn group_pressure(some60: &str) -> String {
     format!(
         "some avg10={some60} avg60={some60} avg300=0.00 total=90000\n\
@@ -133,7 +135,7 @@ fn group_pressure(some60: &str) -> String {
     )
 }
 
-/// A file of the service's group.
+/// Sets a file of the service's cgroup.
 pub(super) fn group(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene {
     host.file(&format!("{GROUP}/{file}"), text)
 }

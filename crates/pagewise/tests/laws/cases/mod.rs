@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! For each rule and each reason that it knows: a change that makes it fire on a recorded host, and
-//! one that is nearly the same and must not.
+//! For each rule and each of its reasons: a change that makes it fire on a recorded host, and a
+//! nearly equal change that must not.
 
 mod hosts;
 mod other;
@@ -18,19 +18,19 @@ pub(crate) use other::on_nvme;
 /// Changes the files of a host.
 pub(crate) type Change = fn(Scene) -> Scene;
 
-/// What the near miss leads to.
+/// What the near miss results in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Near {
-    /// Nothing by this rule, and nothing else but what the case expects anyway.
+    /// Not this rule, and no other rules than the case expects anyway.
     Silent(Change),
-    /// Nothing by this rule, but these others.
+    /// Not this rule, but these others.
     But(Change, &'static [&'static str]),
-    /// The same rule, and another severity or title.
+    /// The same rule, with another severity or title.
     Told(Change, Severity, &'static str),
 }
 
 impl Near {
-    /// The change that is nearly the same.
+    /// The nearly equal change.
     pub(crate) fn change(self) -> Change {
         let (Self::Silent(change) | Self::But(change, _) | Self::Told(change, ..)) = self;
         change
@@ -40,25 +40,25 @@ impl Near {
 /// One reason for one finding.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
-    /// The rule.
+    /// The ID of the rule.
     pub(crate) id: &'static str,
-    /// What is the case.
+    /// The reason, in words.
     pub(crate) reason: &'static str,
     /// The recording that is changed.
     pub(crate) host: &'static str,
-    /// What makes the rule fire.
+    /// The change that makes the rule fire.
     pub(crate) fires: Change,
-    /// How severe it is then.
+    /// The expected severity.
     pub(crate) severity: Severity,
-    /// What the title says then, in part.
+    /// Part of the expected title.
     pub(crate) title: &'static str,
-    /// Other rules that fire by the same change, which the recording as it is does not.
+    /// Other rules that fire because of this change (not those of the unchanged recording).
     pub(crate) also: &'static [&'static str],
-    /// The near miss, starting from the recording again.
+    /// The near miss, which changes the original recording.
     pub(crate) near: Near,
 }
 
-/// All of them.
+/// All cases.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
     unused::CASES.iter().chain(other::CASES)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every other rule.
+//! The cases of all rules except `zram-unused`.
 
 use pagewise_model::Severity::{Critical, Info, Warning};
 
@@ -15,7 +15,7 @@ const LIMITED: &str = "sys/fs/cgroup/system.slice/cg-2.service";
 const EVENTS: &str = "sys/fs/cgroup/system.slice/cg-2.service/memory.events";
 const KHUGEPAGED: &str = "sys/kernel/mm/transparent_hugepage/khugepaged";
 
-/// The end of a report, as Linux 6.12 prints it; the numbers are ours.
+/// The end of an OOM report, as Linux 6.12 prints it, with numbers of our own.
 const KILLED: &str = "3,12,9000000,-;Out of memory: Killed process 7 (java) total-vm:8kB, \
     anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:4kB oom_score_adj:0\n";
 
@@ -75,7 +75,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Critical,
         title: "/system.slice waits for memory at its limit of 64.0 MiB",
         also: &[],
-        // it was reached some time ago
+        // the limit was reached before the interval
         near: Near::But(
             |host| {
                 let end = host.text("end", EVENTS).unwrap().to_owned();
@@ -122,7 +122,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Warning,
         title: "files are read again right after the kernel dropped them from memory",
         also: &[],
-        // pages that were dropped long ago
+        // the pages that are read again were dropped long ago
         near: Near::Silent(|host| host.grow("pgsteal_file", 1000)),
     },
     Case {
@@ -313,7 +313,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "proc-21 has only 8 % of its memory in huge pages",
         also: &[],
-        // as it was: nearly all of it
+        // unchanged: nearly all of it
         near: Near::Silent(|host| host),
     },
     Case {
@@ -361,7 +361,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "100 % of the page faults that requested a huge page got a small page",
         also: &[],
-        // recent ones count before old ones
+        // recent events count, not old ones
         near: Near::Silent(|host| {
             host.counter("thp_fault_fallback", 9_000).grow("thp_fault_alloc", 200)
         }),
@@ -484,7 +484,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Warning,
         title: "the kernel killed java (pid 7): the machine ran out of memory",
         also: &[],
-        // the same, written by a program
+        // the same text, written to /dev/kmsg by a program
         near: Near::Silent(|host| host.file("dev/kmsg", KILLED.replace("3,12,", "11,12,"))),
     },
     Case {
@@ -569,7 +569,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Warning,
         title: "will fill memory in",
         also: &[],
-        // it took in one go what it took in ten hours before
+        // in one interval it grew by as much as in ten hours before
         near: Near::Silent(|host| grown(host, 36_000)),
     },
     Case {
@@ -708,7 +708,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Warning,
         title: "cg-2.service has 96.8 MiB in swap and keeps swapping pages in",
         also: &["memory-pressure"],
-        // what it has in swap stays there
+        // its pages stay in swap
         near: Near::But(
             |host| {
                 let host = host.file(&format!("{LIMITED}/memory.max"), "max\n");
@@ -773,7 +773,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "vm.swappiness is 60, but a file sets it to 180",
         also: &[],
-        // the later file wins
+        // the file that is applied later wins
         near: Near::Silent(|host| {
             let host = sysctl_file(host, "90-swap", "vm.swappiness = 60\n");
             host.file("usr/lib/sysctl.d/10-vendor.conf", "vm.swappiness = 180\n")
@@ -787,7 +787,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "vm.swappiness is 60, but a file sets it to 30",
         also: &[],
-        // it is not switched on
+        // tuned is not enabled
         near: Near::Silent(tuned),
     },
     Case {
@@ -816,7 +816,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "1 setting differs from its default and is in no sysctl file",
         also: &[],
-        // nothing is known of its files
+        // nothing is known about the configuration files
         near: Near::Silent(|host| host.file("proc/sys/vm/dirty_ratio", "40\n")),
     },
     Case {
@@ -843,7 +843,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Warning,
         title: "zram-generator and zram-tools both set up zram0",
         also: &[],
-        // a generator that has nothing to do
+        // a generator without anything to do
         near: Near::Silent(|host| enabled(generator(host, "# [zram0]\n"), "zramswap")),
     },
     Case {
@@ -962,7 +962,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "zram-generator does not apply the parameters of zstd",
         also: &[],
-        // the device has another algorithm, which is another finding
+        // the device has another algorithm, which is a finding of another rule
         near: Near::But(
             |host| {
                 let algorithms = "compression-algorithm = zstd(level=9) lzo-rle (type=idle)";
@@ -988,7 +988,7 @@ fn sysctl_file(host: Scene, name: &str, text: &str) -> Scene {
     host.file(&format!("etc/sysctl.d/{name}.conf"), text)
 }
 
-/// A rule of udev that gives a device a size.
+/// A udev rule that gives a device a size.
 fn udev_rule(host: Scene, device: &str) -> Scene {
     let rule = format!("KERNEL==\"{device}\", ATTR{{disksize}}=\"1G\"\n");
     host.file("etc/udev/rules.d/99-zram.rules", &rule)
@@ -1006,12 +1006,12 @@ fn generator(host: Scene, text: &str) -> Scene {
         .file("etc/systemd/zram-generator.conf", text)
 }
 
-/// A unit that `systemctl enable` switched on.
+/// A unit that `systemctl enable` has enabled.
 fn enabled(host: Scene, unit: &str) -> Scene {
     host.file(&format!("etc/systemd/system/multi-user.target.wants/{unit}.service"), "")
 }
 
-/// The large process is so old, holds 3,000 MiB, and held 150 MiB less at the earlier end.
+/// The large process is this old, has 3,000 MiB, and had 150 MiB less at the start of the interval.
 fn grown(host: Scene, age: u64) -> Scene {
     const UPTIME: u64 = 50_000;
     let stat =
@@ -1024,12 +1024,12 @@ fn grown(host: Scene, age: u64) -> Scene {
         .line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:   2800000 kB")
 }
 
-/// A size of meminfo in KiB.
+/// Sets a size of meminfo in KiB.
 fn meminfo(host: Scene, key: &str, kib: u64) -> Scene {
     host.line("proc/meminfo", key, &format!("{key} {kib} kB"))
 }
 
-/// Unreclaimable slab at both ends, in KiB.
+/// Sets unreclaimable slab at both ends of the interval, in KiB.
 fn slab_grew(host: Scene, before: u64, after: u64) -> Scene {
     let host = meminfo(host, "SUnreclaim:", before);
     let text = host.text("end", "proc/meminfo").expect("meminfo is recorded");
@@ -1038,7 +1038,7 @@ fn slab_grew(host: Scene, before: u64, after: u64) -> Scene {
     host.file_at("end", "proc/meminfo", text)
 }
 
-/// KSM after so many scans of half a million pages.
+/// KSM after this many scans of half a million pages.
 fn ksm(host: Scene, scans: u64, profit: &str) -> Scene {
     let file = |host: Scene, name: &str, text: &str| {
         host.file(&format!("sys/kernel/mm/ksm/{name}"), format!("{text}\n"))
@@ -1051,7 +1051,7 @@ fn ksm(host: Scene, scans: u64, profit: &str) -> Scene {
     file(host, "general_profit", profit)
 }
 
-/// The largest zone's high watermark so many pages above its low one.
+/// The largest zone's high watermark is this many pages above its low one.
 fn watermarks(host: Scene, distance: u64) -> Scene {
     let text = host.text("end", "proc/zoneinfo").expect("zones are recorded");
     let (before, zone) = text.split_once("zone   Normal").expect("a large zone");
@@ -1066,7 +1066,7 @@ fn watermarks(host: Scene, distance: u64) -> Scene {
     host.file("proc/sys/vm/watermark_scale_factor", "1500\n")
 }
 
-/// So much is dirty, in KiB, and somebody waited for I/O so much of the last minute.
+/// Sets dirty memory in KiB, and the share of the last minute in which a task waited for I/O.
 fn writing(host: Scene, dirty: u64, stalled: &str) -> Scene {
     let text = format!(
         "some avg10={stalled} avg60={stalled} avg300=0.00 total=37273968\n\
@@ -1075,7 +1075,7 @@ fn writing(host: Scene, dirty: u64, stalled: &str) -> Scene {
     meminfo(host, "Dirty:", dirty).file("proc/pressure/io", text)
 }
 
-/// A swap file of 8 GiB that holds so many KiB.
+/// A swap file of 8 GiB that holds this many KiB.
 fn big_swap_used(host: Scene, used: u64) -> Scene {
     let file = format!("/swap-1 file 8388604 {used} -2");
     let host = swaps(host, &["/dev/zram1 partition 524284 0 100", &file]);
@@ -1098,7 +1098,7 @@ fn big_swap(host: Scene) -> Scene {
     host.line("proc/meminfo", "SwapFree:", "SwapFree:        8911864 kB")
 }
 
-/// Swap of 1,000,000 KiB on a disk that is filled so far.
+/// Swap of 1,000,000 KiB on a disk, filled to this percentage.
 fn swap_used(host: Scene, percent: u64) -> Scene {
     let used = percent * 10_000;
     let file = format!("/swap-1 file 1000000 {used} -2");
@@ -1107,7 +1107,7 @@ fn swap_used(host: Scene, percent: u64) -> Scene {
     host.line("proc/meminfo", "SwapFree:", &format!("SwapFree:        {} kB", 1_000_000 - used))
 }
 
-/// Strict overcommit accounting with so much of the limit committed.
+/// Strict overcommit accounting with this percentage of the limit committed.
 fn strict(host: Scene, percent: u64) -> Scene {
     let host = host.file("proc/sys/vm/overcommit_memory", "2\n");
     let host = host.line("proc/meminfo", "CommitLimit:", "CommitLimit:    10000000 kB");
@@ -1132,13 +1132,13 @@ fn rereading_before_5_9(host: Scene, dropped: u64) -> Scene {
     host
 }
 
-/// Used and priority of both tiers of 512 MiB.
+/// Sets used size and priority of both tiers, each of 512 MiB.
 fn tiers(host: Scene, file: &str, zram: &str) -> Scene {
     let file = format!("/swap-1 file 524284 {file}");
     swaps(host, &[&file, &format!("/dev/zram1 partition 524284 {zram}")])
 }
 
-/// Swap of 1 GiB on NVMe that holds so many KiB.
+/// Swap of 1 GiB on NVMe that holds this many KiB.
 pub(crate) fn on_nvme(host: Scene, used: u64) -> Scene {
     let host = swaps(host, &[&format!("/dev/nvme0n1p3 partition 1048572 {used} -2")]);
     let host = meminfo(host, "SwapTotal:", 1_048_572);
@@ -1147,13 +1147,14 @@ pub(crate) fn on_nvme(host: Scene, used: u64) -> Scene {
         .file("sys/block/nvme0n1/queue/rotational", "0\n")
 }
 
-/// zswap in front of it, with a pool of so many KiB (its limit is 42,927), while pages are read from the disk.
+/// zswap in front of it, with a pool of this many KiB (its limit is 42,927), while pages are read
+/// from the disk.
 fn full_pool(host: Scene, pool: u64, reads: u64) -> Scene {
     let host = meminfo(on_nvme(zswap_on(host), 90_000), "Zswap:", pool);
     meminfo(host, "Zswapped:", 80_000).grow("pswpin", reads)
 }
 
-/// Two partitions with swap, the first filled first; whether each disk spins.
+/// Two swap partitions, the first used first; and whether each disk is rotational.
 fn two_disks(host: Scene, spins: [&str; 2]) -> Scene {
     let disks = [("sda", "sda2", 2), ("nvme0n1", "nvme0n1p3", 3)];
     let partitions =
@@ -1173,13 +1174,14 @@ fn zram_holds(host: Scene, used: u32, others: &[&str]) -> Scene {
     swaps(host, &tiers)
 }
 
-/// A device that takes 950 MiB.
+/// A device that uses 950 MiB.
 fn at_limit(host: Scene, limit: u64) -> Scene {
     let host = zram_holds(host, 200_000, &[]);
     mm_stat(host, &format!("2000000000 900000000 996147200 {limit} 996147200 0 0 0 0"))
 }
 
-/// A device of zmerge with 64 MiB in it, of which so many pages were found when they were written.
+/// A zmerge device with 64 MiB in it; this many pages were found to be copies when they were
+/// written.
 fn zmerge(host: Scene, mode: &str, found: u32) -> Scene {
     let file = |host: Scene, name: &str, text: String| {
         host.file(&format!("sys/block/zmerge0/{name}"), text + "\n")
@@ -1199,12 +1201,12 @@ fn zswap_on(host: Scene) -> Scene {
     host.file("sys/module/zswap/parameters/enabled", "Y\n")
 }
 
-/// 20 of 256 MiB.
+/// 20 MiB of 256 MiB are in huge pages.
 fn low_coverage(host: Scene) -> Scene {
     host.line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB")
 }
 
-/// khugepaged's time on a CPU and waiting for one over the interval, in ns.
+/// khugepaged's time on a CPU and waiting for one during the interval, in ns.
 fn khugepaged_ran(host: Scene, on_cpu: u64, waiting: u64) -> Scene {
     host.file("proc/38/schedstat", "660820 916004 22\n").file_at(
         "end",
@@ -1213,14 +1215,14 @@ fn khugepaged_ran(host: Scene, on_cpu: u64, waiting: u64) -> Scene {
     )
 }
 
-/// 2 GiB of them.
+/// 2 GiB in huge pages.
 fn huge_pages(host: Scene) -> Scene {
     host.line("proc/meminfo", "AnonHugePages:", "AnonHugePages:   2097152 kB")
 }
 
 const TUNED: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 
-/// tuned with a profile, not switched on.
+/// tuned with an active profile, not enabled.
 fn tuned(host: Scene) -> Scene {
     host.file("etc/tuned/active_profile", "virtual-guest\n")
         .file("usr/lib/tuned/virtual-guest/tuned.conf", "[sysctl]\nvm.swappiness = 30\n")

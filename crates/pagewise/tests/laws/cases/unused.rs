@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why zram is not used: every reason that `zram-unused` knows.
+//! Why zram is not used: a case for every reason that the rule `zram-unused` knows.
 
 use pagewise_model::Severity::{Critical, Info, Warning};
 
@@ -12,7 +12,7 @@ use crate::scene::Scene;
 
 const ID: &str = "zram-unused";
 
-/// A group of version 1 in another.
+/// A cgroup (v1) below another one.
 const INNER: &str = "sys/fs/cgroup/memory/cg-2/cg-3";
 
 /// A swap file that holds 100 MiB.
@@ -85,7 +85,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Info,
         title: "zram0 has a size, but pagewise sees no swap signature on it",
         also: &[],
-        // something lies in it, though we cannot tell what
+        // the device stores something, though its kind cannot be determined
         near: Near::Silent(|host| zram0(host, 64 << 20)),
     },
     Case {
@@ -133,7 +133,7 @@ pub(super) static CASES: &[Case] = &[
         severity: Warning,
         title: "zram1 is not used: its swap priority is 5, and /swap-1 has 50",
         also: &[],
-        // one that is full cannot be the reason, and pages were swapped
+        // a full one cannot be the reason, and pages were swapped
         near: Near::But(|host| behind(host, 524_284), &["tier-order"]),
     },
     Case {
@@ -260,7 +260,7 @@ fn udev_saw_swap(host: Scene) -> Scene {
     host.file("run/udev/data/b252:0", "\n\nE:ID_FS_TYPE=swap\n")
 }
 
-/// A first page that ends so.
+/// A first page that ends with this mark.
 fn signature(mark: &[u8]) -> Vec<u8> {
     let mut page = vec![0; 4096 - mark.len()];
     page.extend_from_slice(mark);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looks up in the files what evidence says: every number on screen can be traced to its line.
+//! Looks up in the files what evidence claims: every number on screen can be traced to its line.
 //!
-//! This is a second opinion. Where each number stands, in which unit, and what the kernel calls it
-//! is written down here once more, apart from the readers. Evidence that the table does not know is
-//! an error, so that a new kind of it has to be written down too.
+//! This is a second implementation, independent of the readers: it has its own table of where each
+//! number is, in which unit, and what the kernel calls it. Evidence that the table does not know is
+//! an error, so new kinds of evidence must be added.
 
 mod spelling;
 
@@ -11,7 +11,7 @@ use pagewise_model::Evidence;
 
 use crate::scene::Scene;
 
-/// Whether `evidence` says what stands at its place.
+/// Whether the place that `evidence` names contains its value.
 pub(crate) fn check(
     scene: &Scene,
     seconds: Option<f64>,
@@ -25,11 +25,11 @@ pub(crate) fn check(
     }
 }
 
-/// Evidence, and the text where it points.
+/// Evidence, and the text at its place.
 pub(crate) struct Place<'a> {
     pub(crate) scene: &'a Scene,
     pub(crate) evidence: &'a Evidence,
-    /// The line, or the whole of a file that is one value; `None` where there is no such file.
+    /// The line, or the whole file if it is a single value; `None` if the file does not exist.
     pub(crate) text: Option<&'a str>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Place<'a> {
     fn find(scene: &'a Scene, evidence: &'a Evidence) -> Result<Self, String> {
         let text = scene.text("end", &evidence.path);
         let text = match (text, evidence.line) {
-            // a record is known by its sequence number
+            // a record is identified by its sequence number
             (Some(text), Some(number)) if evidence.path == "/dev/kmsg" => {
                 let is_it = |line: &&str| line.split(',').nth(1) == Some(&number.to_string());
                 let record = text.lines().find(is_it);
@@ -61,7 +61,7 @@ impl<'a> Place<'a> {
         &self.evidence.path
     }
 
-    /// The text; an error where there is no such file.
+    /// The text; an error if the file does not exist.
     pub(crate) fn there(&self) -> Result<&'a str, String> {
         self.text.ok_or_else(|| format!("{:?}: no such file", self.evidence))
     }
@@ -77,7 +77,7 @@ impl<'a> Place<'a> {
         Ok(self.word(0)?.trim_end_matches(':'))
     }
 
-    /// The value of a line of the same file that begins with `key`, at one end.
+    /// The value of the line that begins with `key` in the same file, at this end of the interval.
     pub(crate) fn keyed(&self, end: &str, key: &str) -> Result<u64, String> {
         let text = self.scene.text(end, self.path()).unwrap_or_default();
         let of_line = |line: &str| {
@@ -88,7 +88,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub(crate) fn number(word: &str) -> Result<u64, String> {
     word.trim().parse().map_err(|_| format!("{word:?} is no whole number"))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel writes where, and how evidence has to say it.
+//! What the kernel prints in each file, and how evidence must print it.
 
 use pagewise_model::Bytes;
 
 use super::{Place, number};
 
-/// In which form a number stands in the file, and is said.
+/// The unit of a number in the file, and in evidence.
 #[derive(Clone, Copy)]
 enum Unit {
     Plain,
@@ -15,14 +15,14 @@ enum Unit {
     Millis,
     Percent,
     Switch,
-    /// A size, or the word for none.
+    /// A size, or the kernel's word for no limit.
     Limit,
 }
 
-/// A file, the name that evidence gives to a value in it, the word that it is, its unit.
+/// A file, the name of a value in it, the index of its word, its unit.
 type Row = (&'static str, &'static str, usize, Unit);
 
-/// Files of one line, and lines that are columns. A file is known by how its path ends.
+/// Files of one line, and lines with columns. A file is identified by the end of its path.
 const COLUMNS: &[Row] = &[
     ("/proc/swaps", "size", 2, Unit::Kib),
     ("/proc/swaps", "used", 3, Unit::Kib),
@@ -77,14 +77,14 @@ const COLUMNS: &[Row] = &[
     ("/memory.failcnt", "reached max", 0, Unit::Plain),
 ];
 
-/// Counters that only grow, of files of one line: the file, the name, the word.
+/// Counters that only grow, in files of one line: the file, the name, the index of the word.
 const GROWING: &[(&str, &str, usize)] = &[
     ("/io_stat", "failed_writes", 1),
     ("/schedstat", "CPU time ns", 0),
     ("/schedstat", "run-queue wait ns", 1),
 ];
 
-/// Everything that evidence at this place may say.
+/// All values that evidence at this place may have.
 pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
     let path = place.path();
     let ends = |end: &str| path.ends_with(end);
@@ -122,7 +122,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
     }
 }
 
-/// What a file system in memory holds, by the number of the device that is mounted there.
+/// The used size of a file system in memory (tmpfs), by the device number of its mount.
 fn used(place: &Place<'_>) -> Result<Vec<String>, String> {
     let mounts = place.scene.text("end", "proc/self/mountinfo").unwrap_or_default();
     let mounted = mounts.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
@@ -178,7 +178,7 @@ fn shown(word: &str, unit: Unit) -> Result<String, String> {
     }
 }
 
-/// Names may have the thing that they are of in front: a tier or group, found in the line or path.
+/// Names may be prefixed with their subject: a tier or cgroup, found in the line or path.
 fn with_subject(place: &Place<'_>, message: &str) -> Result<Vec<String>, String> {
     let file = place.path().strip_prefix("/sys/fs/cgroup").unwrap_or_default();
     let group = file.strip_prefix("/memory/").map_or(file.to_owned(), |rest| format!("/{rest}"));
@@ -210,14 +210,14 @@ fn columns(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, Strin
     }
 }
 
-/// 16 bytes for each page that a zram device may hold.
+/// 16 bytes for each page of the zram device's size.
 fn derived(place: &Place<'_>) -> Result<Vec<String>, String> {
     if !place.path().ends_with("/disksize") {
         return Ok(Vec::new());
     }
     let word = place.word(0)?;
     let slots = number(word)? / 4096;
-    // a kernel before 7 that notes when a slot was used has a time in each
+    // kernels before 7 that record when a slot was accessed store a time in each slot
     let release = place.scene.text("end", "/proc/sys/kernel/osrelease").unwrap_or_default();
     let notes_times = place.scene.has("/sys/kernel/debug/zram/zram0/block_state");
     let each = if notes_times && release.starts_with("6.") { 24 } else { 16 };
@@ -231,7 +231,7 @@ fn change(name: &str, before: u64, after: u64, seconds: Option<f64>) -> Result<S
     Ok(format!("{name} +{delta} in {seconds:.1} s ({rate:.0}/s)"))
 }
 
-/// A counter, how it changed, or the sum of several of which this line is the first.
+/// A counter, its change, or the sum of several counters of which this line is the first.
 fn counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
     let key = place.key()?;
     let (before, after) = (place.keyed("start", key)?, place.keyed("end", key)?);
@@ -258,7 +258,7 @@ fn counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, Stri
     Ok(all)
 }
 
-/// `Shmem:  8856 kB`.
+/// Such as `Shmem:  8856 kB`.
 fn sizes(place: &Place<'_>) -> Result<Vec<String>, String> {
     match place.word(2)? {
         "kB" => Ok(vec![format!("{} {}", place.key()?, kib(place.word(1)?)?)]),
@@ -266,13 +266,13 @@ fn sizes(place: &Place<'_>) -> Result<Vec<String>, String> {
     }
 }
 
-/// `vm.swappiness = 10` of a file that people write.
+/// An assignment in a configuration file, such as `vm.swappiness = 10`.
 fn assignment(place: &Place<'_>) -> Result<Vec<String>, String> {
     let (key, value) = place.there()?.split_once('=').ok_or("no assignment")?;
     Ok(vec![format!("{} {}", key.trim(), value.trim())])
 }
 
-/// `KERNEL=="zram0", ATTR{disksize}="1G"`.
+/// A udev rule, such as `KERNEL=="zram0", ATTR{disksize}="1G"`.
 fn rule(place: &Place<'_>) -> Result<Vec<String>, String> {
     let (_, device) = place.there()?.split_once("KERNEL==\"zram").ok_or("no zram device")?;
     let number = device.split('"').next().unwrap_or_default();
@@ -285,14 +285,14 @@ fn rule(place: &Place<'_>) -> Result<Vec<String>, String> {
     Ok(both.collect())
 }
 
-/// `w /sys/kernel/mm/ksm/run - - - - 1`.
+/// A line of tmpfiles.d, such as `w /sys/kernel/mm/ksm/run - - - - 1`.
 fn written(place: &Place<'_>) -> Result<Vec<String>, String> {
     let (path, value) = (place.word(1)?.trim_start_matches('/'), place.word(6)?);
     let knob = pagewise_model::knob::KNOBS.iter().find(|knob| knob.path == path);
     Ok(vec![format!("{} {value}", knob.ok_or("no setting of the table")?.name)])
 }
 
-/// A line of zram-generator's file, by its key or by the setting that it becomes.
+/// A line of zram-generator's file, named by its key or by the setting that results from it.
 fn generator(place: &Place<'_>) -> Result<Vec<String>, String> {
     let line = place.evidence.line.unwrap_or_default() as usize;
     let text = place.scene.text("end", place.path()).unwrap_or_default();
@@ -312,14 +312,14 @@ fn generator(place: &Place<'_>) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// `some avg10=0.00 avg60=…`.
+/// A line of PSI, such as `some avg10=0.00 avg60=…`.
 fn averages(place: &Place<'_>) -> Result<Vec<String>, String> {
     let key = place.key()?;
     let pairs = place.there()?.split_whitespace().filter_map(|word| word.split_once('='));
     Ok(pairs.map(|(name, value)| format!("{key} {name} {value} %")).collect())
 }
 
-/// The zone of which this line counts the free pages, and its low watermark.
+/// The zone whose free pages this line counts, and its low watermark.
 fn zones(place: &Place<'_>) -> Result<Vec<String>, String> {
     let line = place.evidence.line.unwrap_or_default() as usize;
     let text = place.scene.text("end", place.path()).unwrap_or_default();
@@ -353,7 +353,7 @@ fn blocks(place: &Place<'_>) -> Result<Vec<String>, String> {
     Ok(vec![format!("free blocks by order: {}", counts.join(" "))])
 }
 
-/// Lines of a group's files; version 1 counts what is below it as `total_`.
+/// Lines of a cgroup's files; v1 prefixes values that include descendants with `total_`.
 fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
     let value = place.word(1)?;
     let message = match place.key()? {
@@ -363,7 +363,7 @@ fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>
             return with_subject(place, &format!("reached max {value}"))
                 .map(|all| all.into_iter().chain([grown]).collect());
         }
-        // told only where neither the group nor one above it has a limit
+        // printed as "max" only if neither the cgroup nor one of its ancestors has a limit
         "hierarchical_memsw_limit" if number(value)? > u64::MAX / 4 => "swap.max max".to_owned(),
         "oom_kill" => format!("oom_kill {value}"),
         "anon" | "total_rss" => format!("anon {}", shown(value, Unit::Size)?),
@@ -382,7 +382,7 @@ fn group_counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>
     with_subject(place, &message)
 }
 
-/// What the limit of both leaves over the limit of memory.
+/// The swap limit in v1: the limit of memory and swap less that of memory.
 fn swap_of_version_1(place: &Place<'_>) -> Result<Vec<String>, String> {
     let both = number(place.word(0)?)?;
     let memory = place.path().replace("memory.memsw.", "memory.");
@@ -403,8 +403,7 @@ fn choice(place: &Place<'_>) -> Result<Vec<String>, String> {
     Ok(place.there()?.split_whitespace().filter_map(inner).collect())
 }
 
-/// What udev saw, or the mark at the end of the first page.
-/// The record that ends a report, and what the records before it say of the group.
+/// An OOM kill: the record that ends a report, and the cgroup that the records before it name.
 fn killed(place: &Place<'_>) -> Result<Vec<String>, String> {
     let text = place.there()?;
     let (head, said) = text.split_once(';').ok_or("no record")?;
@@ -424,7 +423,7 @@ fn killed(place: &Place<'_>) -> Result<Vec<String>, String> {
     let by_group = said.starts_with("Memory cgroup") || said.starts_with("Out of memory and");
     let group = last("Memory cgroup stats for ", ":\n").filter(|_| by_group);
     let limit = last(", limit ", "kB, failcnt").filter(|_| group.is_some());
-    // the limit of memory stands before that of swap
+    // the line with the limit of memory precedes that of swap
     let memory = before.rsplit_once("memory: usage").map(|(_, rest)| rest).unwrap_or_default();
     let limit =
         limit.and(memory.split_once(", limit ")).and_then(|(_, rest)| rest.split_once("kB"));
@@ -434,6 +433,7 @@ fn killed(place: &Place<'_>) -> Result<Vec<String>, String> {
     Ok(vec![format!("{who}{group}{limit}, {:.0} s after boot", micros as f64 / 1e6)])
 }
 
+/// What udev has detected, or the swap signature at the end of the first page.
 fn signature(place: &Place<'_>) -> Result<Vec<String>, String> {
     let text = place.there()?;
     let is_swap = text == "E:ID_FS_TYPE=swap" || text.get(4086..4096) == Some("SWAPSPACE2");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A [`Lender`] of [`Loans`]: what an experiment borrows is given back also when it is killed.
+//! A [`Lender`] that uses [`Loans`]: what an experiment changes is undone also when it is killed.
 //!
-//! The way back of a loan holds only as long as its token, a file, is there: a number of a zram device
-//! that was given back early may be somebody else's when the others go back. The file `lent` beside the tokens lists
-//! what was lent so far.
+//! A loan is undone only as long as its token, a file, exists: after a zram device was removed
+//! early, its number may be somebody else's by the time the other loans are undone. The file `lent`
+//! next to the tokens lists all loans so far.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ use pagewise_model::{Bytes, Compressor, Refusal};
 
 use pagewise_testkit::{Loans, Thing, made};
 
-/// Where version 1 keeps the memory groups, and version 2 all of them.
+/// The mount points of memory cgroups in v1, and of all cgroups in v2.
 const HIERARCHIES: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
@@ -50,7 +50,7 @@ impl LoansLender {
         loan
     }
 
-    /// Before it is made, where its name is known by then.
+    /// Lists the thing before it is created, if its name is known by then.
     fn list(&self, thing: &Thing) {
         let mut options = std::fs::OpenOptions::new();
         let list = options.append(true).create(true).open(self.tokens.join("lent"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a test borrows from the machine it runs on, and what pagewise says there.
+//! Temporary changes that a test makes to the machine, and running pagewise there.
 
 pub(crate) mod lender;
 mod place;
@@ -9,12 +9,13 @@ use std::process::{Command, Output};
 pub(crate) use pagewise_testkit::{Lent, Loans, Thing, made, read, run, take_turn, write};
 pub(crate) use place::{Place, said};
 
-/// Runs pagewise, whatever its exit status.
+/// Runs pagewise, with any exit status.
 pub(crate) fn pagewise(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pagewise")).args(arguments).output().expect("built by cargo")
 }
 
-/// Runs pagewise as the user nobody, from a copy: the project may be in a folder that only root can enter.
+/// Runs pagewise as the user nobody, from a copy, because the project may be in a folder that only
+/// root can enter.
 pub(crate) fn output_as_nobody(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("what tests need");
     let copy = folder.path().join("pagewise");
@@ -28,7 +29,7 @@ pub(crate) fn output_as_nobody(arguments: &[&str]) -> Output {
         .expect("what tests need")
 }
 
-/// What pagewise says as JSON; its exit status must be one of `allowed`.
+/// The JSON output of pagewise; its exit status must be one of `allowed`.
 pub(crate) fn pagewise_json(arguments: &[&str], allowed: &[i32]) -> serde_json::Value {
     let output = pagewise(arguments);
     let status = output.status.code();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a test runs pagewise: state and files of its own, alone, and with the promise to put back.
+//! A place where a test runs pagewise alone: its own state and files, and changes are undone at the
+//! end.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -9,11 +10,11 @@ use tempfile::TempDir;
 
 use super::{Lent, Loans};
 
-/// One at a time: they set the same knobs, and each would spoil the other's times.
+/// One at a time: tests change the same settings, and would disturb each other's times.
 pub(crate) struct Place {
-    // these two are dropped first: they need the folder
+    // these two are dropped first, because they need the folder
     pub(crate) loans: Loans,
-    /// What runs in this place have lent.
+    /// What runs in this place have changed temporarily.
     pub(crate) lent: Lent,
     pub(crate) folder: TempDir,
     _alone: MutexGuard<'static, ()>,
@@ -40,7 +41,7 @@ impl Place {
         Self { loans, lent, folder, _alone: alone }
     }
 
-    /// A disk with hardly any room, until this ends.
+    /// A disk with hardly any free space, until this is dropped.
     pub(crate) fn small_disk(&mut self) -> PathBuf {
         let disk = self.folder.path().join("disk");
         std::fs::create_dir(&disk).expect("a folder");
@@ -62,7 +63,7 @@ impl Place {
     }
 }
 
-/// What a program told on standard error.
+/// What a program printed to standard error.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

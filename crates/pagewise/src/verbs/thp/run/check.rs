@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! After a while: did huge pages come? What is found is said on standard error.
+//! Checks after a while whether the command obtained huge pages, and prints the result to standard
+//! error.
 //!
-//! Where they did not, the program is collapsed from outside, where we have the right to; it is told
-//! when that was not possible. Go and static programs have no switch, and that of glibc 2.36 misses
-//! one start in five: it compares the policy that it read with a byte that it did not.
+//! If it did not, its memory is collapsed from outside, if this user has the right to; if that
+//! fails, a message says so. Go programs and static programs have no switch for huge pages. That of
+//! glibc 2.36 fails in one start of five: it compares the policy that it has read with an
+//! uninitialised byte.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,14 +19,14 @@ use pagewise_terminal::output;
 use super::Switch;
 use super::program::{Allocator, Program};
 
-/// Less memory than this is not worth a word.
+/// With less anonymous memory than this, nothing is printed.
 const LEAST: Bytes = Bytes::new(16 << 20);
-/// With less than this in huge pages they did not come.
+/// Percent of memory in huge pages from which the check counts as passed.
 const ENOUGH: f64 = 50.0;
 const GROWTH: f64 = 0.1;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What to look at, and when.
+/// What to check, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Check {
     pub(super) switch: Switch,
@@ -35,14 +37,14 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Looks from a thread of its own: the command's end must not wait for it.
+    /// Checks in a separate thread, so that the end of the command need not wait for it.
     pub(super) fn begin(self, pid: u32) {
         let look = move || {
             std::thread::sleep(self.wait);
             let listed = [self.read_output(pid), self.arenas(pid)];
             listed.iter().flatten().filter(|_| !self.quiet).for_each(output::message);
         };
-        // where there can be no thread the command runs all the same
+        // if no thread can be started, the command runs without the check
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(look);
     }
 
@@ -61,7 +63,8 @@ impl Check {
         }
     }
 
-    /// More arenas than cores hold memory that is free for one thread only.
+    /// Warns if malloc has more arenas than there are cores: memory that is free in one arena
+    /// cannot be used from another.
     fn arenas(&self, pid: u32) -> Option<String> {
         let cores = std::thread::available_parallelism().ok()?.get();
         let asks = matches!(self.program.allocator, Allocator::Glibc | Allocator::Static);
@@ -104,7 +107,7 @@ impl Check {
         Ok(coverage::share(pid, self.block)?)
     }
 
-    /// What is worth saying.
+    /// The message, if there is enough memory to be worth one.
     fn said(&self, pid: u32, found: &Share, how: &str) -> Option<String> {
         if found.anon < LEAST {
             return None;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is wanted → environment variables for every allocator that has a switch.
+//! The requested policy → environment variables for every allocator that has a switch.
 //!
-//! All but the JVM's are set whatever the program is: it may start others, and who does not know a
-//! variable ignores it. The JVM announces its own on standard error, so only a JVM gets that.
-//! What the user has set already stays, and an allocator whose huge pages the user has already
-//! decided on is left alone.
+//! All variables except the JVM's are set for every program: it may start other programs, and
+//! programs ignore variables that they do not know. The JVM prints a message to standard error for
+//! its variable, so only a JVM gets it. Values that the user has set already are kept, and if the
+//! user has already set an allocator's huge page policy, its variable is left alone.
 
 use super::Switch;
 use super::program::Allocator;
 
-/// How many arenas glibc's malloc may have.
+/// The limit on the number of arenas of glibc's malloc.
 pub(super) const ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// A variable, the words for on and off, the word that shows that the user has decided, and what
-/// stands between words.
+/// A variable, its words for on and off, the word that shows that the user has already decided, and
+/// the separator between words.
 struct Row {
     name: &'static str,
     on: Option<&'static str>,
@@ -37,7 +37,7 @@ const ROWS: [Row; 7] = [
         decided: "thp:",
         between: ",",
     },
-    // version 2.0 reads the first of these, later ones the second, version 3 the third
+    // mimalloc 2.0 reads the first of these, later 2.x the second, version 3 the third
     Row {
         name: "MIMALLOC_LARGE_OS_PAGES",
         on: Some("1"),
@@ -69,7 +69,8 @@ const ROWS: [Row; 7] = [
     },
 ];
 
-/// Names and values to set. "Only advised" leaves the allocators as they are: those that ask, ask.
+/// The names and values to set. "Only advised" sets nothing: an allocator that requests huge pages
+/// by itself still does.
 pub(in super::super) fn build(
     switch: Switch,
     allocator: Allocator,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise thp run`: a command with huge pages on, off, or only where it asks for them.
 //!
-//! [`program`] says what a program gets its memory from, [`environment`] which variables that means,
-//! [`start`] starts it, hands signals on and waits, [`check`] looks whether huge pages came.
+//! [`program`] detects where a program gets its memory from, [`environment`] chooses the variables
+//! for that, [`start`] starts the command, forwards signals and waits, and [`check`] checks whether
+//! huge pages were obtained.
 
 mod check;
 mod environment;
@@ -23,7 +24,7 @@ use super::VARIABLE;
 use crate::cli::{RunArgs, SwitchArgs};
 use crate::input;
 
-/// What is wanted of huge pages.
+/// The requested huge page policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Switch {
     On,
@@ -32,7 +33,7 @@ pub(super) enum Switch {
 }
 
 impl Switch {
-    /// The word for it in PAGEWISE_THP.
+    /// The word for it in `PAGEWISE_THP`.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::On => "on",
@@ -41,7 +42,7 @@ impl Switch {
         }
     }
 
-    /// The one that was given, if one was.
+    /// The policy from the command line, if one was given.
     pub(super) const fn from_args(args: &SwitchArgs) -> Option<Self> {
         match args {
             SwitchArgs { on: true, .. } => Some(Self::On),
@@ -84,8 +85,8 @@ fn switch(args: &SwitchArgs, message: Option<&str>) -> anyhow::Result<Switch> {
     })
 }
 
-/// What the kernel itself can be told. Where it does not know "only advised", a machine whose
-/// policy is madvise does just that.
+/// Sets the kernel's policy for this process (prctl). On kernels without "only advised", a machine
+/// whose global policy is madvise has the same effect.
 fn tell_kernel(switch: Switch, seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
     match switch {
         Switch::On => Ok(()),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → what it gets its memory from, as far as its file tells.
+//! A command → the allocator that it gets its memory from, as far as its file shows.
 //!
-//! Looked for are marks in the file: libraries that it names, Go's note about how it was built, and
-//! names that only one allocator has, for those that are linked in. A script tells nothing about
-//! what it starts, so it counts as dynamic: what is set for glibc and the others harms nobody.
+//! The file is searched for marks: the names of libraries, Go's build information, and symbols that
+//! only one allocator has, if it is linked statically. A script does not show what it starts, so it
+//! counts as dynamic: the variables for glibc and the others do no harm.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-/// No more of a file is looked at.
+/// Maximum bytes of a file that are read.
 const MOST: u64 = 256 << 20;
 
-/// What gives a program its memory.
+/// What a program gets its memory from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Allocator {
     Jemalloc,
@@ -22,9 +22,9 @@ pub(in super::super) enum Allocator {
     Tcmalloc,
     Go,
     Jvm,
-    /// glibc, or what a script starts.
+    /// glibc, or a script, which may start any program.
     Glibc,
-    /// Linked in as a whole, and not known.
+    /// Statically linked, with an unknown allocator.
     Static,
 }
 
@@ -42,7 +42,7 @@ impl Allocator {
     }
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Program {
     pub(in super::super) allocator: Allocator,
@@ -56,7 +56,7 @@ pub(in super::super) fn inspect(command: &[String]) -> Program {
     Program { allocator: allocator.unwrap_or(Allocator::Glibc) }
 }
 
-/// The file that a shell would start.
+/// The file that a shell would start for this name.
 fn found(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name));
@@ -94,7 +94,7 @@ fn judged(file: &[u8]) -> Allocator {
     }
 }
 
-/// Libraries by name, and symbols that nobody else has.
+/// Recognises an allocator by names of libraries and symbols that no other allocator has.
 fn named(bytes: &[u8]) -> Option<Allocator> {
     const MARKS: [(&[u8], Allocator); 6] = [
         (b"libjemalloc.so", Allocator::Jemalloc),
@@ -126,7 +126,8 @@ mod tests {
     fn our_own_program_is_found_and_judged() {
         let own = std::env::current_exe().unwrap();
         let program = inspect(&[own.to_str().unwrap().to_owned()]);
-        // this very file holds every mark as text: it must be one of them, and no panic
+        // this test program contains every mark as text, so any of them may be found: it must not
+        // panic
         assert!(!program.allocator.name().is_empty());
         assert!(found("sh").is_some() && found("no-such-program-anywhere").is_none());
     }

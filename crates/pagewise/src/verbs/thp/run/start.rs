@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Starts the command, hands signals on to it, and ends as it ends.
+//! Starts the command, forwards signals to it, and exits with its status.
 //!
-//! Ctrl-C in a terminal reaches the command by itself: handing it on would be a second one.
+//! A terminal sends Ctrl-C to the command by itself, so it is not forwarded: the command would get
+//! it twice.
 
 use pagewise_model::Refusal;
 use std::io::{ErrorKind, IsTerminal};
@@ -28,15 +29,15 @@ fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Becomes the command: there is nobody left who could look.
+/// Replaces this process by the command (exec), so that no check can follow.
 pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> {
     let error = command(words, set)?.exec();
     not_started(words, error)
 }
 
-/// Starts it, looks at it once, and ends as it ends.
+/// Starts the command, checks it once, and exits with its status.
 pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<Outcome> {
-    // before it is started, so that its end is not missed
+    // listen before the command is started, so that its end (SIGCHLD) is not missed
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
     let mut child = match command(words, set)?.spawn() {
         Ok(child) => child,
@@ -67,12 +68,12 @@ fn hand_on(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some((pid, signal)) = pid.zip(Signal::from_named_raw(signal)).filter(|_| !from_terminal)
     {
-        // it may have ended just now
+        // the command may have ended just now, so an error is ignored
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The status that a shell would give.
+/// The exit status that a shell would report.
 fn as_shell(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(exit::FAILED),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! System calls that fail, kills and losses of power while a plan is applied or undone under systemd, on a real disk:
-//! a plan with units, a swap file and zram swap that holds data.
+//! System calls that fail, kills and power losses while a plan is applied or undone under systemd,
+//! on a real disk: the plan has units, a swap file, and zram swap that holds data.
 //!
-//! In the first boot, calls fail and runs are killed, and `undo` follows at once. Each later boot kills `apply` or
-//! `undo` at another write and then loses its power, so the next one starts with a plan of which a part is there.
+//! In the first boot, calls fail and runs are killed, and `undo` follows at once. Each later boot
+//! kills `apply` or `undo` at another write and then loses power, so the next boot starts with a
+//! partially applied plan.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,7 @@ use crate::documents;
 use crate::plans::faults::{FAULTS, TRACED, assert_undone, begin, strace};
 use crate::reboots::long::plans::{GENERATOR, NO_GENERATOR, PLAN, STATE, WITH_GENERATOR, plans};
 
-/// A swap file holds data that must outlive all of it.
+/// A swap file with data that must survive all faults.
 const DATA: &str = r#"
 dd if=/dev/zero of=/root/own-swap bs=1M count=64 status=none; chmod 600 /root/own-swap
 mkswap /root/own-swap > /dev/null && swapon /root/own-swap
@@ -30,14 +31,14 @@ apply='pagewise apply --yes --settle 0 /root/plan.json'
 undo='pagewise undo --all'
 ";
 
-/// Kills that the later boots choose from: the calls of `pagewise` itself that change something.
+/// The kills that later boots choose from: calls of `pagewise` itself that change something.
 const KEEP_LIST: &str = r#"
 grep -E ' (write|rename|renameat|symlinkat|unlinkat|unlink|swapon|fsync|ftruncate) signal=KILL ' /tmp/all > /root/all
 swapoff /root/own-swap; rm /root/own-swap; rm /dev/shm/data; sync
 say number sh -c 'wc -l < /root/all'
 "#;
 
-/// Undoes what the boot before has left, kills a run at the boundary of this boot, and loses the power.
+/// Undoes what the previous boot left, kills a run at this boot's call, and loses power.
 const LOSE: &str = r#"
 say failed systemctl --failed --no-legend --plain
 say undo pagewise undo --all

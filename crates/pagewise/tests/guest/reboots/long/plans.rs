@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plans over real reboots: a plan on trial is gone after a power loss, a kept one is in force at every later
-//! boot, a file that overrules it is named, and after `undo` the machine starts as it did before.
+//! Plans over real reboots: a plan on trial is gone after a power loss, a kept one is in force at
+//! every later boot, a file that overrides it is named, and after `undo` the machine boots as it
+//! did before.
 //!
-//! Three places keep the plans: files of sysctl.d and tmpfiles.d in each run, and for zram a unit of Pagewise or a
-//! drop-in of zram-generator. In a run of `make test` a plan outlasts few boots, with the kernel of trixie;
-//! `cargo xtask reboots` has it outlast twenty, with three kernels.
+//! A plan is kept in files of sysctl.d and tmpfiles.d, and for zram also in a unit of Pagewise or a
+//! drop-in of zram-generator. In the group of these tests (`cargo xtask groups`) a plan outlasts
+//! few boots, with the kernel of trixie; `cargo xtask reboots` has it outlast twenty, with three
+//! kernels.
 
 use std::path::Path;
 
@@ -14,7 +16,7 @@ use crate::applied::{file, plan, step};
 use crate::boot::{Boot, SAY, answer, answer_of_success, document, reboots};
 use crate::documents;
 
-/// How the machine is, without what a boot or its load decides.
+/// Prints the state of the machine, without values that depend on the boot or the load.
 pub(crate) const STATE: &str = r#"
 state() {
     (cd /etc && find . \( -type f -o -type l \) -printf '%p %m %u %g %l\n' | sort
@@ -28,7 +30,7 @@ state() {
 }
 "#;
 
-/// What each boot says of the plans.
+/// What each boot reports about the plans.
 const LOOK: &str = r#"
 say failed systemctl --failed --no-legend --plain
 say swap swapon --show=NAME,SIZE,PRIO --bytes --noheadings --raw
@@ -38,8 +40,9 @@ say zram sh -c 'cd /sys/block/zram0 && cat disksize comp_algorithm'
 get verify pagewise verify --json
 "#;
 
-/// Time for systemd to start what it no longer holds back, after it has read its units: a unit whose file is gone
-/// by then fails. Of `pagewise` alone, which looks for systemctl here first.
+/// Delays systemctl after systemd has reloaded its units, so that systemd starts jobs whose units
+/// were removed meanwhile: such a unit fails. Only `pagewise` uses this systemctl, because it
+/// searches this folder first.
 const SLOW_RELOAD: &str = r#"
 test -e /usr/sbin/systemctl || cat > /usr/sbin/systemctl <<'END'
 #!/bin/sh
@@ -50,8 +53,9 @@ END
 chmod 755 /usr/sbin/systemctl
 "#;
 
-/// The operator's file, which a file of the plan overrules; and memory so full that swap is planned for. The
-/// steps of a swap file are added, because the plan takes zram where there is some.
+/// Creates the operator's file, which a file of the plan overrides, and fills memory so that the
+/// plan adds swap. The steps of a swap file are added by the test, because plans prefer zram if the
+/// kernel has it.
 pub(crate) const PLAN: &str = r#"
 echo 'vm.extfrag_threshold = 0' > /etc/sysctl.d/10-own.conf; sysctl -q vm.extfrag_threshold=0
 id=$(cat /etc/machine-id)
@@ -75,13 +79,13 @@ sync
 "#;
 
 pub(super) const NO_GENERATOR: &str = "";
-/// Its package comes with a configuration that takes half of the memory.
+/// Its package contains a configuration that uses half of the memory.
 pub(crate) const GENERATOR: &str = r"
 swapoff /dev/zram0 && echo 1 > /sys/block/zram0/reset
 rm -f /etc/systemd/zram-generator.conf /usr/lib/systemd/zram-generator.conf; systemctl daemon-reload
 ";
 
-/// Applied on trial, and the power is lost: only what Pagewise syncs is on the disk.
+/// Applies the plan on trial and loses power: only what Pagewise has synced is on the disk.
 const TRIAL: &str = r"
 say apply pagewise apply --yes --settle 0 --trial-for 20m /root/plan.json
 state > /tmp/on-trial
@@ -89,7 +93,7 @@ say changed sh -c 'diff /root/before /tmp/on-trial; test $? = 1'
 echo lose-power; sleep 1000
 ";
 
-/// Nothing is left of the trial; now both plans are applied for good, and the power is lost again.
+/// Nothing is left of the trial; now applies both plans for good, and loses power again.
 const APPLY: &str = r"
 state > /tmp/after; say difference diff /root/before /tmp/after
 say failed systemctl --failed --no-legend --plain
@@ -98,10 +102,10 @@ say made-up pagewise apply --yes --settle 0 /root/made-up.json
 echo lose-power; sleep 1000
 ";
 
-/// Somebody's file overrules the plan from the next boot on.
+/// A file of somebody else that overrides the plan from the next boot on.
 const OVERRULE: &str = "echo 'vm.extfrag_threshold = 5' > /etc/sysctl.d/zz-other.conf\n";
 
-/// The drift is named; mended; and the plans are undone.
+/// `verify` names the drift; the file is removed, and the plans are undone.
 const UNDO: &str = r"
 get drifted sh -c 'pagewise verify --json; test $? = 3'
 rm /etc/sysctl.d/zz-other.conf; sysctl -q vm.extfrag_threshold=500
@@ -116,12 +120,12 @@ state > /tmp/after; say difference diff /root/before /tmp/after
 say nothing pagewise undo
 ";
 
-/// How many boots see the plans in force, beside the ones that apply and undo them.
+/// The number of boots with the plans in force, in addition to those that apply and undo them.
 pub(super) fn looks() -> usize {
     std::env::var("PAGEWISE_REBOOTS").map_or(1, |number| number.parse().expect("a number of boots"))
 }
 
-/// A setting of the second plan, with its line in tmpfiles.d.
+/// The second plan: a setting, with its line in tmpfiles.d.
 fn made_up() -> String {
     let knob = "thp.khugepaged.max_ptes_none";
     let path = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
@@ -134,7 +138,7 @@ fn made_up() -> String {
 const SWAP_FILE: &str = "/var/pagewise-swap-0";
 const SWAP_FILE_BYTES: u64 = 16 << 20;
 
-/// The steps that keep a swap file, as plans have them.
+/// The steps that add a swap file, as in plans of `pagewise plan`.
 fn swap_file() -> String {
     let unit = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
     let link = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
@@ -155,7 +159,8 @@ fn swap_file() -> String {
     steps.map(|step| step.to_string()).join(",")
 }
 
-/// What [`PLAN`] makes its plans of, and the options that send it into a guest; the folder has to be kept.
+/// The files from which [`PLAN`] makes its plans, as options that send them into a guest; `folder`
+/// must outlive the guest.
 pub(crate) fn plans(folder: &Path) -> [String; 2] {
     let sent = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -165,7 +170,8 @@ pub(crate) fn plans(folder: &Path) -> [String; 2] {
     [sent("made-up.json", &made_up()), sent("more.json", &format!("{}\n", swap_file()))]
 }
 
-/// `planned` names the plan that is applied; without a name `pagewise plan` makes it there.
+/// `planned` names the plan file to apply; with `None`, `pagewise plan` makes the plan in the
+/// guest.
 fn outlast_reboots(options: &[&str], prepare: &str, planned: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let [sent, more] = plans(folder.path());
@@ -206,7 +212,7 @@ fn outlast_reboots(options: &[&str], prepare: &str, planned: Option<&str>) {
     assert_eq!(answer(&gone.output, "nothing").1, "0", "{}", gone.output);
 }
 
-/// What the boot itself has set, and what `verify` says of it.
+/// Checks the values that are in force after the boot, and the output of `verify`.
 #[track_caller]
 fn is_in_force(boot: &Boot, planned: &Value) {
     let said = &boot.output;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan that switches zswap on in front of a swap file, over real reboots: on trial it is gone after a power loss;
-//! kept by tmpfiles.d and sysctl.d it is in force at each boot, and pages go into the pool; after `undo` the machine
-//! starts as it did before.
+//! A plan that enables zswap in front of a swap file, over real reboots: on trial it is gone after
+//! a power loss; kept by tmpfiles.d and sysctl.d it is in force at each boot, and pages are stored
+//! in the pool; after `undo` the machine boots as it did before.
 //!
-//! The compressor is a module of the root disk, which the kernel loads when tmpfiles.d switches zswap on.
+//! The compressor is a module on the root disk, which the kernel loads when tmpfiles.d enables
+//! zswap.
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::plans::{GONE, STATE, looks};
 use crate::boot::{Boot, SAY, answer, answer_of_success, document, reboots};
 use crate::documents;
 
-/// A swap file that the operator keeps, and so little available memory that a plan is made.
+/// A swap file of the operator, and so little available memory that a plan is made.
 pub(crate) const PLAN: &str = r#"
 dd if=/dev/zero of=/swapfile bs=1M count=260 status=none; chmod 600 /swapfile; mkswap -q /swapfile
 echo '/swapfile none swap sw 0 0' >> /etc/fstab; systemctl daemon-reload; swapon /swapfile
@@ -43,7 +44,7 @@ say apply pagewise apply --yes --settle 0 /root/plan.json
 echo lose-power; sleep 1000
 ";
 
-/// Text is swapped out by hand: its pages go into the pool, and none is written to the disk.
+/// Swaps out text on purpose: its pages are stored in the pool, and none is written to the disk.
 const LOOK: &str = r#"
 say failed systemctl --failed --no-legend --plain
 for name in enabled shrinker_enabled max_pool_percent compressor; do
