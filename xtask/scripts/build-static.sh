@@ -37,7 +37,15 @@ host() {
 	"${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p'
 }
 
-# Cargo before 1.91 has no separate build directory, so it builds all dependencies again.
+# Cargo without a separate build directory (before 1.91) would build all dependencies again. It accepts those of
+# `cargo test`, which have the same names, flags and features, so hard links to them are enough.
+link_dependencies() { # FOLDER
+	[ ! -e "$1/debug" ] && [ -d "$target/debug/.fingerprint" ] || return 0
+	! "$cargo" metadata --locked --no-deps --format-version 1 | grep --quiet '"build_directory"' || return 0
+	mkdir --parents "$1/debug"
+	cp --archive --link "$target"/debug/{.fingerprint,build,deps} "$1/debug/"
+}
+
 build_static() { # FOLDER OPTION...
 	local folder=$1
 	shift

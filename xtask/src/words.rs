@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What users read → phrases that `xtask/words.toml` bans, and long lines of documents.
+//! What people read → phrases that `xtask/words.toml` bans, and long lines of documents.
 //!
-//! It reads the string literals of the crates outside tests, the doc comments that clap prints as
-//! help, and the documents. Code blocks and code in backticks are not read, because they quote
-//! something.
+//! It reads the string literals of the crates outside tests, all comments (those of tests, scripts
+//! and the kernel module, too), the descriptions of the JSON schemas, and the documents. Code blocks
+//! and code in backticks are not read, because they quote something.
 
 use std::fs;
 use std::ops::Range;

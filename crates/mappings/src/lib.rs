@@ -6,7 +6,9 @@
 //! locate single pages, and its mappings are slices, from which the compiler may omit a read. Here
 //! every touch is a real access.
 //!
-//! This crate does not decide what is measured; it reads nothing of the host and writes nothing.
+//! [`pin`] maps and locks the code of running programs, which it finds through `/proc/PID/map_files`.
+//!
+//! This crate does not decide what is measured, and writes no file.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

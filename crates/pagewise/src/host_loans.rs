@@ -19,16 +19,16 @@ pub(crate) const NOT_ALL_BACK: &str = "what is named above was not given back";
 /// Everything that an experiment borrows from this host. It is returned when this is dropped, or
 /// after a crash by the rescue.
 #[derive(Debug)]
-pub struct HostLoans {
+pub(crate) struct HostLoans {
     /// Lends settings, swap and cgroups. Declared before the rescue, so that it is dropped first.
-    pub session: Session,
+    pub(crate) session: Session,
     _rescue: Option<Rescue>,
 }
 
 impl HostLoans {
     /// Restores what earlier runs left behind, and reports that on standard error. Fails if another
     /// run borrows at the same time, or if the folder of journals cannot be written.
-    pub fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
         let state = state_folder();
         let mut loans = Self::open_in(&state, allow_shared_swap)?;
         let rescue = Rescue::ready(&state).context("getting ready for a crash of this program")?;
@@ -47,7 +47,7 @@ impl HostLoans {
 
     /// Like [`Self::open`], with another folder for journals, and without a rescue for a crash of
     /// this program.
-    pub fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
         let (mut session, left_behind) = Session::open(state)?;
         for line in left_behind.iter().flat_map(text::recovered) {
             output::message(line);
@@ -72,7 +72,7 @@ impl HostLoans {
     }
 
     /// Returns everything; one line for each thing that was not restored to its former state.
-    pub fn end(self) -> Vec<String> {
+    pub(crate) fn end(self) -> Vec<String> {
         let returns = self.session.end();
         let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());
         unsettled.map(|it| text::returned(&it.what, &it.outcome)).collect()
@@ -80,7 +80,7 @@ impl HostLoans {
 
     /// Returns everything, and reports on standard error what was not restored, with advice.
     /// Returns whether everything was restored.
-    pub fn end_told(self) -> bool {
+    pub(crate) fn end_told(self) -> bool {
         let left = self.end();
         left.iter().for_each(output::message);
         if !left.is_empty() {

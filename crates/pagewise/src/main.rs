@@ -3,8 +3,7 @@
 //! gain.
 //!
 //! Only wiring: [`cli`] is the one table that parser, help, completions and man pages come from,
-//! [`verbs`] has a file per verb (`trial` and `lab` are in [`pagewise_experiments`]), and the other
-//! modules are shared by several verbs. Before parsing the command line, the program checks for two
+//! [`verbs`] has a file or a folder per verb, and the other modules are shared by several verbs. Before parsing the command line, the program checks for two
 //! special roles: in a guest that `lab` started it is PID 1, and `lab` also starts it as the
 //! process whose memory is swapped out.
 

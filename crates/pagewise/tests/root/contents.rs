@@ -176,8 +176,10 @@ fn undumped(pid: u32) -> (u64, u64) {
             Some("Rss:") => size = words.next().and_then(|kib| kib.parse().ok()).unwrap_or(0),
             Some("VmFlags:") => {
                 let flags: Vec<&str> = words.collect();
-                // io and pf: mappings of devices, vvar and similar ones, which are never dumped
-                if flags.contains(&"dd") && !flags.contains(&"io") && !flags.contains(&"pf") {
+                // io and pf: mappings of devices, vvar and similar ones, which are never dumped; dp: memory
+                // that the kernel drops instead of swapping it out, where the C library keeps random numbers
+                let is_other = ["io", "pf", "dp"].iter().any(|flag| flags.contains(flag));
+                if flags.contains(&"dd") && !is_other {
                     sums.0 += size;
                     sums.1 += if flags.contains(&"lo") { size } else { 0 };
                 }

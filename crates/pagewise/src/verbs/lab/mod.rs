@@ -31,7 +31,7 @@ use crate::cli::lab::{Lab, LabArgs};
 
 /// Runs `pagewise lab`. `P` is the parser of the whole command line, which is used to print usage
 /// errors.
-pub fn run<P: Parser>(
+pub(crate) fn run<P: Parser>(
     global: &Global,
     args: &LabArgs,
     started: CostMeter,
@@ -62,7 +62,8 @@ pub fn run<P: Parser>(
 ///
 /// # Errors
 /// The errors of `pagewise lab guest` and `pagewise lab cache`.
-pub fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
+#[cfg(feature = "lean")]
+pub(crate) fn run_guests(global: &Global, args: &GuestArgs) -> anyhow::Result<Outcome> {
     let cache = Cache::open()?;
     let stop = Stop::listen()?;
     stopped_is_a_status(
@@ -87,7 +88,7 @@ fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow
 
 /// Name and description of every experiment that `lab run` finds; files that cannot be read are
 /// left out.
-pub fn experiments() -> Vec<(String, String)> {
+pub(crate) fn experiments() -> Vec<(String, String)> {
     let files = pagewise_lab::library::all().into_iter().flatten();
     files.map(|file| (file.name.clone(), file.about().to_owned())).collect()
 }

@@ -24,10 +24,8 @@ use crate::host_loans::{HostLoans, NOT_ALL_BACK};
 use crate::verbs::lab::evidence::Folder;
 use pagewise_lab::redaction::Redaction;
 
-pub use args::{TRIAL, Trial};
-
 /// Runs `pagewise trial`.
-pub fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
+pub(crate) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::Result<Outcome> {
     if args.list_knobs {
         return knobs::list(global, started);
     }
