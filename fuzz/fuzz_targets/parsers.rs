@@ -5,9 +5,9 @@
 //! The same program also prints what the fuzzing tool needs, and exits:
 //!
 //! ```text
-//! parsers list                       name and longest input worth trying, of each target
-//! parsers seed NAME FOLDER HOST...   writes inputs to begin with into the folder, a file each; a
-//!                                    dictionary of their words is printed where there is one
+//! parsers list                       prints the name and maximum input length of each target
+//! parsers seed NAME FOLDER HOST...   writes the initial inputs into the folder, a file each; prints
+//!                                    a dictionary of their words if the target has one
 //! ```
 
 #![no_main]

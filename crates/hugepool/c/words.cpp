@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
-// Counts words in containers of the standard library whose memory is a pool.
+// Counts words in standard containers whose memory comes from a pool.
 //
 //	c++ -std=c++17 words.cpp $(pkg-config --cflags --libs hugepool)
 #include <cassert>

@@ -5,21 +5,21 @@
  * A slot is one page of the disk. An object is the content of a page as it is stored: compressed,
  * or uncompressed if compression does not save enough. A slot whose page is one repeated word has
  * no object. The kind of a slot says where the number of slots that point to its object is counted:
- *	plain		nobody: this slot alone
- *	counted		a 16-bit counter, whose number is the slot's key (counter.c); what a merge
- *			on request leaves behind
- *	indexed		the object's entry in the index, under the slot's key (index.c); what
- *			inline merging works with
+ *	plain		nowhere: only this slot points to it
+ *	counted		in a 16-bit counter, whose number is the slot's key (counter.c); used by
+ *			passes on request
+ *	indexed		in the object's entry in the index, under the slot's key (index.c); used by
+ *			inline merging
  *
  * Hashes only nominate candidates: an object is shared only after its content was compared byte by
  * byte.
  *
  * Lock order, outermost first:
- *	slot lock	sleeps	a bit of the entry's attr: its slot (slot.c); never two at once
- *	reader		sleeps	what zm_op_reader_get() gives; taken under a slot lock or alone
+ *	slot lock	sleeps	one slot; a bit of the entry's attr (slot.c); never two at once
+ *	reader		sleeps	the result of zm_op_reader_get(); taken under a slot lock or alone
  *	tree->lock	spin	a part of the index with the references of its objects
- *	counters->lock	spin	which counters are in use
- *	chunk->lock	spin	the counters of a chunk (counter.c)
+ *	counters->lock	spin	allocating and freeing counters
+ *	chunk->lock	spin	the values of the counters in a chunk (counter.c)
  *
  * tree->lock and the locks of counters are never held together with each other or with a reader.
  * The writer of zm_op_writer_get() is taken with no lock held, and taking it may sleep. Memory is

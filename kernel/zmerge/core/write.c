@@ -10,6 +10,12 @@
  *
  * Adaptive mode counts the copies that it finds. If fewer than one page in 64 is a copy, it falls
  * asleep and looks up only two samples:
+ *
+ *	by content	a sixteenth of all pages, chosen by a few words of their compressed bytes, so that
+ *			either all copies of a page are chosen or none. It finds copies of many different
+ *			pages.
+ *	by time		16 consecutive pages of 512 on average. It finds copies of a few pages that are
+ *			written often, which the first sample misses if it contains none of them.
  */
 #include "core.h"
 

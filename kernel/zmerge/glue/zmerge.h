@@ -3,10 +3,10 @@
  * The core in the kernel: a disk, its objects in zsmalloc, its codecs, its sysfs files.
  *
  * Lock order, outermost first:
- *	zm_devices_lock		mutex	which devices there are
- *	device->gate		mutex	who has the disk open, and whether it may be opened
- *	device->init_lock	rwsem	the device is set up; held for read by what looks at it
- *	cpu_hotplug_lock	rwsem	which processors have streams (streams.c)
+ *	zm_devices_lock		mutex	the list of devices
+ *	device->gate		mutex	how often the disk is open, and whether it may be opened
+ *	device->init_lock	rwsem	setup of the device; held for read by sysfs files that need it
+ *	cpu_hotplug_lock	rwsem	which CPUs have streams (streams.c)
  *	writer->lock		mutex	one compression; no memory is waited for under it
  *	the core's			see core/core.h
  *	reader->lock		mutex	one decompression

@@ -5,9 +5,10 @@
  * allocates nearly all memory during passes. Then the device is reset or removed, while others open
  * it and use its files, after which all its sums must be zero. This repeats.
  *
- *	soak disk PAGES EPOCH [MINUTES]	until pages were written, read or emptied so many times, or so long; EPOCH calls
- *					to a reset
- *	soak files FOLDER OPERATIONS	four files there, written, cut, punched and mapped, against copies in memory
+ *	soak disk PAGES EPOCH [MINUTES]	until PAGES pages were written, read or cleared, or for MINUTES minutes; a
+ *					reset after every EPOCH operations of the workers
+ *	soak files FOLDER OPERATIONS	four files in FOLDER are written, truncated, punched and mapped, and compared
+ *					with copies in memory
  *
  * An I/O may fail, because allocations are made to fail and a limit is set: then each page has its
  * old or its new contents. Exits with 1 if anything is wrong.
@@ -730,8 +731,8 @@ static uint8_t *charged(const char *group, size_t size)
 }
 
 /*
- * Runs until @wanted pages have been written, read and compared, or emptied; @each is the calls of
- * an epoch.
+ * Runs until @wanted pages have been written, read and compared, or cleared, or for @minutes;
+ * @each is the number of operations between two resets.
  */
 static int soak_disk(unsigned long wanted, unsigned long each, long minutes)
 {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Two runs of churn -> a picture:  awk -f user/churn.awk before.txt after.txt >churn.svg
-# The memory of the index in both, over the memory that 16 bytes for each entry would be.
+# Draws two runs of churn:  awk -f user/churn.awk before.txt after.txt >churn.svg
+# The memory of the index in both, and the memory of 16 bytes for each entry for comparison.
 FNR == 1 { run++ }
 { y[run, FNR] = $3; least[FNR] = 16 * $2; steps = FNR; if ($3 > most) most = $3 }
 function at(step) { return 70 + 620 * (step - 1) / (steps - 1) }

@@ -4,9 +4,9 @@
 //!
 //! - Multi-gen LRU: shows it for memory cgroups, to root, but not for single processes.
 //! - `damon_stat`: shows it only for all of memory together, including free memory and files. It is
-//! mentioned in the reason, because its share cannot be attributed to the scanned source.
+//!   mentioned in the reason, because its share cannot be attributed to the scanned source.
 //! - DAMON threads for one process, and page idle tracking: both report only after writes to their
-//! control files, and a scan must not change the host.
+//!   control files, and a scan must not change the host.
 
 use pagewise_model::{
     GroupGenerations, Millis, Outcome, Pages, Percent, Reading, Snapshot, Source,
