@@ -41,7 +41,7 @@ const COMMENTED: &[&str] =
 struct Turn {
     not: Vec<String>,
     but: String,
-    /// Words after which the phrase is plain English, such as "apart" after "to be named".
+    /// Words after which the phrase is plain English, such as "apart" after "told".
     #[serde(default)]
     unless_before: Vec<String>,
 }
