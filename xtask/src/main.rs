@@ -16,6 +16,7 @@ mod literals;
 mod long_runs;
 mod power_loss;
 mod prose;
+mod rights;
 mod run;
 mod sentences;
 mod suite;
@@ -30,8 +31,14 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
 enum Chore {
-    /// Check which of our crates may use which
+    /// Check which of our crates may use which, and that their clippy.toml are those of xtask/rights.toml
     Dag,
+    /// Check the clippy.toml of each crate against xtask/rights.toml
+    Rights {
+        /// Make them
+        #[arg(long)]
+        write: bool,
+    },
     /// List circles of files that import each other; some crates may have none
     Circles,
     /// Check that every source file begins with its licence
@@ -87,7 +94,8 @@ fn main() -> ExitCode {
 
 fn done(chore: Chore) -> Result<()> {
     match chore {
-        Chore::Dag => dag::main(),
+        Chore::Dag => dag::main().and_then(|()| rights::main(false)),
+        Chore::Rights { write } => rights::main(write),
         Chore::Circles => circles::main(),
         Chore::Heads => heads::main(),
         Chore::Commits(args) => commits::main(&args),
